@@ -168,7 +168,8 @@ private:
         }
         const auto load = static_cast<std::size_t>(reference.index);
         const Stream& stream = schedule_.streams[load];
-        if (stream.breadth == Breadth::scalar || stream.direct || (stream.lined && values_[load].only_reduced)) {
+        const bool by_line = schedule_.tiled ? values_[load].stores.empty() : values_[load].only_reduced;
+        if (stream.breadth == Breadth::scalar || stream.direct || (stream.lined && by_line)) {
             return location = {Location::Kind::memory, reference.index};
         }
         location = place(stream.item, stream.breadth);
@@ -189,16 +190,23 @@ private:
     }
 
     // Whether a kernel that is called for each row repeats what is narrow faster than it is repeated in memory.
-    bool may_go_by_row() const { return region_.has_rows() && !schedule_.columns && !schedule_.is_long && schedule_.length >= shortest_by_row; }
+    bool may_go_by_row() const {
+        const bool whole_rows = region_.has_rows() && !schedule_.columns && !schedule_.is_long;
+        return (whole_rows || schedule_.tiled) && schedule_.piece >= shortest_by_row;
+    }
+
+    bool is_row_of_tile(const Location& location) const { return schedule_.tiled && location.kind == Location::Kind::memory; }
 
     // Whether an instruction is executed by row, and if so the operands' steps.
     bool goes_by_row(std::size_t i) {
-        bool by_row = false;
+        bool by_row = is_row_of_tile(schedule_.values[loads_ + i]);
         each_operand(i, [&](const Reference& operand, ScheduledOperand& scheduled) {
             const auto item = static_cast<std::int64_t>(item_size(region_.type(operand)));
             const bool narrow = value(operand).breadth == Breadth::narrow && scheduled.single;
-            scheduled.step = narrow ? item : scheduled.single ? 0 : schedule_.length * item;
-            by_row |= narrow && schedule_.width > 1;
+            const bool lined = !scheduled.single && is_row_of_tile(scheduled.location);
+            scheduled.item = scheduled.single || lined ? 0 : item;
+            scheduled.step = lined ? schedule_.row_stride(scheduled.location.index) : narrow ? item : 0;
+            by_row |= lined || (narrow && schedule_.width > 1);
         });
         return by_row;
     }
@@ -289,6 +297,12 @@ private:
         return stream.direct && !stream.streaming;
     }
 
+    // Whether the result of an instruction that is executed by row is.
+    bool is_written_by_row(std::size_t store) const {
+        const Stream& stream = schedule_.streams[loads_ + store];
+        return schedule_.tiled && stream.lined;
+    }
+
     // The memory of a store that the result is written into at once, else a register.
     Location place_result(std::size_t i) {
         const RegionInstruction& instruction = region_.instructions[i];
@@ -300,6 +314,9 @@ private:
             if (result.breadth != Breadth::fixed && region_.stores[s].narrow == instruction.narrow && is_written_at_once(s)) {
                 return memory_of(s);
             }
+        }
+        if (result.breadth == Breadth::wide && result.stores.size() == 1 && is_written_by_row(result.stores.front())) {
+            return memory_of(result.stores.front());
         }
         if (Lent* const memory = find_lent(i)) {
             memory->is_free = false;

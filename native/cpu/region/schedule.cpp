@@ -154,7 +154,8 @@ std::int64_t period(const Schedule& schedule, const Sizes& strides) {
 
 Breadth breadth_of_load(const Schedule& schedule, const Region& region, const Sizes& strides) {
     const bool same_in_all = all_zero(strides, 0, schedule.kept);
-    if (all_zero(strides, schedule.kept, schedule.rank) && (same_in_all || !schedule.tiled)) {
+    const bool by_row = !schedule.tiled || schedule.piece >= least_piece;
+    if (all_zero(strides, schedule.kept, schedule.rank) && (same_in_all || by_row)) {
         return same_in_all ? Breadth::scalar : Breadth::narrow;
     }
     bool fixed = same_in_all && !schedule.is_long && schedule.rows > 1;
@@ -194,10 +195,12 @@ void classify(Schedule& schedule, const Region& region, std::size_t s) {
     } else if (!schedule.tiled) {
         stream.direct = packed(schedule.sizes, strides, kept, rank, unit) &&
                         (width == 1 || packed(schedule.sizes, strides, 0, kept, unit));
+    } else {
+        stream.lined = stream.breadth == Breadth::wide && strides[kept] == stream.item && schedule.piece >= least_piece;
     }
     stream.step = schedule.columns ? strides[kept] : stream.item;
     stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >=
-                                                     (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
+                                                (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
 }
 
 // Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in the

@@ -47,7 +47,7 @@ struct Location {
 struct Stream {
     Breadth breadth{};
     bool direct = false;     // a block lies side by side
-    bool lined = false;      // the lines of a block of columns do
+    bool lined = false;      // the lines of a block of columns do, or the rows of a tile
     bool streaming = false;  // written past the caches
     std::uint8_t item = 0;   // bytes of an element
     std::int64_t step = 0;   // bytes from an element of a row to the next where it is read or written in place
@@ -64,7 +64,9 @@ struct Register {
 struct ScheduledOperand {
     Location location;
     bool single;            // one element, which the kernel repeats
-    std::int64_t step = 0;  // bytes from row to row, for what is executed by row
+    // Bytes from row to row, for what is executed by row: those of each element of a row, and more.
+    std::int64_t item = 0;
+    std::int64_t step = 0;
 };
 
 // Repeats the element of a scalar, or each element of what is narrow.
@@ -81,7 +83,8 @@ struct ScheduledOperation {
     bool narrow;         // on one element of each row
     bool once;           // the same in every block
     std::int32_t index;  // of the load, spread, instruction or store
-    bool by_row = false;  // executed for one row after the other, whose narrow operands the kernel repeats
+    // Executed for one row after the other: the kernel repeats what is narrow, or the rows of a tile lie in memory.
+    bool by_row = false;
 };
 
 struct Schedule {
@@ -122,6 +125,9 @@ struct Schedule {
     std::size_t states_bytes = 0;   // of one row's reductions, `aligned_state_bytes` each
     std::size_t scratch_bytes = 0;  // of each worker
     double cost = 0;  // about how many bytes go through the instructions: what is worth sharing between threads
+
+    // Bytes from a row of a tile to the next one.
+    std::int64_t row_stride(std::int32_t stream) const { return streams[static_cast<std::size_t>(stream)].strides[kept - 1]; }
 
     // Memory for the states of reductions whose rows are shared between workers.
     std::size_t shared_state_bytes() const {

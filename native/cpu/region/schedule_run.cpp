@@ -285,15 +285,18 @@ private:
         region_.instructions[index].kernel(call);
     }
 
-    // Blocks have whole rows then.
     void execute_rows(std::int32_t index) {
         const RegionInstruction& instruction = region_.instructions[index];
+        const Location& out = schedule_.values[region_.loads.size() + as_size(index)];
         Call& call = calls_[index];
-        const std::int64_t out_step = count_ * static_cast<std::int64_t>(item_size(instruction.result));
+        const bool apart = schedule_.tiled && out.kind == Location::Kind::memory;
+        const std::int64_t out_step =
+            apart ? schedule_.row_stride(out.index) : count_ * static_cast<std::int64_t>(item_size(instruction.result));
         const auto move_on = [&](std::int64_t rows) {
             call.out = static_cast<std::byte*>(call.out) + rows * out_step;
             for (std::int32_t k = instruction.first_operand; k < instruction.first_operand + instruction.operand_count; ++k) {
-                operands_[k].data = static_cast<const std::byte*>(operands_[k].data) + rows * schedule_.operands[k].step;
+                const ScheduledOperand& each = schedule_.operands[k];
+                operands_[k].data = static_cast<const std::byte*>(operands_[k].data) + rows * (each.step + count_ * each.item);
             }
         };
         for (std::int64_t row = 0; row < width_; ++row, move_on(1)) {
@@ -387,7 +390,7 @@ private:
     void gather_load(std::int32_t load) {
         std::byte* const to = address(schedule_.values[load]);
         const int item = schedule_.streams[load].item;
-        if (schedule_.tiled) {
+        if (schedule_.tiled && schedule_.streams[load].breadth != Breadth::narrow) {
             return gather_tile(to, tile(load), item);
         }
         locate(

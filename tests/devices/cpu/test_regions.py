@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
@@ -148,6 +150,40 @@ def test_pixels_become_planes_and_planes_pixels(dtype: str, channels: int, pixel
     out = {"pixels": np.empty((2, pixels, channels), dtype).transpose(0, 2, 1)}
     CpuDevice(2).compile(g.lower(fuse=False), reason="test").run(inputs, out)
     np.testing.assert_array_equal(out["pixels"], photo - inputs["y"])
+
+
+@st.composite
+def graphs_of_pixels_and_planes(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Array]]:
+    """Chains over {images, channels, pixels} whose operands and results lie in any order, some of them broadcast."""
+    sizes = (draw(st.integers(1, 3)), draw(st.integers(1, 9)), draw(st.sampled_from([1, 7, 255, 256, 300, 1024, 1100, 2500])))
+    images, channels, pixels = sizes
+    layouts = {"planes": (channels * pixels, pixels, 1), "pixels": (channels * pixels, 1, channels), "rows": (pixels, images * pixels, 1)}
+    g, inputs = dg.Graph(), {}
+    known = []
+    for k in range(draw(st.integers(1, 4))):
+        kept = draw(st.sampled_from([(1, 1, 1), (1, 1, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (0, 0, 1), (1, 0, 0), (0, 0, 0)]))
+        own = tuple(size if keeps else 1 for size, keeps in zip(sizes, kept, strict=True))
+        dtype = draw(st.sampled_from(["uint8", "float32", "float16"]))
+        inputs[f"x{k}"] = (values(own, dtype, k) % 5).astype(dtype)
+        strides = layouts[draw(st.sampled_from(sorted(layouts)))] if own == sizes else None
+        x = g.input(f"x{k}", sizes=own, dtype=dtype, **({} if strides is None else {"strides": strides}))
+        known.append(dg.cast(x, dtype="float32").broadcast_to(*sizes) if own != sizes else dg.cast(x, dtype="float32"))
+    for _ in range(draw(st.integers(1, 6))):
+        one, other = draw(st.sampled_from(known)), draw(st.sampled_from(known))
+        function = draw(st.sampled_from([dg.add, dg.subtract, dg.max, dg.min]))
+        known.append(function(one, other))
+    for k in range(draw(st.integers(1, 3))):
+        result = known[-1] if k == 0 else draw(st.sampled_from(known))
+        dtype = draw(st.sampled_from(["float32", "float16"]))
+        strides = layouts[draw(st.sampled_from(sorted(layouts)))]
+        g.output(f"y{k}", dg.cast(result, dtype=dtype, output={"dtype": dtype, "sizes": sizes, "strides": strides}))
+    return g, inputs
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs_of_pixels_and_planes(), st.integers(1, 2))
+def test_pixels_and_planes_cross_at_random(made: tuple[dg.Graph, dict[str, Array]], threads: int) -> None:
+    both(*made, threads)
 
 
 def test_inputs_and_outputs_with_strides_of_their_own_leave_gaps() -> None:
