@@ -492,7 +492,7 @@ DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<t
             sums[v][r] = repeated(0.0f);
         }
     }
-    const std::int64_t top = call.from.top + first * stride;
+    const std::int64_t top = call.from.top + first * call.from.stride_down;
     const std::byte* in = call.from.in + top * call.from.row_step;
     DMLGRAPH_UNROLL
     for (int k = 0; k < (rows - 1) * stride + taps; ++k, in += call.from.row_step) {
@@ -516,7 +516,7 @@ DMLGRAPH_INLINE void columns_of_picture(const PictureCall& call, const PictureRo
     constexpr bool many = rows > 3;
     for (std::int64_t first = 0; first < call.rows; first += rows) {
         first = std::min<std::int64_t>(first, call.rows - rows);  // some rows again, rather than fewer at once
-        const std::int64_t top = call.from.top + first * stride;
+        const std::int64_t top = call.from.top + first * call.from.stride_down;
         const bool within = many && top >= 0 && top + (rows - 1) * stride + taps <= call.from.height;
         within ? rows_of_picture<rows, vectors, inside, many>(call, row, weights, first, i)
                : rows_of_picture<rows, vectors, inside, false>(call, row, weights, first, i);
@@ -556,6 +556,9 @@ void picture_of(const PictureCall& call) {
         call.count <= lanes ? all_of_picture<rows, taps, stride>(call, std::make_integer_sequence<int, 1>())
                             : all_of_picture<rows, taps, stride>(call, std::make_integer_sequence<int, vectors>());
     };
+    if (call.from.stride_down != stride) {  // no tap of a row is one of the next row
+        return all(std::integral_constant<int, 1>(), std::integral_constant<int, (taps > 3 ? 1 : 2)>());
+    }
     switch (call.rows) {
         case 1: return all(std::integral_constant<int, 1>(), std::integral_constant<int, 4>());
         case 2: return all(std::integral_constant<int, 2>(), std::integral_constant<int, 2>());
@@ -569,7 +572,7 @@ void picture(const PictureCall& call) noexcept {
     if (call.ending != nullptr && call.ending->rounds()) {
         return end_channel_in_half(picture, call);
     }
-    const bool apart = call.from.stride == 2;
+    const bool apart = call.from.stride_across == 2;
     switch (call.from.taps) {
         case 3: return apart ? picture_of<3, 2>(call) : picture_of<3, 1>(call);
         case 5: return apart ? picture_of<5, 2>(call) : picture_of<5, 1>(call);

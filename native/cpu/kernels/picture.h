@@ -13,7 +13,8 @@ struct Picture {
     std::int64_t width;
     std::int64_t top;   // the first row of the first window
     std::int64_t left;  // … and its first column
-    std::int64_t stride;
+    std::int64_t stride_down;    // from window to window: rows
+    std::int64_t stride_across;  // … and columns
     std::int64_t taps;  // of a row
 };
 

@@ -325,7 +325,7 @@ DMLGRAPH_INLINE void pooled_column(const PooledPictureCall& call, const PictureR
 template <class Body>
 DMLGRAPH_INLINE void each_band(const PooledPictureCall& call, const Body& body) {
     constexpr std::int64_t near_bytes = 16 << 10, some = 8;
-    const std::int64_t most = call.from.row_step * call.from.stride * call.rows > near_bytes ? some : call.rows;
+    const std::int64_t most = call.from.row_step * call.from.stride_down * call.rows > near_bytes ? some : call.rows;
     for (std::int64_t begin = 0; begin < call.rows; begin += most) {
         body(begin, begin + most < call.rows ? begin + most : call.rows);
     }
@@ -346,7 +346,7 @@ void picture(const PooledPictureCall& call) noexcept {
     if (call.from.taps == 2) {
         return pooled_picture<Function, 2, 2>(call);
     }
-    call.from.stride == 1 ? pooled_picture<Function, 3, 1>(call) : pooled_picture<Function, 3, 2>(call);
+    call.from.stride_across == 1 ? pooled_picture<Function, 3, 1>(call) : pooled_picture<Function, 3, 2>(call);
 }
 #else
 template <class Function>

@@ -81,7 +81,7 @@ struct BandMemory {
 Picture picture_of(const WindowPanels& from, const std::byte* channel, std::int64_t top) {
     const Windows& windows = from.windows();
     return {channel, from.strides[1], from.sizes()[1], from.sizes()[2], top * windows.strides[1] - windows.padding[1], -windows.padding[2],
-            windows.strides[1], windows.taps[1]};
+            windows.strides[1], windows.strides[2], windows.taps[1]};
 }
 
 // A channel's elements as planes: those of `rows` rows of windows, from the row `top` on.
@@ -130,8 +130,8 @@ const float* weights_of(const Depthwise& convolution, const Sizes& place, std::i
 bool reads_pictures(const Depthwise& convolution) {
     const WindowPanels& from = *convolution.windows;
     const Windows& windows = from.windows();
-    const std::int64_t taps = windows.taps[1], stride = windows.strides[1];
-    const bool square = windows.taps[2] == taps && windows.strides[2] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
+    const std::int64_t taps = windows.taps[1], stride = windows.strides[2];
+    const bool square = windows.taps[2] == taps && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool small = taps == 3 || taps == 5 ? stride <= 2 : taps == 7 && stride == 1;
     return convolution.planes->picture != nullptr && square && small && from.strides[2] == static_cast<std::int64_t>(item_size(from.type()));
 }

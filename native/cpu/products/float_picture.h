@@ -16,7 +16,7 @@ public:
     FloatPicture(const Picture& picture, std::int64_t rows)
         : picture_(picture),
           first_(std::clamp(picture.top, std::int64_t{0}, picture.height)),
-          last_(std::clamp(picture.top + (rows - 1) * picture.stride + picture.taps, first_, picture.height)) {}
+          last_(std::clamp(picture.top + (rows - 1) * picture.stride_down + picture.taps, first_, picture.height)) {}
 
     // Writes their elements, which are `item` bytes apart.
     void write(float* to, std::int64_t item, LineKernel line) const {

@@ -258,7 +258,7 @@ std::int64_t Bands::line_rows(std::int64_t rows) const {
 Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const {
     const Windows& windows = pooling_.windows;
     const Picture picture{plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2], place.top * windows.strides[1] - windows.padding[1],
-                    -windows.padding[2], windows.strides[2], windows.taps[2]};
+                    -windows.padding[2], windows.strides[1], windows.strides[2], windows.taps[2]};
     if (pooling_.type == DataType::float16) {
         const FloatPicture floats(picture, place.rows);
         auto* const rows = reinterpret_cast<float*>(memory.picture);

@@ -28,7 +28,7 @@ def windows(draw: st.DrawFn) -> dict[str, Any]:
         return tuple(draw(st.integers(low, high)) for _ in range(spatial))
 
     return {
-        SIZES: (draw(st.integers(1, 2)), draw(st.integers(1, 3)), *each(1, 6)),
+        SIZES: (draw(st.integers(1, 2)), draw(st.one_of(st.integers(1, 3), st.integers(4, 40))), *each(1, 6)),
         "window_size": each(1, 4),
         "strides": each(1, 3),
         "dilations": each(1, 2),

@@ -155,13 +155,23 @@ def test_pixels_become_planes_and_planes_pixels(dtype: str, channels: int, pixel
 @st.composite
 def graphs_of_pixels_and_planes(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Array]]:
     """Chains over {images, channels, pixels} whose operands and results lie in any order, some of them broadcast."""
-    sizes = (draw(st.integers(1, 3)), draw(st.integers(1, 9)), draw(st.sampled_from([1, 7, 255, 256, 300, 1024, 1100, 2500])))
+    sizes = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 9)),
+        draw(st.sampled_from([1, 7, 255, 256, 300, 1024, 1100, 2500])),
+    )
     images, channels, pixels = sizes
-    layouts = {"planes": (channels * pixels, pixels, 1), "pixels": (channels * pixels, 1, channels), "rows": (pixels, images * pixels, 1)}
+    layouts = {
+        "planes": (channels * pixels, pixels, 1),
+        "pixels": (channels * pixels, 1, channels),
+        "rows": (pixels, images * pixels, 1),
+    }
     g, inputs = dg.Graph(), {}
     known = []
     for k in range(draw(st.integers(1, 4))):
-        kept = draw(st.sampled_from([(1, 1, 1), (1, 1, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (0, 0, 1), (1, 0, 0), (0, 0, 0)]))
+        kept = draw(
+            st.sampled_from([(1, 1, 1), (1, 1, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (0, 0, 1), (1, 0, 0), (0, 0, 0)])
+        )
         own = tuple(size if keeps else 1 for size, keeps in zip(sizes, kept, strict=True))
         dtype = draw(st.sampled_from(["uint8", "float32", "float16"]))
         inputs[f"x{k}"] = (values(own, dtype, k) % 5).astype(dtype)
