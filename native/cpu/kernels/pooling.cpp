@@ -6,6 +6,7 @@
 #include "cpu/kernels/half_vector.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/picture_row.h"
+#include "cpu/kernels/pool_cells.h"
 #include "cpu/kernels/pooling_tables.h"
 #include "cpu/kernels/types.h"
 
@@ -456,10 +457,11 @@ void greatest(void* result, const void* elements, std::int64_t count) noexcept {
 
 template <class T>
 constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr,
+                                   is_same<T, float> ? pool_cells<Greater> : nullptr,
                                    is_same<T, float> ? has_negative_zero : nullptr, greatest<T>, find_row<T>, find<T>};
 
-constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, nullptr, reduce<Sum, float>, nullptr, nullptr};
-constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, nullptr, reduce<Sum, double>, nullptr, nullptr};
+constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, pool_cells<Sum>, nullptr, reduce<Sum, float>, nullptr, nullptr};
+constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, nullptr, nullptr, reduce<Sum, double>, nullptr, nullptr};
 
 template <class T>
 void numbers(const NumbersCall& call) noexcept {

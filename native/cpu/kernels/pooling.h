@@ -43,6 +43,24 @@ struct PooledPictureCall {
     const void* start;
 };
 
+// Windows of cells, see channel_block.h; of each row start ∘ its taps; then start ∘ the rows. The cells around a picture are
+// `start`.
+struct PoolCellsCall {
+    float* out;    // rows · count cells
+    float* lines;  // memory for `count` cells of each row of cells
+    const float* in;
+    std::int64_t pitch;  // these in cells
+    std::int64_t rows;
+    std::int64_t count;
+    std::int64_t stride_down;
+    std::int64_t stride_across;
+    std::int64_t dilation_down;
+    std::int64_t dilation_across;
+    std::int64_t taps_down;
+    std::int64_t taps_across;
+    float start;
+};
+
 // out[i] = start ∘ in[offsets[0] + i] ∘ in[offsets[1] + i] ∘ …; `out` overlaps no tap.
 struct CombineCall {
     void* out;
@@ -72,6 +90,8 @@ struct PoolingKernels {
     void (*combine)(const CombineCall& call) noexcept;
     // Null for others than float32, and where loading parts of vectors takes too long.
     void (*picture)(const PooledPictureCall& call) noexcept;
+    // Null for others than float32.
+    void (*cells)(const PoolCellsCall& call) noexcept;
     // Whether an element is -0: else the order of a maximum does not matter. Null for others than maxima of floats.
     bool (*has_negative_zero)(const void* in, std::int64_t count) noexcept;
     // total = total ∘ in[0] ∘ in[1] ∘ …; a sum in some order that depends on the count only.

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <stdexcept>
 
 #include "cpu/products/panels.h"
 #include "cpu/runtime/cache_line.h"
+#include "cpu/quotient.h"
 #include "cpu/tensor/strided.h"
+#include "cpu/windows/pooled_blocks.h"
 #include "cpu/windows/pooling.h"
 
 namespace dmlgraph::cpu {
@@ -44,6 +47,10 @@ public:
             }
         }
         is_whole_ = where_.buffer == no_buffer && pooling_.windows.count() == 1;
+        const bool sums_whole = is_whole_ && !parameters.is_maximum;  // in which lanes have work anyway
+        if (where_.buffer == no_buffer && !sums_whole && batch_rank_ == most_batch && PooledBlocks::pays(pooling_, batch_[1], chosen_level())) {
+            blocks_.emplace(pooling_, chosen_level());
+        }
         if (has_own_empty(pooling_)) {
             for (std::size_t d = 0; d < most_spatial; ++d) {
                 find_empty(d);
@@ -55,10 +62,13 @@ public:
         if (output_.buffer == no_buffer && where_.buffer == no_buffer) {
             return;
         }
-        if (is_whole_) {
-            return run_whole(context);
-        }
         const Planes planes = planes_in(context.tensor(input_));
+        if (blocks_ && blocks_->reads(planes)) {
+            return run_blocks(context, planes);
+        }
+        if (is_whole_) {
+            return run_whole(context, planes);
+        }
         const std::int64_t count = batch_[0] * batch_[1] * bands_.count();
         const bool in_place = may_compute_in_output(context);
         const std::array<Target, 2> targets{target(context, batch_rank_), where_target(context)};
@@ -81,7 +91,8 @@ public:
             return align_to_line(static_cast<std::size_t>(width) * widest_item) +
                    Target::line_scratch(operands_.size(), epilogue_, width);
         };
-        return is_whole_ ? align_to_line(whole_scratch()) + line(planes_at_once) : bands_.scratch_bytes() + line(bands_.most());
+        const std::size_t bytes = is_whole_ ? align_to_line(whole_scratch()) + line(planes_at_once) : bands_.scratch_bytes() + line(bands_.most());
+        return blocks_ ? std::max(bytes, BlockMemory(nullptr, *this).bytes) : bytes;
     }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);
@@ -312,9 +323,72 @@ private:
         }
     }
 
+    // The scratch memory of a worker that computes blocks.
+    struct BlockMemory {
+        std::byte* blocks;
+        std::byte* results;
+        std::byte* repeated;  // operands
+        std::byte* rest;
+        std::size_t bytes;
+
+        BlockMemory(std::byte* memory, const PoolingStep& step) {
+            const std::int64_t most = step.blocks_->channels_at_once() * step.pooling_.windows.count();
+            const std::size_t line = align_to_line(static_cast<std::size_t>(most) * widest_item);
+            blocks = memory;
+            results = blocks + step.blocks_->scratch_bytes();
+            repeated = results + line;
+            rest = repeated + step.operands_.size() * line;
+            bytes = static_cast<std::size_t>(rest - memory) + Target::line_scratch(step.operands_.size(), step.epilogue_, most);
+        }
+    };
+
+    // Some channels at a time.
+    void run_blocks(RunContext& context, const Planes& planes) const {
+        const Target to = target(context, batch_rank_);
+        const std::int64_t count = pooling_.windows.count(), at_once = blocks_->channels_at_once(), parts = quotient_up(batch_[1], at_once);
+        const auto item = static_cast<std::int64_t>(item_size(to.out.type));
+        const bool in_place = may_compute_in_output(context) && to.out.batch[1] % item == 0;
+        // Whether the results of neighbouring channels are one line, to which operands are repeated.
+        const auto is_repeated = [](const MatrixTensor& each) { return each.batch[0] == 0 && each.batch[1] == 0; };
+        const bool is_line = to.out.is_packed() && to.out.batch[1] == count * item && std::ranges::all_of(to.operands, is_repeated);
+        context.parallel(batch_[0] * parts, cost(), [&](int worker, Chunks& chunks) {
+            const BlockMemory memory(context.scratch(worker), *this);
+            const Target lines = is_line ? with_repeated(to, at_once, count, memory) : to;
+            blocks_->prepare(memory.blocks);
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t i = first; i < last; ++i) {
+                    const std::int64_t outer = i / parts, inner = i % parts * at_once, channels = std::min(at_once, batch_[1] - inner);
+                    const std::byte* const plane = planes.data + outer * planes.batch[0] + inner * planes.batch[1];
+                    auto* const results = reinterpret_cast<float*>(in_place ? to.out.row_at({outer, inner}, 0) : memory.results);
+                    const std::int64_t step = in_place ? to.out.batch[1] / item : count;
+                    blocks_->compute(planes, plane, static_cast<int>(channels), results, step, memory.blocks);
+                    for (std::int64_t c = 0; c < channels && !in_place; c += is_line ? channels : 1) {
+                        lines.store(results + c * count, {outer, inner + c}, 0, 0, is_line ? channels * count : count, memory.rest);
+                    }
+                }
+            }
+        });
+    }
+
+    // The same target, whose operands are those of so many channels.
+    static Target with_repeated(const Target& target, std::int64_t channels, std::int64_t count, const BlockMemory& memory) {
+        Target result = target;
+        std::byte* to = memory.repeated;
+        for (MatrixTensor& each : result.operands) {
+            const auto item = static_cast<std::int64_t>(item_size(each.type));
+            gather(to, each.data, each.rank, each.sizes, each.strides, 0, count, static_cast<int>(item));
+            repeat_line(to + count * item, to, count * item, channels - 1);
+            each.data = to;
+            each.rank = 1;
+            each.sizes[0] = channels * count;
+            each.strides[0] = item;
+            to += align_to_line(static_cast<std::size_t>(channels * count) * widest_item);
+        }
+        return result;
+    }
+
     // Every plane has one window: the planes of a batch are a line of the output.
-    void run_whole(RunContext& context) const {
-        const Planes planes = planes_in(context.tensor(input_));
+    void run_whole(RunContext& context, const Planes& planes) const {
         const Target to = target(context, std::max(batch_rank_ - 1, 0));
         const std::int64_t parts = (batch_[1] + planes_at_once - 1) / planes_at_once;
         context.parallel(batch_[0] * parts, cost(), [&](int worker, Chunks& chunks) {
@@ -346,6 +420,7 @@ private:
     std::array<std::int64_t, most_batch> batch_{1, 1};
     Pooling pooling_;
     Bands bands_;
+    std::optional<PooledBlocks> blocks_;
     Epilogue epilogue_;
     bool is_whole_ = false;
     std::array<std::vector<bool>, most_spatial> empty_;  // windows without elements, if that makes a difference

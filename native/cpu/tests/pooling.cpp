@@ -12,6 +12,7 @@
 #include "cpu/runtime/memory.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/sanitizers.h"
+#include "cpu/windows/pooled_blocks.h"
 #include "cpu/windows/pooling.h"
 
 namespace dmlgraph::cpu::tests {
@@ -161,6 +162,41 @@ void check_whole(Random& random, Level level, const Kind& kind) {
     }
 }
 
+void check_blocks(Random& random, Level level, const Kind& kind) {
+    Pooling pooling = random_pooling(random, level, kind);
+    pooling.windows.taps[0] = pooling.windows.strides[0] = pooling.windows.counts[0] = pooling.sizes[0] = 1;
+    pooling.windows.padding[0] = 0;
+    for (std::size_t d = 1; d < most_spatial; ++d) {  // small ones
+        pooling.windows.counts[d] = random.between(1, 15);
+        pooling.sizes[d] = random.between(1, 20);
+    }
+    if (!PooledBlocks::pays(pooling, most_lanes, level)) {
+        return;
+    }
+    const PooledBlocks blocks(pooling, level);
+    const auto channels = static_cast<int>(random.between(1, blocks.channels_at_once()));
+    const std::int64_t plane = pooling.sizes[1] * pooling.sizes[2], count = pooling.windows.count();
+    const std::int64_t apart = plane + random.between(0, 2), step = count + random.between(0, 2);
+    Planes planes = planes_of(pooling);
+    planes.batch[1] = apart * item;
+    const Memory scratch(blocks.scratch_bytes());
+    blocks.prepare(scratch.get());
+    bool right = blocks.reads(planes);
+    for (int turn = 0; turn < 2; ++turn) {  // the second one finds the cells of the first
+        const Exact<float> x = numbers(apart * (channels - 1) + plane, random), out(step * (channels - 1) + count);
+        blocks.compute(planes, x.bytes(), channels, out.get(), step, scratch.get());
+        for (int c = 0; c < channels; ++c) {
+            Exact<float> one(plane);
+            std::copy_n(x.get() + c * apart, plane, one.get());
+            for (std::int64_t i = 0; i < count; ++i) {
+                const Spatial window{0, i / pooling.windows.counts[2], i % pooling.windows.counts[2]};
+                right = right && out[c * step + i] == expected(pooling, one, window, kind).value;
+            }
+        }
+    }
+    CHECK_MESSAGE(right, "every number is that of its window");
+}
+
 void check_pick(Random& random, Level level) {
     const std::int64_t size = random.between(1, 70), count = random.between(1, 90), taps = random.between(1, 3);
     const std::int64_t step = (count + most_lanes - 1) / most_lanes * most_lanes;
@@ -289,6 +325,7 @@ TEST_CASE("pooling at every level") {
             for (const Kind& kind : kinds) {
                 check_bands(random, level, kind, false);
                 check_whole(random, level, kind);
+                check_blocks(random, level, kind);
             }
             check_bands(random, level, kinds[0], true);
             check_numbers(random, level);

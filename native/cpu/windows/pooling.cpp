@@ -114,6 +114,17 @@ Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t
     }
 }
 
+bool Pooling::is_flat() const {
+    return windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && sizes[0] == 1 && windows.counts[0] == 1;
+}
+
+bool Pooling::has_picture() const {
+    const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
+    const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
+    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
+    return kernels->picture != nullptr && known && square && power == 0;
+}
+
 void Pooling::convert(std::byte* out, const std::byte* in, std::int64_t step, std::int64_t count, const Plane& plane,
                       std::byte* packed) const {
     const auto stored = static_cast<std::int64_t>(item_size(type));
@@ -200,13 +211,9 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
             lines_.push_back(((z * y_.count() + y_.phase[t]) * height_ + y_.index[t]) * columns_);
         }
     }
-    const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
-    const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
-    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
-    const bool flat = windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && pooling_.sizes[0] == 1 && windows.counts[0] == 1;
     converts_rows_ = !pooling_.keeps_elements() && !finds_ && column_bands_ == 1;
-    const bool usual = known && square && pooling_.power == 0, alone = flat && column_bands_ == 1 && !finds_;
-    has_picture_ = pooling_.kernels->picture != nullptr && usual && alone;
+    const bool usual = pooling_.has_picture(), alone = pooling_.is_flat() && column_bands_ == 1 && !finds_;
+    has_picture_ = usual && alone;
     columns_first_ = !usual && alone && windows.strides[1] > 2 && windows.taps[1] > 1;
 }
 

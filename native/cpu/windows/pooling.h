@@ -54,6 +54,10 @@ struct Pooling {
     bool is_float() const { return line != nullptr; }
     // Whether elements are computed as they are stored.
     bool keeps_elements() const { return static_cast<int>(item_size(type)) == item && power == 0; }
+    // Whether the first of three dimensions has a single window of its single element.
+    bool is_flat() const;
+    // Whether the windows are those that kernels read in a picture.
+    bool has_picture() const;
     // Elements that lie `step` bytes apart, as they are computed; `packed` is memory for them, where they may be already.
     void convert(std::byte* out, const std::byte* in, std::int64_t step, std::int64_t count, const Plane& plane,
                  std::byte* packed) const;

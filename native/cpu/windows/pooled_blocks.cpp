@@ -1,0 +1,86 @@
+#include "cpu/windows/pooled_blocks.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/runtime/cache_line.h"
+
+namespace dmlgraph::cpu {
+namespace {
+
+constexpr std::int64_t ample_cells = 64 << 10;  // floats of a block's cells: they stay in the second cache
+
+}  // namespace
+
+// The memory of a worker.
+struct PooledBlocks::Memory {
+    float* cells;
+    float* lines;
+    float* results;
+    std::size_t bytes;
+
+    Memory(std::byte* memory, const PooledBlocks& blocks) {
+        const Windows& windows = blocks.pooling_.windows;
+        const std::int64_t lanes = blocks.lanes_, rows = (blocks.plane_.cells - 1) / blocks.plane_.pitch;
+        std::size_t used = 0;
+        const auto take = [&](std::int64_t count) {
+            auto* const taken = reinterpret_cast<float*>(memory + used);
+            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
+            return taken;
+        };
+        cells = take(blocks.plane_.cells * lanes);
+        lines = take(rows * windows.counts[2] * lanes);
+        results = take(std::max(windows.count(), lanes) * lanes);  // at least the cells of a vector, see ScatterCall
+        bytes = used;
+    }
+};
+
+PooledBlocks::PooledBlocks(const Pooling& pooling, Level level)
+    : pooling_(pooling),
+      lanes_(product_kernels(level).lanes),
+      plane_(pooling.windows, pooling.sizes, lanes_),
+      kernels_(channel_block_kernels(level)) {}
+
+bool PooledBlocks::pays(const Pooling& pooling, std::int64_t channels, Level level) {
+    const Windows& windows = pooling.windows;
+    const std::int64_t lanes = product_kernels(level).lanes;
+    if (!pooling.is_flat() || !pooling.is_float() || pooling.power != 0 || channels < lanes / 2) {
+        return false;
+    }
+    // Rows of a picture that are as long are gone through with fewer instructions.
+    const std::int64_t long_row = windows.strides[2] == 2 ? lanes / 2 : lanes * 5 / 4;
+    if (pooling.has_picture() && windows.counts[2] > long_row) {
+        return false;
+    }
+    const CellPlane plane(windows, pooling.sizes, 1);
+    return plane.cells * lanes <= ample_cells;
+}
+
+bool PooledBlocks::reads(const Planes& planes) const {
+    const auto item = static_cast<std::int64_t>(item_size(pooling_.type));
+    const Spatial &strides = planes.strides, &sizes = pooling_.sizes;
+    return planes.row.rank == 1 && (sizes[2] == 1 || strides[2] == item) && (sizes[1] == 1 || strides[1] == sizes[2] * item) &&
+           planes.batch[1] % item == 0;
+}
+
+std::size_t PooledBlocks::scratch_bytes() const { return Memory(nullptr, *this).bytes; }
+
+void PooledBlocks::prepare(std::byte* scratch) const {
+    float start = 0;
+    std::memcpy(&start, pooling_.start.data(), sizeof(start));
+    std::fill_n(Memory(scratch, *this).cells, plane_.cells * lanes_, start);
+}
+
+void PooledBlocks::compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, std::byte* scratch) const {
+    const Memory memory(scratch, *this);
+    const Windows& windows = pooling_.windows;
+    const std::int64_t apart = planes.batch[1] / static_cast<std::int64_t>(item_size(pooling_.type));
+    float start = 0;
+    std::memcpy(&start, pooling_.start.data(), sizeof(start));
+    kernels_.gather({memory.cells, plane_.places.data(), plane, pooling_.type == DataType::float16, apart, channels, pooling_.sizes[1] * pooling_.sizes[2]});
+    pooling_.kernels->cells({memory.results, memory.lines, memory.cells, plane_.pitch, windows.counts[1], windows.counts[2], windows.strides[1],
+                             windows.strides[2], windows.dilations[1], windows.dilations[2], windows.taps[1], windows.taps[2], start});
+    kernels_.scatter({memory.results, lanes_, windows.count(), out, step, channels});
+}
+
+}  // namespace dmlgraph::cpu
