@@ -68,7 +68,7 @@ struct ScaledElu : Attributes {
 };
 
 struct Sigmoid {
-    float operator()(float x) const { return sigmoid(x); }
+    Vector operator()(Vector x) const { return sigmoid(x); }
 };
 
 // Between 0 and 1; NaN becomes 0.
@@ -129,9 +129,14 @@ struct Gelu {
 
 struct Swish : Attribute {
     using Attribute::Attribute;
-    float operator()(float x) const {
-        const float steep = first * x;
-        return sigmoid(steep, error_that_counts(first, x, steep), x);
+    Vector operator()(Vector x) const {
+        if (first == 1.0f) {
+            return times(x, sigmoid(x));
+        }
+        const Vector steep = times(repeated(first), x);
+        // The rounding error of the product, where its exponential is neither zero nor infinite.
+        const Vector low = error_of_product(repeated(first), x, steep);
+        return times(x, sigmoid(steep, selected(is_less(magnitude(steep), repeated(128.0f)), low, repeated(0.0f))));
     }
 };
 
@@ -153,7 +158,7 @@ const Entry entries[] = {
     DMLGRAPH_UNARY(float, ELU, Elu)
     DMLGRAPH_UNARY(float, CELU, Celu)
     DMLGRAPH_UNARY(float, SCALED_ELU, ScaledElu)
-    DMLGRAPH_UNARY(float, SIGMOID, Sigmoid)
+    DMLGRAPH_UNARY_OF_VECTORS(SIGMOID, Sigmoid)
     DMLGRAPH_UNARY(float, HARD_SIGMOID, HardSigmoid)
     DMLGRAPH_UNARY_OF_VECTORS(SCALED_TANH, ScaledTanh)
     DMLGRAPH_UNARY(float, SOFTPLUS, Softplus)
@@ -161,7 +166,7 @@ const Entry entries[] = {
     DMLGRAPH_UNARY(float, SOFTSIGN, Softsign)
     DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
     DMLGRAPH_UNARY_OF_VECTORS(GELU, Gelu)
-    DMLGRAPH_UNARY(float, SWISH, Swish)
+    DMLGRAPH_UNARY_OF_VECTORS(SWISH, Swish)
     DMLGRAPH_UNARY(float, HARD_SWISH, HardSwish)
 };
 

@@ -7,6 +7,7 @@
 // is that of the fit.
 #pragma once
 
+#include "cpu/kernels/formula_vector.h"
 #include "cpu/kernels/transpose.h"
 #include "cpu/kernels/vector_exp.h"
 
@@ -210,6 +211,21 @@ inline constexpr Segments tanh_segments = {
      0x1.37534p-28f, -0x1.6c247ap-5f, 0x1.ac4602p-6f, 0x1.843b3ep-9f},
 };
 DMLGRAPH_INLINE Vector tanh(Vector x) { return odd_of_segments<22, tanh_segments>(0.75f, 9.1f, x); }
+
+// 1 / (1 + e^-(x + low)) by e^-|x|, which does not overflow.
+DMLGRAPH_INLINE Vector sigmoid(Vector x, Vector low) {
+    const Vector positive = is_less(repeated(0.0f), x), a = greater(repeated(-104.0f), with_sign(magnitude(x), repeated(-0.0f)));
+    const Vector shifted = eighths_of(a), away = selected(positive, difference(repeated(0.0f), low), low);
+    const Vector rest = sum(exact_rest_of_eighths(a, eighths_in(shifted)), away);
+    const Vector t = times(power_of_eighths(shifted, rest), repeated(0x1p-64f));
+    return quotient(selected(positive, repeated(1.0f), t), sum(repeated(1.0f), t));
+}
+DMLGRAPH_INLINE Vector sigmoid(Vector x) {
+    const Vector a = greater(repeated(-104.0f), with_sign(magnitude(x), repeated(-0.0f)));
+    const Vector shifted = eighths_of(a);
+    const Vector t = times(power_of_eighths(shifted, exact_rest_of_eighths(a, eighths_in(shifted))), repeated(0x1p-64f));
+    return quotient(selected(is_less(repeated(0.0f), x), repeated(1.0f), t), sum(repeated(1.0f), t));
+}
 
 // 2^-64 e^(a²/2) times the normal distribution's probability above a, in segments from 1, 2, 3, 5, 7, 11, 0 and 0.5 on
 // (2^-23.7).

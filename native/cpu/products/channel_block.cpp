@@ -106,8 +106,11 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
         const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
         const SumEnding after = ending ? ending->at(place, first, 0, count, numbers) : SumEnding{};
         kernels.scatter({scratch.results, blocks.width, count, sums, sums_step, static_cast<int>(channels), ending ? &after : nullptr});
-        for (std::int64_t c = 0; c < channels && !ending; ++c) {
-            target.correct_and_store(sums + c * sums_step, place, first + c, 0, count, scratch.line);
+        if (ending && sums_step == count) {
+            return ending->finish(sums, channels * count);
+        }
+        for (std::int64_t c = 0; c < channels; ++c) {
+            target.finish_or_store(ending, sums + c * sums_step, place, first + c, 0, count, scratch.line);
         }
     };
     const auto work = static_cast<double>(convolution.batch * convolution.channels * count);

@@ -175,9 +175,7 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
                 convolution.planes->taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
             }
-            if (!ending) {
-                target.correct_and_store(sums, place, o, top * width, rows * width, scratch.line);
-            }
+            target.finish_or_store(ending, sums, place, o, top * width, rows * width, scratch.line);
         }
     };
     const auto compute = [&](std::int64_t index, const BandMemory& scratch) {

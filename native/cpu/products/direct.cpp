@@ -447,10 +447,10 @@ private:
         store(results, step, first, outputs);
     }
 
-    // The sums of some outputs, unless kernels have made the results.
+    // The sums of some outputs; if kernels have made the results, what is left to do.
     void store(float* sums, std::int64_t step, std::int64_t first, std::int64_t outputs) const {
-        for (std::int64_t o = 0; o < outputs && !ending_; ++o) {
-            convolution_.target.correct_and_store(sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);
+        for (std::int64_t o = 0; o < outputs; ++o) {
+            convolution_.target.finish_or_store(ending_, sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);
         }
     }
 

@@ -112,6 +112,8 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
             }
         } else if (const std::optional<SumFunction> found = function_of(each); found && first == total) {
             function = *found;
+        } else if (each.operands.size() == 1 && first == total && !sums.rounds && i + 1 == code.size()) {
+            sums.last = each;
         } else {
             return std::nullopt;
         }

@@ -30,11 +30,13 @@ public:
         std::size_t operand;
         Kernel to_single;
     };
-    // Operands that are added, the first one first, then a function, all in float32. The result may then be rounded to
-    // float16; an operand of float16 may be added and the sum rounded; then follows THRESHOLD or CLIP.
+    // Operands that are added, the first one first, then a function, all in float32. Another function of one number may
+    // follow, which tiles do not know. Or the result is then rounded to float16; an operand of float16 may be added and the
+    // sum rounded; then follows THRESHOLD or CLIP.
     struct Sums {
         std::vector<Summand> summands;
         SumFunction function;
+        std::optional<InstructionSpec> last;
         bool rounds = false;
         std::optional<std::size_t> rounded_summand;  // its index
         SumFunction rounded_function;

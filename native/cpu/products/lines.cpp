@@ -89,6 +89,13 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
     return ending;
 }
 
+void Ending::finish(float* results, std::int64_t count) const {
+    if (last != nullptr) {
+        const Operand operand{results, false};
+        last->kernel({results, &operand, static_cast<std::size_t>(count), last->immediates.data(), 0});
+    }
+}
+
 bool Requantization::fits(const Sizes& place, std::int64_t row, std::int64_t terms) const {
     constexpr std::int64_t greatest = std::numeric_limits<std::int32_t>::max(), most_of_product = 255 * 255;
     const std::int64_t summand = summands == nullptr ? 0 : *reinterpret_cast<const std::int32_t*>(summands->row_at(place, row));
@@ -128,6 +135,7 @@ std::optional<Ending> Target::ending() const {
     }
     Ending ending;
     ending.function = sums->function;
+    ending.last = sums->last ? &*sums->last : nullptr;
     ending.halves = sums->rounds ? &out : nullptr;
     ending.rounded_function = sums->rounded_function;
     const auto is_line = [&](const MatrixTensor& added) { return ending.lines == nullptr && added.type == out.type && added.is_packed(); };
@@ -198,6 +206,14 @@ void Target::store_across(const float* sums, std::int64_t step, const Sizes& pla
         }
     }
     scatter_tile({out.row_at(place, row) + left * out.strides[0], item, out.strides[0], rows, width}, scratch, static_cast<int>(item));
+}
+
+void Target::finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+                             std::int64_t width, std::byte* scratch) const {
+    if (ending) {
+        return ending->finish(sums, width);
+    }
+    correct_and_store(sums, place, row, left, width, scratch);
 }
 
 void Target::correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,

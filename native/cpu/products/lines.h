@@ -50,6 +50,10 @@ struct Ending {
     const MatrixTensor* halves = nullptr;   // the output, packed; null: results are float32, and are where the sums were
     bool adds_rounded = false;              // whether results are rounded before the lines are added
     SumFunction rounded_function{};
+    const InstructionSpec* last = nullptr;  // of each result, once kernels have stored it; null: there is none
+
+    // Does the last instruction on results that lie side by side.
+    void finish(float* results, std::int64_t count) const;
 
     // What follows the sums of some rows from a place on, `width` of each. Their numbers are stored in `of_rows`: −0, which
     // changes nothing if there are none.
@@ -97,6 +101,9 @@ struct Target {
     // Corrects sums, which change, and stores the results.
     void correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                            std::byte* scratch) const;
+    // The same; or does what is left to do where kernels have made the ending.
+    void finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+                         std::int64_t width, std::byte* scratch) const;
 
     // Scratch memory to store up to `width` results at a time.
     static std::size_t line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width);

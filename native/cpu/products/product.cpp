@@ -439,11 +439,14 @@ private:
     }
 
     void finish(std::int64_t row_panel, float* sums) const {
+        const std::int64_t rows = blocks_.rows.in(row_panel), first = blocks_.rows.first(row_panel), step = sums_step();
+        for (std::int64_t r = 0; r < rows && ending_; ++r) {
+            ending_->finish(sums + r * step, width_);
+        }
         if (ending_ || requantizes_ || are_results_) {
             return;
         }
         const Target& target = product_.target;
-        const std::int64_t rows = blocks_.rows.in(row_panel), first = blocks_.rows.first(row_panel), step = sums_step();
         for (std::int64_t r = 0; r < rows && !adds_numbers_ && target.correction != nullptr; ++r) {
             target.correction->correct(sums + r * step, place_, first + r, left_, width_);
         }
