@@ -24,11 +24,12 @@ from dmlgraph.passes.fills import differs_by_device
 from dmlgraph.passes.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 
 FOLDED_BYTES = 1 << 16  # the largest constant that is made of fills
-FOLDED_WORK = 1 << 22  # the most element-wise operations, roughly, that are done while a graph is built
-# Families in which each output element depends on few input elements.
+FOLDED_WORK = 1 << 24  # the most element-wise operations, roughly, that are done while a graph is built
+# Families whose work grows as their elements do.
 _LIGHT = frozenset(
     {"element_wise", "activation", "bitwise", "logical", "trigonometric", "gradient", "quantization"}
     | {"shape", "slicing", "padding", "indexing", "image", "diagonal", "scan", "reduction", "selection", "softmax"}
+    | {"normalization"}
 )
 _SYMBOLIC = (FillValueConstant, FillValueSequence)
 
