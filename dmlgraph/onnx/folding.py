@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.tensors import Array
@@ -73,6 +75,33 @@ _FORMS = frozenset(
 )
 
 
+class GatherElements(OpRun):
+    """ONNX's own fails where the indices have fewer elements than the data."""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        axis %= data.ndim
+        part = tuple(slice(None) if d == axis else slice(size) for d, size in enumerate(indices.shape))
+        return (np.take_along_axis(data[part], indices, axis),)
+
+
+class Slice(OpRun):
+    """ONNX's own takes no element where a start before the first one goes backwards; the specification the first."""
+
+    def _run(self, data: Array, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> tuple[Array]:
+        axes = range(len(starts)) if axes is None else axes
+        steps = [1] * len(starts) if steps is None else steps
+        part = [slice(None)] * data.ndim
+        for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+            size = data.shape[axis]
+            first, last = (each + size if each < 0 else each for each in (int(start), int(end)))
+            if step < 0:
+                last = min(max(last, -1), size - 1)
+                part[axis] = slice(min(max(first, 0), size - 1), None if last < 0 else last, step)
+            else:
+                part[axis] = slice(min(max(first, 0), size), min(max(last, 0), size), step)
+        return (data[tuple(part)],)
+
+
 def _is_large_fill(array: Array) -> bool:
     """Whether an array is one number many times, of which nothing but a copy would be large."""
     return array.size > MOST_ELEMENTS and not any(array.strides)
@@ -101,7 +130,7 @@ def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Array | None]) -
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            made = ReferenceEvaluator(function).run(None, feeds, attributes={})
+            made = ReferenceEvaluator(function, new_ops=[GatherElements, Slice]).run(None, feeds, attributes={})
     except MemoryError:
         raise
     except Exception as error:  # NumPy's and ONNX's, of many kinds
