@@ -51,6 +51,23 @@ class Windows:
             begin, end = (np.clip(-((first - bound) // dilation), 0, taps) for bound in (0, size))
             yield end - begin
 
+    def met_taps(self, sizes: Sizes) -> Iterator[range]:
+        """Along each dimension, the taps from the first to the last one that some window has inside the tensor.
+
+        The others meet padding alone, as most of a window that is dilated beyond a small picture.  If none is inside,
+        all taps.
+        """
+        fields = zip(sizes, self.counts(sizes), self.taps, self.strides, self.dilations, self.start, strict=True)
+        for size, count, taps, stride, dilation, start in fields:
+            places = [tap * dilation - start for tap in range(taps)]  # of the first window
+            windows = [max(0, -(place // stride)) for place in places]  # the first one that is not before the tensor
+            met = [
+                tap
+                for tap, (place, window) in enumerate(zip(places, windows, strict=True))
+                if window < count and place + window * stride < size
+            ]
+            yield range(met[0], met[-1] + 1) if met else range(taps)
+
     def pad(self, x: Array, value: Any) -> Array:
         """x {N, C, sizes…} with `value` around it."""
         return np.pad(x, [(0, 0), (0, 0), *zip(self.start, self.end, strict=True)], constant_values=value)

@@ -342,3 +342,23 @@ class TestQuantized:
         arrays = filled(operator, seed, layout)
         arrays[-2] = np.full_like(arrays[-2], 300)  # so that most results are within the range
         check_exact(operator, arrays)
+
+
+@pytest.mark.parametrize("mode", ["cross_correlation", "convolution"])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("dilation", [5, 12, 36])
+@pytest.mark.parametrize("constant", [True, False])
+def test_windows_that_are_dilated_beyond_a_picture(mode: str, dtype: str, dilation: int, constant: bool) -> None:
+    """Taps that meet padding alone are left out, wherever they are in the filter."""
+    random = np.random.default_rng(dilation)
+    arrays = {"x": random.integers(-4, 4, (2, 6, 8, 7)), "w": random.integers(-4, 4, (5, 6, 3, 4))}
+    arrays = {name: each.astype(dtype) for name, each in arrays.items()}
+    g = dg.Graph("dilated")
+    x = g.input("x", sizes=arrays["x"].shape, dtype=dtype)
+    w = g.constant("w", arrays["w"]) if constant else g.input("w", sizes=arrays["w"].shape, dtype=dtype)
+    fields = {"dilations": (dilation,) * 2}
+    fields |= {"start_padding": (dilation, dilation + 3), "end_padding": (dilation, 2 * dilation)}
+    g.output("y", dg.convolution(x, w, mode=mode, **fields))
+    given = {"x": arrays["x"]} if constant else arrays
+    got, expected = (g.compile(device).run(given)["y"] for device in ("cpu", "reference"))
+    np.testing.assert_array_equal(got, expected)
