@@ -46,6 +46,31 @@ DMLGRAPH_INLINE Vector picked(const float* row, const std::int32_t* indices) {
 #endif
 }
 
+// The same if they are in one vector.
+DMLGRAPH_INLINE Vector near_by(const float* row, const std::int32_t* indices) {
+    const Vector elements = load(row + indices[0]);
+#if defined(__AVX512F__)
+    const __m512i places = _mm512_sub_epi32(_mm512_loadu_si512(indices), _mm512_set1_epi32(indices[0]));
+    return _mm512_maskz_permutexvar_ps(every_lane, places, elements);
+#else
+    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices));
+    return _mm256_permutevar8x32_ps(elements, _mm256_sub_epi32(all, _mm256_set1_epi32(indices[0])));
+#endif
+}
+
+void repeat(const RepeatCall& call) noexcept {
+    std::int64_t i = 0;
+    for (; i + lanes <= call.count; i += lanes) {
+        store(call.out + i, near_by(call.row, call.indices + i));
+    }
+    if (i < call.count && call.count >= lanes) {
+        i = call.count - lanes;  // some results again, rather than a part of a vector
+        store(call.out + i, near_by(call.row, call.indices + i));
+    } else if (i < call.count) {
+        store_part(call.out, near_by(call.row, call.indices), part(0, static_cast<int>(call.count)));
+    }
+}
+
 DMLGRAPH_INLINE void store_results(const PickCall& call, std::int64_t i, Vector results) {
     if (i + lanes <= call.count) {
         store(call.out + i, results);
@@ -80,6 +105,12 @@ void add_up(const PickCall& call) noexcept {
 
 #else
 
+void repeat(const RepeatCall& call) noexcept {
+    for (std::int64_t i = 0; i < call.count; ++i) {
+        call.out[i] = call.row[call.indices[i]];
+    }
+}
+
 void pick(const PickCall& call) noexcept {
     for (std::int64_t i = 0; i < call.count; ++i) {
         const float first = call.row[call.indices[i]];
@@ -105,7 +136,7 @@ void add_up(const PickCall& call) noexcept {
 
 #endif
 
-constexpr ResamplingKernels kernels{add, blend, pick, add_up};
+constexpr ResamplingKernels kernels{add, blend, pick, repeat, add_up};
 
 }  // namespace
 }  // namespace resampling

@@ -22,12 +22,21 @@ struct PickCall {
     std::int64_t count;
 };
 
+// out[i] = row[indices[i]], for indices of which each is that of the result before or the next one. Reads as `pick` does.
+struct RepeatCall {
+    float* out;
+    const float* row;
+    const std::int32_t* indices;
+    std::int64_t count;
+};
+
 struct ResamplingKernels {
     // out += weight · row
     void (*add)(float* out, const float* row, float weight, std::int64_t count) noexcept;
     // out = total + weight · (next − first), which may be `total`.
     void (*blend)(float* out, const float* total, const float* first, const float* next, float weight, std::int64_t count) noexcept;
     void (*pick)(const PickCall& call) noexcept;
+    void (*repeat)(const RepeatCall& call) noexcept;
     // As `pick`, but out[i] = Σ over all t of weights[t · step + i] · x_t.
     void (*add_up)(const PickCall& call) noexcept;
 };

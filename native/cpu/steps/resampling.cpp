@@ -1,6 +1,7 @@
 #include "cpu/steps/resampling.h"
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "cpu/kernels/resampling.h"
@@ -38,6 +39,10 @@ public:
         for (std::size_t i = 0; i < parameters.axes.size(); ++i) {
             add_axis(parameters, i, used);
         }
+        const auto is_of_plane = [&](const Axis& axis) { return axis.taps == 1 && axis.dimension >= input_.rank - 2; };
+        const auto leaves_out = [](std::int32_t index, std::int32_t next) { return next != index && next != index + 1; };
+        repeats_planes_ = input_.type == DataType::float32 && epilogue_.empty() && last_axis() != nullptr &&
+                          std::ranges::all_of(axes_, is_of_plane) && std::ranges::adjacent_find(last_axis()->indices, leaves_out) == last_axis()->indices.end();
         if (used != parameters.indices.size() || used != parameters.weights.size()) {
             throw std::invalid_argument("resampling needs an index and a weight for each tap of a result");
         }
@@ -47,10 +52,14 @@ public:
         if (output_.buffer == no_buffer) {
             return;
         }
-        const Tensor x = context.tensor(input_);
+        const Tensor x = context.tensor(input_), out = context.tensor(output_);
         Target target;
         target.epilogue = &epilogue_;
-        target.out = rows_of(context.tensor(output_));
+        target.out = rows_of(out);
+        const bool lie_side_by_side = target.takes_sums(DataType::float32) && x.strides[input_.rank - 1] == std::int64_t{sizeof(float)};
+        if (repeats_planes_ && lie_side_by_side) {
+            return run_planes(context, x, out);
+        }
         each_row(context, output_, cost(), [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
     }
 
@@ -133,6 +142,63 @@ private:
         target.store(results, place, 0, 0, out_width_, rest);
     }
 
+    // Nearest elements of float32 along the last two dimensions, plane by plane: those of a row are repeated, and rows are copied.
+    void run_planes(RunContext& context, const Tensor& x, const Tensor& out) const {
+        const int outer = std::max(input_.rank - 2, 0);
+        std::int64_t planes = 1;
+        for (int d = 0; d < outer; ++d) {
+            planes *= output_.sizes[static_cast<std::size_t>(d)];
+        }
+        const std::byte* end = x.data;  // of the tensor
+        for (std::size_t d = 0; d < static_cast<std::size_t>(x.rank); ++d) {
+            end += (x.sizes[d] - 1) * std::max(x.strides[d], std::int64_t{0});
+        }
+        context.parallel(planes, cost(), [&](int worker, Chunks& chunks) {
+            auto* const row = reinterpret_cast<float*>(context.scratch(worker));
+            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                for (std::int64_t plane = first; plane < last; ++plane) {
+                    const std::byte* from = x.data;
+                    std::byte* to = out.data;
+                    const Sizes place = place_in(output_.sizes, outer, plane);
+                    for (std::size_t d = 0; d < static_cast<std::size_t>(outer); ++d) {
+                        from += place[d] * x.strides[d];
+                        to += place[d] * out.strides[d];
+                    }
+                    run_plane({from, end, row}, to, out.rank > 1 ? x.strides[x.rank - 2] : 0, out.rank > 1 ? out.strides[out.rank - 2] : 0);
+                }
+            }
+        });
+    }
+
+    // A plane, the last element of its tensor, and memory for a row.
+    struct RepeatedPlane {
+        const std::byte* first;
+        const std::byte* last;
+        float* row;
+    };
+
+    void run_plane(const RepeatedPlane& from, std::byte* to, std::int64_t in_step, std::int64_t out_step) const {
+        const std::int64_t height = input_.rank > 1 ? output_.sizes[static_cast<std::size_t>(input_.rank - 2)] : 1;
+        const std::int64_t reach = (width_ + most_lanes - 2) * std::int64_t{sizeof(float)};  // of what the kernel reads
+        const Axis& along = axes_.back();
+        std::int64_t before = -1;
+        for (std::int64_t y = 0; y < height; ++y, to += out_step) {
+            const std::int64_t index = axes_.size() > 1 ? axes_.front().indices[static_cast<std::size_t>(y)] : y;
+            if (index == before) {
+                std::memcpy(to, to - out_step, static_cast<std::size_t>(out_width_) * sizeof(float));
+                continue;
+            }
+            before = index;
+            const std::byte* const in = from.first + index * in_step;
+            const auto* row = reinterpret_cast<const float*>(in);
+            if (from.last - in < reach) {
+                std::memcpy(from.row, in, static_cast<std::size_t>(width_) * sizeof(float));
+                row = from.row;
+            }
+            kernels_.repeat({reinterpret_cast<float*>(to), row, along.indices.data(), out_width_});
+        }
+    }
+
     // The row after the first `count` axes; it may be in the tensor, else it is in `out`.
     const float* mean(const Tensor& x, const Sizes& place, const std::byte* from, std::size_t count, float* out,
                       std::byte* scratch) const {
@@ -168,6 +234,7 @@ private:
     std::vector<Axis> axes_;
     std::int64_t width_;  // elements of a row of the input
     std::int64_t out_width_;
+    bool repeats_planes_ = false;  // whether results are elements of the last two dimensions, and none of a row is left out
 };
 
 }  // namespace

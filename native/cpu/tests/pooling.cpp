@@ -221,6 +221,24 @@ void check_pick(Random& random, Level level) {
     CHECK_MESSAGE(right, "every number is the mean of its taps");
 }
 
+// Elements that are repeated, or not, in their order.
+void check_repeat(Random& random, Level level) {
+    const std::int64_t count = random.between(1, 90), step = (count + most_lanes - 1) / most_lanes * most_lanes;
+    const Exact<std::int32_t> indices(step);
+    std::int32_t index = static_cast<std::int32_t>(random.between(0, 3));
+    for (std::int64_t i = 0; i < step; ++i) {
+        indices[i] = index;
+        index += i + 1 < count && random.chance(50) ? 1 : 0;
+    }
+    const Exact<float> row = numbers(index + most_lanes, random), out(count);
+    resampling_kernels(level).repeat({out.get(), row.get(), indices.get(), count});
+    bool right = true;
+    for (std::int64_t i = 0; i < count; ++i) {
+        right = right && out[i] == row[indices[i]];
+    }
+    CHECK_MESSAGE(right, "every number is its element");
+}
+
 // Rows of the table end anywhere in the row, which ends with a zero.
 void check_add_up(Random& random, Level level) {
     const std::int64_t size = random.between(1, 70), count = random.between(1, most_lanes), taps = random.between(0, 5);
@@ -339,6 +357,7 @@ TEST_CASE("resampling at every level") {
         INFO(level_name(level));
         for (int i = 0; i < 200; ++i) {
             check_pick(random, level);
+            check_repeat(random, level);
             check_add_up(random, level);
             check_add(random, level);
         }

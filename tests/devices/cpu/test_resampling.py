@@ -50,6 +50,20 @@ class TestResample:
         operator = make("resample", input=desc((1, 2, 5, 6), dtype), scales=(1, 1, scale, 1), interpolation_mode=mode)
         check_exact(operator, filled(operator, 1))
 
+    @given(
+        st.lists(st.integers(1, 4), max_size=2), st.lists(st.integers(1, 60), min_size=1, max_size=2),
+        st.lists(st.sampled_from([1, 2, 3, 4, 1.5, 0.5, 2.7]), min_size=2, max_size=2), floats, layouts, seeds,
+    )  # fmt: skip
+    def test_nearest_elements_are_copied(self, outer, spatial, scales, dtype, layout, seed) -> None:
+        after = [max(1, int(size * scale)) for size, scale in zip(spatial, scales, strict=False)]
+        operator = make(
+            "resample3",
+            input=desc((*outer, *spatial), dtype),
+            output={"sizes": (*outer, *after)},
+            interpolation_mode="nearest_neighbor",
+        )
+        check_exact(operator, filled(operator, seed, layout))
+
     @pytest.mark.parametrize("special", [np.nan, np.inf])
     def test_what_is_not_finite_is_as_in_the_reference(self, special) -> None:
         operator = make("resample", input=desc((1, 1, 5, 6)), scales=(1, 1, 2, 2), interpolation_mode="linear")
