@@ -136,7 +136,7 @@ struct Swish : Attribute {
         const Vector steep = times(repeated(first), x);
         // The rounding error of the product, where its exponential is neither zero nor infinite.
         const Vector low = error_of_product(repeated(first), x, steep);
-        return times(x, sigmoid(steep, selected(is_less(magnitude(steep), repeated(128.0f)), low, repeated(0.0f))));
+        return times(x, sigmoid_of_sum(steep, selected(is_less(magnitude(steep), repeated(128.0f)), low, repeated(0.0f))));
     }
 };
 

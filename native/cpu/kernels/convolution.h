@@ -76,7 +76,7 @@ struct TapsCall {
 };
 
 // The same of a channel that is read where it lies, with zeros around it: windows of 3 × 3 or 5 × 5 elements that are 1 or
-// 2 apart, or of 7 × 7 elements, 1 apart.
+// 2 apart along a row, or of 7 × 7 elements, 1 apart; rows may be any number apart.
 struct PictureCall {
     float* out;
     std::int64_t rows;

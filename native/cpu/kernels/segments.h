@@ -212,19 +212,21 @@ inline constexpr Segments tanh_segments = {
 };
 DMLGRAPH_INLINE Vector tanh(Vector x) { return odd_of_segments<22, tanh_segments>(0.75f, 9.1f, x); }
 
-// 1 / (1 + e^-(x + low)) by e^-|x|, which does not overflow.
-DMLGRAPH_INLINE Vector sigmoid(Vector x, Vector low) {
+// 1 / (1 + e^-x) by e^-|x|, which does not overflow. `corrected` changes the exponent's rest, which has the sign of -|x|, where a
+// mask tells that x is positive.
+template <class Corrected>
+DMLGRAPH_INLINE Vector sigmoid(Vector x, const Corrected& corrected) {
     const Vector positive = is_less(repeated(0.0f), x), a = greater(repeated(-104.0f), with_sign(magnitude(x), repeated(-0.0f)));
-    const Vector shifted = eighths_of(a), away = selected(positive, difference(repeated(0.0f), low), low);
-    const Vector rest = sum(exact_rest_of_eighths(a, eighths_in(shifted)), away);
+    const Vector shifted = eighths_of(a), rest = corrected(exact_rest_of_eighths(a, eighths_in(shifted)), positive);
     const Vector t = times(power_of_eighths(shifted, rest), repeated(0x1p-64f));
     return quotient(selected(positive, repeated(1.0f), t), sum(repeated(1.0f), t));
 }
 DMLGRAPH_INLINE Vector sigmoid(Vector x) {
-    const Vector a = greater(repeated(-104.0f), with_sign(magnitude(x), repeated(-0.0f)));
-    const Vector shifted = eighths_of(a);
-    const Vector t = times(power_of_eighths(shifted, exact_rest_of_eighths(a, eighths_in(shifted))), repeated(0x1p-64f));
-    return quotient(selected(is_less(repeated(0.0f), x), repeated(1.0f), t), sum(repeated(1.0f), t));
+    return sigmoid(x, [](Vector rest, Vector) { return rest; });
+}
+// That of x + low.
+DMLGRAPH_INLINE Vector sigmoid_of_sum(Vector x, Vector low) {
+    return sigmoid(x, [&](Vector rest, Vector positive) { return sum(rest, selected(positive, difference(repeated(0.0f), low), low)); });
 }
 
 // 2^-64 e^(a²/2) times the normal distribution's probability above a, in segments from 1, 2, 3, 5, 7, 11, 0 and 0.5 on
