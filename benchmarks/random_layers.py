@@ -251,7 +251,7 @@ def _tile(c: Chance, shape: list[int]) -> Draft:
 
 
 def _resize(c: Chance, _: list[int]) -> Draft:
-    # An even number: ONNX Runtime aligns the corners of a size with a fraction, the specification those of the whole one.
+    # Whole results: ONNX Runtime aligns the corners of a size with a fraction, the specification the whole one's.
     channels, side, factor = c.size(1, 64), 2 * c.size(2, 40), c.one_of([2.0, 4.0, 0.5, 1.5])
     mode = c.one_of(["nearest", "linear"])
     # ONNX Runtime rounds a nearest element between aligned corners in another way than the specification.

@@ -1,4 +1,6 @@
-"""Convolutions: an ADD or a normalization with constant statistics after one goes into its bias and weights."""
+"""Convolutions: an ADD or a normalization with constant statistics after one goes into its bias and weights; taps that
+meet padding alone are left out.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import numpy as np
 
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.convolution import Convolution
-from dmlgraph.operators.directml_enums import ConvolutionDirection
+from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
 from dmlgraph.operators.element_wise import Add
 from dmlgraph.operators.normalization import BatchNormalization
 from dmlgraph.passes.draft import Draft
@@ -14,7 +16,7 @@ from dmlgraph.passes.draft_node import DraftNode
 from dmlgraph.passes.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.tensor import TensorDesc
 
-FILTER_BYTES = 1 << 26  # larger filters are not copied for a normalization
+FILTER_BYTES = 1 << 26  # larger filters are not copied
 
 
 @rule(
@@ -100,6 +102,50 @@ def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     )
 
 
+@rule(
+    Convolution,
+    effect="leaves out products with zeros: a zero may have another sign, and a device may add in another order",
+    differs=Differs.ROUNDED,
+)
+def used_taps(draft: Draft, node: DraftNode) -> Outcome:
+    """A window whose outer taps meet padding alone → one without them, as one dilated beyond a small picture.
+
+    The filter is a constant of finite numbers: zero times another one is NaN.
+    """
+    operator = node.computing(Convolution)
+    window, filters = operator.window, node.needed("filter")
+    if operator.direction is ConvolutionDirection.BACKWARD:
+        return None
+    used = list(window.met_taps(operator.input.sizes[2:]))
+    if all(len(taps) == count for taps, count in zip(used, window.taps, strict=True)):
+        return None
+    before = [taps.start for taps in used]
+    after = [count - taps.stop for taps, count in zip(used, window.taps, strict=True)]
+    start, end = (
+        tuple(
+            padding - count * dilation for padding, count, dilation in zip(of, left_out, window.dilations, strict=True)
+        )
+        for of, left_out in ((window.start, before), (window.end, after))
+    )
+    weights = draft.values(filters) if filters.desc.total_bytes <= FILTER_BYTES else None
+    if weights is None or not np.isfinite(weights).all():
+        return Declined("the filter must be a constant of finite numbers")
+    if min(*start, *end) < 0:
+        return Declined("the first or last tap that is used begins within the input")
+    if operator.mode is ConvolutionMode.CONVOLUTION:  # the last number of the filter is the first tap's
+        before, after = after, before
+    kept = tuple(slice(first, count - last) for first, last, count in zip(before, after, window.taps, strict=True))
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "input": node.operand("input"),
+        "filter": Constant(np.ascontiguousarray(weights[:, :, *kept])),
+        "bias": node.operand("bias"),
+    }
+    return Rewrite.of(
+        New(Convolution, tensors, operator.attributes | {"start_padding": start, "end_padding": end}),
+        f"{weights.size - weights[:, :, *kept].size} numbers of the filter meet padding alone",
+    )
+
+
 def _untouchable(draft: Draft, convolution: DraftNode, product: Operand) -> Declined | None:
     operator = convolution.computing(Convolution)
     if not draft.only_use(product):
@@ -135,4 +181,4 @@ def _channel_values(draft: Draft, operand: Operand | None, channels: int) -> np.
     return None if values is None else np.broadcast_to(values.reshape(-1), (channels,))
 
 
-RULES = (convolution_bias, normalized_convolution)
+RULES = (convolution_bias, normalized_convolution, used_taps)

@@ -159,6 +159,49 @@ def test_statistics_stay(name: str) -> None:
     assert why in refusal(fused(graph_of(build, **fields), "normalized_convolution"), "normalized_convolution")
 
 
+def dilated(sizes: tuple[int, ...], weights: np.ndarray[Any, Any], constant: bool = True, **fields: Any) -> dg.Graph:
+    graph = dg.Graph("dilated")
+    x = graph.input("x", sizes=sizes, dtype="float32")
+    w = graph.constant("w", weights) if constant else graph.input("w", sizes=weights.shape, dtype="float32")
+    graph.output("y", dg.convolution(x, w, **fields))
+    return graph
+
+
+@pytest.mark.parametrize("mode", ["cross_correlation", "convolution"])
+def test_taps_that_meet_padding_alone_are_left_out(mode: str) -> None:
+    """Of a row of four taps, 5 apart, the second one meets a row of three elements."""
+    weights = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 1, 4)
+    fields = {"dilations": (1, 5), "start_padding": (0, 5), "end_padding": (0, 10), "mode": mode}
+    graph = dilated((1, 1, 2, 3), weights, **fields)
+    result = fused(graph, "used_taps")
+    new = operator(result)
+    assert (new.filter.sizes, new.start_padding, new.end_padding) == ((1, 1, 1, 1), (0, 0), (0, 0))
+    (constant,) = [node.data.item() for node in result.graph.nodes if hasattr(node, "data")]
+    assert constant == (2 if mode == "cross_correlation" else 3)
+    x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    for after, before in results(graph, {"x": x}, "used_taps"):
+        np.testing.assert_array_equal(after, before)
+
+
+TAPS_STAY: dict[str, tuple[dg.Graph, str]] = {
+    "an infinite number": (
+        dilated((1, 1, 3), np.array([[[1, 2, np.inf]]], np.float32), dilations=4, start_padding=4, end_padding=4),
+        "of finite numbers"),
+    "an input": (
+        dilated((1, 1, 3), np.ones((1, 1, 3), np.float32), constant=False, dilations=4, start_padding=4, end_padding=4),
+        "must be a constant"),
+    "a stride beyond the picture": (
+        dilated((1, 1, 4), np.ones((1, 1, 2), np.float32), dilations=5, strides=10, start_padding=3, end_padding=9),
+        "within the input"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAPS_STAY)
+def test_taps_stay(name: str) -> None:
+    graph, why = TAPS_STAY[name]
+    assert why in refusal(fused(graph, "used_taps"), "used_taps")
+
+
 @pytest.mark.usefixtures("directml_path")
 def test_dispatches() -> None:
     graph = graph_of(lambda g, y: normalized(g, y + fill(0.5, OUTPUT)(g)))

@@ -78,14 +78,13 @@ def _convolution(operator: Convolution) -> Payload | None:
         return None
     whole = output if activation is None else TensorDesc(dtype=dtype, sizes=output.sizes)
     kind, pieces = surrounded((0,) * output.rank, inner.sizes, output.sizes, bytes(dtype.bits // 8))
-    before = len(first[1])
-    parts = [*first[1], Part(kind, (~(before - 1),), (inner,), whole, pieces)]
+    parts = [*first[1], Part(kind, (~0,), (inner,), whole, pieces)]
     if activation is not None:
         code = _finished(Code(), _SUMS, operator)
         instructions = None if code is None else code.finish()
         if instructions is None:
             return None
-        parts.append(Part("element_wise", (~before,), (whole,), output, instructions))
+        parts.append(Part("element_wise", (~1,), (whole,), output, instructions))
     return "parts", tuple(parts)
 
 
@@ -136,32 +135,18 @@ def _unpadded(operator: Convolution) -> Payload | None:
     if bias is not None:
         bias = bias.broadcast_to(operator.output.sizes)
         result = code.add("ADD", result, code.convert(Value(_ADDEND, bias.dtype), DataType.FLOAT32))
-    window, filters = operator.window, operator.filter
-    mirrored = operator.mode is ConvolutionMode.CONVOLUTION
-    backward = operator.direction is ConvolutionDirection.BACKWARD
-    met = [range(taps) for taps in window.taps] if backward else list(window.met_taps(operator.input.sizes[2:]))
-    places = zip(window.start, met, window.dilations, strict=True)
-    taps = tuple(map(len, met))
-    inner = TensorDesc(dtype=filters.dtype, sizes=(*filters.sizes[:2], *taps))  # of the filter: the others meet zeros
-    step = _step(
+    return _step(
         "convolution",
         operator,
-        (operator.input, filters if taps == window.taps else inner, bias),
+        (operator.input, operator.filter, bias),
         _finished(code, result, operator),
         groups=operator.group_count,
-        strides=window.strides,
-        dilations=window.dilations,
-        padding=tuple(start - each.start * dilation for start, each, dilation in places),
-        mirrored=mirrored,
-        backward=backward,
+        strides=operator.window.strides,
+        dilations=operator.window.dilations,
+        padding=operator.window.start,
+        mirrored=operator.mode is ConvolutionMode.CONVOLUTION,
+        backward=operator.direction is ConvolutionDirection.BACKWARD,
     )
-    if step is None or taps == window.taps:
-        return step
-    first = [size - each.stop if mirrored else each.start for each, size in zip(met, window.taps, strict=True)]
-    (product,) = step[1]
-    view = tuple(range(filters.rank)), (1,) * filters.rank, (0, 0, *first)
-    part = Part("view", (1,), (filters,), inner, (view,))
-    return "parts", (part, product._replace(sources=(0, ~0, *product.sources[2:])))
 
 
 def _finished(code: Code, result: Value, operator: Any) -> Code | None:

@@ -160,7 +160,7 @@ def compare(
             (magnitudes,) = operator.evaluate(*(None if each is None else np.abs(each) for each in arrays))
             if magnitudes.dtype == np.float16 and all(each is None or np.isfinite(each).all() for each in arrays):
                 # Sums of magnitudes may be beyond float16's range where the sums are not: not by more than twice, here.
-                magnitudes = np.where(np.isinf(magnitudes), 2.0**17, magnitudes)
+                magnitudes = np.where(np.isinf(magnitudes), 2.0**17, magnitudes.astype(np.float64))
         bound = (terms + 3) * (UNIT * np.abs(magnitudes.astype(np.float64)) + 2.0**-149)
         if expected.dtype == np.float16:
             units = np.maximum(*(np.abs(np.spacing(each).astype(np.float64)) for each in (expected, got)))

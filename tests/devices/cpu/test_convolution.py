@@ -349,7 +349,7 @@ class TestQuantized:
 @pytest.mark.parametrize("dilation", [5, 12, 36])
 @pytest.mark.parametrize("constant", [True, False])
 def test_windows_that_are_dilated_beyond_a_picture(mode: str, dtype: str, dilation: int, constant: bool) -> None:
-    """Taps that meet padding alone are left out, wherever they are in the filter."""
+    """Taps that meet padding alone are left out of constant filters."""
     random = np.random.default_rng(dilation)
     arrays = {"x": random.integers(-4, 4, (2, 6, 8, 7)), "w": random.integers(-4, 4, (5, 6, 3, 4))}
     arrays = {name: each.astype(dtype) for name, each in arrays.items()}
