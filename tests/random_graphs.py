@@ -281,20 +281,22 @@ def products(sketch: Sketch) -> None:
 
 
 def convolutions(sketch: Sketch) -> None:
-    """A convolution, then a normalization with constant statistics, a bias, an activation."""
+    """A convolution, perhaps of taps as far apart as x is high, then a normalization, a bias, an activation."""
     dtype = sketch.pick((DataType.FLOAT32, DataType.FLOAT16))
     channels, filters = sketch.integer(1, 3), sketch.integer(1, 3)
     x = sketch.fitting(dtype, (1, channels, 4, 3))
     weights = (sketch.source if sketch.chance(1, 2) else _constant(sketch))(dtype, (filters, channels, 2, 2))
+    far = sketch.chance(1, 3)  # whether a tap may meet padding alone
+    start = sketch.pick((0, 2, 4)) if far else sketch.integer(0, 1)
     y = dg.convolution(
         x,
         weights,
-        mode="cross_correlation",
+        mode=sketch.pick(("cross_correlation", "convolution")) if far else "cross_correlation",
         direction="forward",
         strides=[1, 1],
-        dilations=[1, 1],
-        start_padding=[sketch.integer(0, 1), 0],
-        end_padding=[0, 0],
+        dilations=[4, 1] if far else [1, 1],
+        start_padding=[start, 0],
+        end_padding=[4 - start if far else 0, 0],
         output_padding=[0, 0],
         group_count=1,
     )
