@@ -28,8 +28,8 @@ FOLDED_WORK = 1 << 24  # the most element-wise operations, roughly, that are don
 # Families whose work grows as their elements do.
 _LIGHT = frozenset(
     {"element_wise", "activation", "bitwise", "logical", "trigonometric", "gradient", "quantization"}
-    | {"shape", "slicing", "padding", "indexing", "image", "diagonal", "scan", "reduction", "selection", "softmax"}
-    | {"normalization"}
+    | {"shape", "slicing", "padding", "indexing", "image", "diagonal", "scan", "reduction", "selection"}
+    | {"softmax", "normalization"}
 )
 _SYMBOLIC = (FillValueConstant, FillValueSequence)
 

@@ -25,49 +25,45 @@ void add(float* out, const float* row, float weight, std::int64_t count) noexcep
 
 #if defined(__AVX2__)
 
+// The elements of a row at a vector of places from an element on, which are less than a vector away.
+#if defined(__AVX512F__)
+DMLGRAPH_INLINE __m512i places_of(const std::int32_t* indices) {
+    return _mm512_sub_epi32(_mm512_loadu_si512(indices), _mm512_set1_epi32(indices[0]));
+}
+DMLGRAPH_INLINE Vector near_by(const float* from, __m512i places) { return _mm512_maskz_permutexvar_ps(every_lane, places, load(from)); }
+#else
+DMLGRAPH_INLINE __m256i places_of(const std::int32_t* indices) {
+    return _mm256_sub_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices)), _mm256_set1_epi32(indices[0]));
+}
+DMLGRAPH_INLINE Vector near_by(const float* from, __m256i places) { return _mm256_permutevar8x32_ps(load(from), places); }
+#endif
+
 // The elements of a row at a vector of indices. Neighbouring results mostly have neighbouring elements, which are one
 // vector.
 DMLGRAPH_INLINE Vector picked(const float* row, const std::int32_t* indices) {
-    const float* const from = row + indices[0];
+    const auto places = places_of(indices);
 #if defined(__AVX512F__)
-    const __m512i all = _mm512_loadu_si512(indices), places = _mm512_sub_epi32(all, _mm512_set1_epi32(indices[0]));
     if (_mm512_cmplt_epu32_mask(places, _mm512_set1_epi32(lanes)) == every_lane) {
-        return _mm512_maskz_permutexvar_ps(every_lane, places, load(from));
+        return near_by(row + indices[0], places);
     }
-    return _mm512_mask_i32gather_ps(repeated(0.0f), every_lane, all, row, sizeof(float));
+    return _mm512_mask_i32gather_ps(repeated(0.0f), every_lane, _mm512_loadu_si512(indices), row, sizeof(float));
 #else
-    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices));
-    const __m256i places = _mm256_sub_epi32(all, _mm256_set1_epi32(indices[0]));
     const __m256i last = _mm256_set1_epi32(lanes - 1);
     if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(_mm256_max_epu32(places, last), last)) == -1) {
-        return _mm256_permutevar8x32_ps(load(from), places);
+        return near_by(row + indices[0], places);
     }
-    return _mm256_i32gather_ps(row, all, sizeof(float));
-#endif
-}
-
-// The same if they are in one vector.
-DMLGRAPH_INLINE Vector near_by(const float* row, const std::int32_t* indices) {
-    const Vector elements = load(row + indices[0]);
-#if defined(__AVX512F__)
-    const __m512i places = _mm512_sub_epi32(_mm512_loadu_si512(indices), _mm512_set1_epi32(indices[0]));
-    return _mm512_maskz_permutexvar_ps(every_lane, places, elements);
-#else
-    const __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices));
-    return _mm256_permutevar8x32_ps(elements, _mm256_sub_epi32(all, _mm256_set1_epi32(indices[0])));
+    return _mm256_i32gather_ps(row, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices)), sizeof(float));
 #endif
 }
 
 void repeat(const RepeatCall& call) noexcept {
-    std::int64_t i = 0;
-    for (; i + lanes <= call.count; i += lanes) {
-        store(call.out + i, near_by(call.row, call.indices + i));
+    const auto elements = [&](std::int64_t i) { return near_by(call.row + call.indices[i], places_of(call.indices + i)); };
+    if (call.count < lanes) {
+        return store_part(call.out, elements(0), part(0, static_cast<int>(call.count)));
     }
-    if (i < call.count && call.count >= lanes) {
-        i = call.count - lanes;  // some results again, rather than a part of a vector
-        store(call.out + i, near_by(call.row, call.indices + i));
-    } else if (i < call.count) {
-        store_part(call.out, near_by(call.row, call.indices), part(0, static_cast<int>(call.count)));
+    for (std::int64_t next = 0; next < call.count; next += lanes) {
+        const std::int64_t i = next + lanes <= call.count ? next : call.count - lanes;  // some results again, rather than a part
+        store(call.out + i, elements(i));
     }
 }
 

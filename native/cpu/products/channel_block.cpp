@@ -52,7 +52,7 @@ std::int64_t side(const Windows& windows, const Spatial& sizes, std::size_t d) {
 }  // namespace
 
 CellPlane::CellPlane(const Windows& windows, const Spatial& sizes, int lanes)
-    : pitch(side(windows, sizes, 2)), cells(side(windows, sizes, 1) * pitch + 1) {
+    : pitch(side(windows, sizes, 2)), cells(count(windows, sizes)) {
     for (std::int64_t y = 0; y < sizes[1]; ++y) {
         for (std::int64_t x = 0; x < sizes[2]; ++x) {
             places.push_back(((y + windows.padding[1]) * pitch + x + windows.padding[2]) * lanes);
@@ -61,15 +61,18 @@ CellPlane::CellPlane(const Windows& windows, const Spatial& sizes, int lanes)
     places.resize(std::max(places.size(), static_cast<std::size_t>(lanes)), (cells - 1) * lanes);
 }
 
+std::int64_t CellPlane::count(const Windows& windows, const Spatial& sizes) {
+    return side(windows, sizes, 1) * side(windows, sizes, 2) + 1;
+}
+
 bool CellPlane::pays(const Windows& windows, const Spatial& sizes, int lanes) {
     const std::int64_t cells = side(windows, sizes, 1) * side(windows, sizes, 2) + windows.count();
     return windows.counts[2] <= most_windows && windows.strides[2] <= most_stride && cells * lanes <= ample_cells && !windows.mirrored;
 }
 
-bool has_pictures(const WindowPanels& windows) {
-    const Spatial &strides = windows.strides, &sizes = windows.sizes();
-    const auto each = static_cast<std::int64_t>(item_size(windows.type()));
-    return (sizes[2] == 1 || strides[2] == each) && (sizes[1] == 1 || strides[1] == sizes[2] * each) && windows.batch[1] % each == 0;
+bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, std::int64_t channel) {
+    const auto each = static_cast<std::int64_t>(item_size(type));
+    return (sizes[2] == 1 || strides[2] == each) && (sizes[1] == 1 || strides[1] == sizes[2] * each) && channel % each == 0;
 }
 
 std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,

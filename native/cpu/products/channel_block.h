@@ -23,6 +23,8 @@ public:
     // Of windows that have two dimensions at most, for vectors of so many lanes.
     CellPlane(const Windows& windows, const Spatial& sizes, int lanes);
 
+    // How many cells there are.
+    static std::int64_t count(const Windows& windows, const Spatial& sizes);
     // Whether this takes less time than going along rows.
     static bool pays(const Windows& windows, const Spatial& sizes, int lanes);
 
@@ -44,8 +46,8 @@ struct BlockedDepthwise {
     const ChannelBlockKernels* kernels = nullptr;
 };
 
-// Whether the elements, float32 or float16, lie as `run_blocked_depthwise` reads them.
-bool has_pictures(const WindowPanels& windows);
+// Whether the elements of planes, float32 or float16, lie as blocks read them: side by side, `channel` bytes from plane to plane.
+bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, std::int64_t channel);
 
 std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,
                                       const Epilogue& epilogue);

@@ -138,10 +138,6 @@ bool reads_pictures(const Depthwise& convolution) {
 
 }  // namespace
 
-bool is_flat(const Windows& windows, const Spatial& sizes) {
-    return sizes[0] == 1 && windows.counts[0] == 1 && windows.taps[0] == 1 && windows.padding[0] == 0;
-}
-
 std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
                               const ConvolutionKernels& kernels) {
     return BandMemory(nullptr, windows, Band(windows, sizes, kernels), operands, epilogue).bytes;

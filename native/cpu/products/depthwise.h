@@ -28,9 +28,6 @@ struct Depthwise {
     const ConvolutionKernels* planes = nullptr;
 };
 
-// Whether the windows have two dimensions at most, which `run_depthwise` needs.
-bool is_flat(const Windows& windows, const Spatial& sizes);
-
 std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
                               const ConvolutionKernels& kernels);
 

@@ -447,7 +447,7 @@ private:
         store(results, step, first, outputs);
     }
 
-    // The sums of some outputs; if kernels have made the results, what is left to do.
+    // Stores the results of some outputs, or finishes those that kernels have made.
     void store(float* sums, std::int64_t step, std::int64_t first, std::int64_t outputs) const {
         for (std::int64_t o = 0; o < outputs; ++o) {
             convolution_.target.finish_or_store(ending_, sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);

@@ -50,7 +50,7 @@ struct Ending {
     const MatrixTensor* halves = nullptr;   // the output, packed; null: results are float32, and are where the sums were
     bool adds_rounded = false;              // whether results are rounded before the lines are added
     SumFunction rounded_function{};
-    const InstructionSpec* last = nullptr;  // of each result, once kernels have stored it; null: there is none
+    const InstructionSpec* last = nullptr;  // applied to each result after kernels have stored it; may be null
 
     // Does the last instruction on results that lie side by side.
     void finish(float* results, std::int64_t count) const;
@@ -101,7 +101,7 @@ struct Target {
     // Corrects sums, which change, and stores the results.
     void correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                            std::byte* scratch) const;
-    // The same; or does what is left to do where kernels have made the ending.
+    // The same without an ending. With one, kernels have made the results, and only its last instruction is applied.
     void finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
                          std::int64_t width, std::byte* scratch) const;
 

@@ -104,6 +104,8 @@ bool Windows::is_element(const Spatial& sizes) const {
     return tap_count() == 1 && counts == sizes && padding == Spatial{} && strides == Spatial{1, 1, 1};
 }
 
+bool Windows::is_flat(const Spatial& sizes) const { return sizes[0] == 1 && counts[0] == 1 && taps[0] == 1 && padding[0] == 0; }
+
 bool Windows::is_whole(const Spatial& sizes) const {
     for (std::size_t d = 0; d < most_spatial; ++d) {
         if (taps[d] > 1 && dilations[d] > 1) {

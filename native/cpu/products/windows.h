@@ -27,6 +27,8 @@ struct Windows {
     Spatial tap(std::int64_t index) const;
     // Whether each window is the element at its own place.
     bool is_element(const Spatial& sizes) const;
+    // Whether the first of three dimensions has a single window of its single element.
+    bool is_flat(const Spatial& sizes) const;
     // Whether there is one window, which has the tensor's elements in their order.
     bool is_whole(const Spatial& sizes) const;
 };

@@ -200,7 +200,7 @@ void classify(Schedule& schedule, const Region& region, std::size_t s) {
     }
     stream.step = schedule.columns ? strides[kept] : stream.item;
     stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >=
-                                                (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
+                                                     (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
 }
 
 // Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in the

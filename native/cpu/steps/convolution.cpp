@@ -194,7 +194,7 @@ private:
         const std::int64_t batch = part.sizes.batch[0], groups = tensors_.groups;
         Target to = tensors_.target(context, part.phase);
         to.correction = tensors_.backward && part.sizes.k > 0 ? &borders : nullptr;
-        if (part.blocked && has_pictures(windows)) {
+        if (part.blocked && has_pictures(windows.type(), windows.sizes(), windows.strides, windows.batch[1])) {
             const RowPanels of_channels = filters_of_channels(context, part);
             run_blocked_depthwise(context, {batch, groups, &*part.blocked, &windows, panels, &of_channels, by_channels(std::move(to)), tensors_.kernels, &blocks_});
         } else if (part.by_channel) {

@@ -66,7 +66,7 @@ ProductSizes ConvolutionTensors::sizes_of(const Windows& of, std::int64_t depths
 }
 
 bool ConvolutionTensors::is_by_channel(const Windows& of) const {
-    return channels == 1 && outputs <= few_outputs && of.tap_count() > 0 && is_flat(of, sizes);
+    return channels == 1 && outputs <= few_outputs && of.tap_count() > 0 && of.is_flat(sizes);
 }
 
 Tensor ConvolutionTensors::grouped(const RunContext& context) const {

@@ -149,9 +149,9 @@ private:
         for (int d = 0; d < outer; ++d) {
             planes *= output_.sizes[static_cast<std::size_t>(d)];
         }
-        const std::byte* end = x.data;  // of the tensor
+        const std::byte* last_element = x.data;
         for (std::size_t d = 0; d < static_cast<std::size_t>(x.rank); ++d) {
-            end += (x.sizes[d] - 1) * std::max(x.strides[d], std::int64_t{0});
+            last_element += (x.sizes[d] - 1) * std::max(x.strides[d], std::int64_t{0});
         }
         context.parallel(planes, cost(), [&](int worker, Chunks& chunks) {
             auto* const row = reinterpret_cast<float*>(context.scratch(worker));
@@ -164,7 +164,7 @@ private:
                         from += place[d] * x.strides[d];
                         to += place[d] * out.strides[d];
                     }
-                    run_plane({from, end, row}, to, out.rank > 1 ? x.strides[x.rank - 2] : 0, out.rank > 1 ? out.strides[out.rank - 2] : 0);
+                    run_plane({from, last_element, row}, to, out.rank > 1 ? x.strides[x.rank - 2] : 0, out.rank > 1 ? out.strides[out.rank - 2] : 0);
                 }
             }
         });

@@ -51,7 +51,7 @@ void check(Random& random, const ProductKernels& packing, const ChannelBlockKern
     panels.data = reinterpret_cast<const std::byte*>(x.get());
     panels.strides = {0, sizes[2] * item, item};
     panels.batch = {channels * elements * item, elements * item};
-    REQUIRE(has_pictures(panels));
+    REQUIRE(has_pictures(panels.type(), panels.sizes(), panels.strides, panels.batch[1]));
     MatrixTensor lines;
     lines.data = reinterpret_cast<std::byte*>(weights.get());
     lines.row = taps * item;

@@ -39,12 +39,14 @@ PooledBlocks::PooledBlocks(const Pooling& pooling, Level level)
     : pooling_(pooling),
       lanes_(product_kernels(level).lanes),
       plane_(pooling.windows, pooling.sizes, lanes_),
-      kernels_(channel_block_kernels(level)) {}
+      kernels_(channel_block_kernels(level)) {
+    std::memcpy(&start_, pooling.start.data(), sizeof(start_));
+}
 
 bool PooledBlocks::pays(const Pooling& pooling, std::int64_t channels, Level level) {
     const Windows& windows = pooling.windows;
     const std::int64_t lanes = product_kernels(level).lanes;
-    if (!pooling.is_flat() || !pooling.is_float() || pooling.power != 0 || channels < lanes / 2) {
+    if (!windows.is_flat(pooling.sizes) || !pooling.is_float() || pooling.power != 0 || channels < lanes / 2) {
         return false;
     }
     // Rows of a picture that are as long are gone through with fewer instructions.
@@ -52,34 +54,26 @@ bool PooledBlocks::pays(const Pooling& pooling, std::int64_t channels, Level lev
     if (pooling.has_picture() && windows.counts[2] > long_row) {
         return false;
     }
-    const CellPlane plane(windows, pooling.sizes, 1);
-    return plane.cells * lanes <= ample_cells;
+    return CellPlane::count(windows, pooling.sizes) * lanes <= ample_cells;
 }
 
 bool PooledBlocks::reads(const Planes& planes) const {
-    const auto item = static_cast<std::int64_t>(item_size(pooling_.type));
-    const Spatial &strides = planes.strides, &sizes = pooling_.sizes;
-    return planes.row.rank == 1 && (sizes[2] == 1 || strides[2] == item) && (sizes[1] == 1 || strides[1] == sizes[2] * item) &&
-           planes.batch[1] % item == 0;
+    return planes.row.rank == 1 && has_pictures(pooling_.type, pooling_.sizes, planes.strides, planes.batch[1]);
 }
 
 std::size_t PooledBlocks::scratch_bytes() const { return Memory(nullptr, *this).bytes; }
 
 void PooledBlocks::prepare(std::byte* scratch) const {
-    float start = 0;
-    std::memcpy(&start, pooling_.start.data(), sizeof(start));
-    std::fill_n(Memory(scratch, *this).cells, plane_.cells * lanes_, start);
+    std::fill_n(Memory(scratch, *this).cells, plane_.cells * lanes_, start_);
 }
 
 void PooledBlocks::compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, std::byte* scratch) const {
     const Memory memory(scratch, *this);
     const Windows& windows = pooling_.windows;
     const std::int64_t apart = planes.batch[1] / static_cast<std::int64_t>(item_size(pooling_.type));
-    float start = 0;
-    std::memcpy(&start, pooling_.start.data(), sizeof(start));
     kernels_.gather({memory.cells, plane_.places.data(), plane, pooling_.type == DataType::float16, apart, channels, pooling_.sizes[1] * pooling_.sizes[2]});
     pooling_.kernels->cells({memory.results, memory.lines, memory.cells, plane_.pitch, windows.counts[1], windows.counts[2], windows.strides[1],
-                             windows.strides[2], windows.dilations[1], windows.dilations[2], windows.taps[1], windows.taps[2], start});
+                             windows.strides[2], windows.dilations[1], windows.dilations[2], windows.taps[1], windows.taps[2], start_});
     kernels_.scatter({memory.results, lanes_, windows.count(), out, step, channels});
 }
 

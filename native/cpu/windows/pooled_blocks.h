@@ -35,6 +35,7 @@ private:
     int lanes_;
     CellPlane plane_;
     const ChannelBlockKernels& kernels_;
+    float start_ = 0;  // with which each result begins
 };
 
 }  // namespace dmlgraph::cpu

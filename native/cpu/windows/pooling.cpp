@@ -114,10 +114,6 @@ Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t
     }
 }
 
-bool Pooling::is_flat() const {
-    return windows.taps[0] == 1 && windows.strides[0] == 1 && windows.padding[0] == 0 && sizes[0] == 1 && windows.counts[0] == 1;
-}
-
 bool Pooling::has_picture() const {
     const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
     const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
@@ -212,7 +208,7 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
         }
     }
     converts_rows_ = !pooling_.keeps_elements() && !finds_ && column_bands_ == 1;
-    const bool usual = pooling_.has_picture(), alone = pooling_.is_flat() && column_bands_ == 1 && !finds_;
+    const bool usual = pooling_.has_picture(), alone = windows.is_flat(pooling_.sizes) && column_bands_ == 1 && !finds_;
     has_picture_ = usual && alone;
     columns_first_ = !usual && alone && windows.strides[1] > 2 && windows.taps[1] > 1;
 }

@@ -54,8 +54,6 @@ struct Pooling {
     bool is_float() const { return line != nullptr; }
     // Whether elements are computed as they are stored.
     bool keeps_elements() const { return static_cast<int>(item_size(type)) == item && power == 0; }
-    // Whether the first of three dimensions has a single window of its single element.
-    bool is_flat() const;
     // Whether the windows are those that kernels read in a picture.
     bool has_picture() const;
     // Elements that lie `step` bytes apart, as they are computed; `packed` is memory for them, where they may be already.

@@ -190,7 +190,7 @@ def graphs_of_pixels_and_planes(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Ar
     return g, inputs
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(graphs_of_pixels_and_planes(), st.integers(1, 2))
 def test_pixels_and_planes_cross_at_random(made: tuple[dg.Graph, dict[str, Array]], threads: int) -> None:
     both(*made, threads)
