@@ -29,7 +29,7 @@ public:
           output_(tensors.outputs.at(0)),
           where_(tensors.outputs.size() > 1 ? tensors.outputs[1] : View{}),
           pooling_(describe(tensors, parameters)),
-          bands_(pooling_, where_.buffer != no_buffer),
+          bands_(pooling_, where_.buffer != no_buffer, false, goes_by_blocks(parameters)),
           epilogue_(parameters.epilogue, result_type(parameters), input_count(tensors),
                     is_quantized() ? DataType::float64 : DataType::float32) {
         const bool converts = pooling_.is_float() || is_quantized();
@@ -47,8 +47,7 @@ public:
             }
         }
         is_whole_ = where_.buffer == no_buffer && pooling_.windows.count() == 1;
-        const bool sums_whole = is_whole_ && !parameters.is_maximum;  // in which lanes have work anyway
-        if (where_.buffer == no_buffer && !sums_whole && batch_rank_ == most_batch && PooledBlocks::pays(pooling_, batch_[1], chosen_level())) {
+        if (goes_by_blocks(parameters)) {
             blocks_.emplace(pooling_, chosen_level());
         }
         if (has_own_empty(pooling_)) {
@@ -113,6 +112,11 @@ public:
 
 private:
     bool is_quantized() const { return pooling_.numbers != nullptr; }
+    // Whether some channels are computed at a time, if their elements lie as that needs. Bands then have the same order of sums.
+    bool goes_by_blocks(const PoolingParameters& parameters) const {
+        const bool sums_whole = pooling_.windows.count() == 1 && !parameters.is_maximum;  // in which lanes have work anyway
+        return where_.buffer == no_buffer && !sums_whole && batch_rank_ == most_batch && PooledBlocks::pays(pooling_, batch_[1], chosen_level());
+    }
     // Without the zero point.
     std::size_t input_count(const StepTensors& tensors) const { return tensors.inputs.size() - (is_quantized() ? 1 : 0); }
 

@@ -189,7 +189,7 @@ struct Bands::Memory {
     }
 };
 
-Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
+Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows, bool rows_first) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
     const Windows& windows = pooling.windows;
     column_bands_ = of_whole_rows ? 1 : quotient_up(windows.counts[2], ample_columns);
     columns_ = quotient_up(windows.counts[2], column_bands_);
@@ -210,7 +210,7 @@ Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows) : pooling_(
     converts_rows_ = !pooling_.keeps_elements() && !finds_ && column_bands_ == 1;
     const bool usual = pooling_.has_picture(), alone = windows.is_flat(pooling_.sizes) && column_bands_ == 1 && !finds_;
     has_picture_ = usual && alone;
-    columns_first_ = !usual && alone && windows.strides[1] > 2 && windows.taps[1] > 1;
+    columns_first_ = !rows_first && !usual && alone && windows.strides[1] > 2 && windows.taps[1] > 1;
 }
 
 BandPlace Bands::at(std::int64_t index) const {

@@ -98,7 +98,8 @@ struct BandPlace {
 class Bands {
 public:
     // With indices if it `finds`. Bands of whole rows are in row-major order, and so are their windows.
-    Bands(const Pooling& pooling, bool finds, bool of_whole_rows = false);
+    // If `rows_first`, the taps of each row are always combined before the rows.
+    Bands(const Pooling& pooling, bool finds, bool of_whole_rows = false, bool rows_first = false);
 
     std::int64_t count() const { return pooling_.windows.counts[0] * row_bands_ * column_bands_; }
     BandPlace at(std::int64_t index) const;

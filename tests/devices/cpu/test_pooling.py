@@ -53,9 +53,10 @@ class TestAveragePooling:
 
     @pytest.mark.parametrize(("sides", "taps", "stride"), FAR_APART)
     @pytest.mark.parametrize("dtype", ["float32", "float16"])
-    def test_windows_far_apart(self, sides, taps, stride, dtype) -> None:
+    @pytest.mark.parametrize("channels", [1, 3, 20])
+    def test_windows_far_apart(self, sides, taps, stride, dtype, channels) -> None:
         """The order of a sum does not depend on where the elements lie."""
-        window = {SIZES: (2, 3, *sides), "window_size": (taps, taps), "strides": (stride, stride)}
+        window = {SIZES: (2, channels, *sides), "window_size": (taps, taps), "strides": (stride, stride)}
         window |= {"start_padding": (1, 2), "end_padding": (2, 1)}
         operator = made("average_pooling", window, dtype, include_padding=False)
         (packed,) = filled(operator, 3)
