@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from dmlgraph.lowering import (
@@ -18,6 +18,8 @@ from dmlgraph.lowering import (
 )
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import TensorDesc
+
+END = -1  # where nodes are added that run after all others
 
 
 class Value(NamedTuple):
@@ -48,7 +50,7 @@ class DescEdit:
         nodes: by index; added nodes come last, and `finish` puts all nodes in execution order.
         sources: what each input of each node reads.
         outputs: what each graph output reads, by slot.
-        added: the indices of the nodes that were added.
+        added: the indices of the added nodes that cost a dispatch.
     """
 
     def __init__(self, graph: GraphDesc) -> None:
@@ -128,9 +130,16 @@ class DescEdit:
         self.sources[reader] = value
         self._changed = True
 
-    def insert(self, name: str, operator: Operator, reader: Port) -> None:
-        """Inserts an operator of one input and one output between an input of a node and the value it reads."""
-        index = self._add(name, operator, self.sources[reader])
+    def insert(
+        self, name: str, operator: Operator, reader: Port, *others: Value, costs_a_dispatch: bool = True
+    ) -> None:
+        """Inserts an operator of one output between an input of a node and the value it reads.
+
+        Args:
+            others: what the operator's inputs after the first read.
+            costs_a_dispatch: whether DirectML runs it, and did not do the same before.
+        """
+        index = self._add(name, operator, self.sources[reader], *others, costs_a_dispatch=costs_a_dispatch)
         self._before[reader.node].append(index)
         self.sources[reader] = Value(index, 0)
 
@@ -140,22 +149,23 @@ class DescEdit:
         readers = [reader for reader, read in self.sources.items() if read == value]
         slots = [slot for slot, read in self.outputs.items() if read == value]
         index = self._add(name, operator, value)
-        self._before[producer + 1].append(index)
+        self._before[producer + 1 if producer + 1 < len(self._graph.nodes) else END].append(index)
         self.sources.update(dict.fromkeys(readers, Value(index, 0)))
         self.outputs.update(dict.fromkeys(slots, Value(index, 0)))
 
     def insert_before_output(self, name: str, operator: Operator, slot: int) -> None:
         """Inserts an operator of one input and one output between a graph output and the value it reads."""
         index = self._add(name, operator, self.outputs[slot])
-        self._before[len(self._graph.nodes)].append(index)
+        self._before[END].append(index)
         self.outputs[slot] = Value(index, 0)
         self._output_slots[slot] = dataclasses.replace(self._output_slots[slot], desc=self.desc(Value(index, 0)))
 
-    def _add(self, name: str, operator: Operator, source: Value) -> int:
+    def _add(self, name: str, operator: Operator, *sources: Value, costs_a_dispatch: bool = True) -> int:
         index = len(self.nodes)
         self.nodes.append(OperatorDescNode(name, operator))
-        self.sources[Port(index, 0)] = source
-        self.added.append(index)
+        self.sources |= {Port(index, port): source for port, source in enumerate(sources)}
+        if costs_a_dispatch:
+            self.added.append(index)
         self._changed = True
         return index
 
@@ -190,12 +200,19 @@ class DescEdit:
                     rest.append(value.node)
         return found
 
+    def _with_added(self, node: int) -> Iterator[int]:
+        """A node after the added nodes that run before it."""
+        for before in self._before[node]:
+            yield from self._with_added(before)
+        yield node
+
     def finish(self) -> GraphDesc:
         """The graph after the changes, without nodes that no output depends on; the same object if nothing changed."""
         if not self._changed:
             return self._graph
         count = len(self._graph.nodes)
-        order = [each for index in range(count) for each in (*self._before[index], index)] + self._before[count]
+        order = [each for index in range(count) for each in self._with_added(index)]
+        order += [each for index in self._before[END] for each in self._with_added(index)]
         ends = [value.node for value in self.outputs.values() if value.node is not None]
         live = self._ancestors(ends) | set(ends)
         order = [index for index in order if index in live]
