@@ -194,6 +194,17 @@ def test_a_sequence_without_keys(device: str) -> None:
     case.check(case.expected(), device)
 
 
+@pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
+@pytest.mark.usefixtures("directml_path")
+def test_a_bias_of_the_scores_beside_a_mask(device: str) -> None:
+    """On DirectML the mask becomes a part of the bias."""
+    chance = Chance(5)
+    q, k, v = (chance.floats(2, 3, 8) for _ in range(3))
+    mask = np.array([[1, 1, 0], [1, 0, 1]], np.int32)
+    case = Case("MultiHeadAttention", [q, k, v, None, mask, chance.floats(2, 2, 3, 3)], {"num_heads": 2})
+    case.check(case.expected(), device)
+
+
 # Forms that ONNX Runtime's CPU lacks, against those that it has.
 
 

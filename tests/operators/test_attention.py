@@ -199,6 +199,18 @@ def rows(operator: str) -> tuple[Case, ...]:
             ("keys", PLAIN, "boolean", {"mask": flags(B, 1, 1, K)}),
             ("past", PAST, "boolean", {"mask": flags(B, H, S, P + K)}),
             ("1 − mask times", PLAIN, "boolean", {"mask": np.arange(B * K).reshape(B, 1, 1, K) % 5 - 1}),
+            (
+                "every element and position bias",
+                PLAIN,
+                "boolean",
+                {"mask": flags(B, H, S, K), "relative_position_bias": some([B, H, S, K])},
+            ),
+            (
+                "keys of the past and position bias for all",
+                PAST,
+                "boolean",
+                {"mask": flags(B, 1, 1, P + K), "relative_position_bias": some([1, H, S, P + K])},
+            ),
             ("lengths", PLAIN, "key_sequence_length", {"mask": ints([2, 3])}),
             ("none and all", PLAIN, "key_sequence_length", {"mask": ints([0, 9])}),
             ("past", PAST, "key_sequence_length", {"mask": ints([3, 7])}),

@@ -14,6 +14,7 @@ from dmlgraph.devices.directml.faults.aliases import (
     keep_last_states,
     keep_windows_from_in_place,
 )
+from dmlgraph.devices.directml.faults.attention import add_masks_to_biases
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.faults.is_nan import cast_answers_on_float16
 from dmlgraph.devices.directml.faults.normalizations import normalize_single_elements
@@ -24,6 +25,7 @@ from dmlgraph.lowering import GraphDesc
 FAULTS: tuple[Callable[[DescEdit], None], ...] = (
     normalize_single_elements,
     cast_answers_on_float16,
+    add_masks_to_biases,
     keep_sequences_from_outputs,
     evaluate_large_sequences,
     copy_what_other_windows_read,

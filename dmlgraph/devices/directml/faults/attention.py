@@ -1,0 +1,44 @@
+"""Attention that DirectML computes correctly: with a boolean mask it multiplies the position bias by the scale too.
+
+Measured on DirectML 1.13 (feature level 6.2): MULTIHEAD_ATTENTION with a boolean mask and a relative position bias
+gives softmax(scale · (Q · Kᵀ + bias) + mask) · V.  With other masks, or without one, the bias is not scaled.
+
+So the mask becomes a part of the bias.  DirectML itself turns a mask into numbers and adds them, in as many dispatches.
+"""
+
+from __future__ import annotations
+
+from dmlgraph.devices.directml.faults.edit import DescEdit, Port
+from dmlgraph.operators import Add1, Cast, Identity, MultiheadAttention, ScaleBias
+from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType
+
+
+def add_masks_to_biases(edit: DescEdit) -> None:
+    """Replaces a boolean mask m beside a position bias by a bias with (1 − m) times the filter value."""
+    for node in range(len(edit.nodes)):
+        operator = edit.operator(node)
+        if not isinstance(operator, MultiheadAttention) or not _scales_its_bias(operator):
+            continue
+        mask, bias = (Port(node, operator.input_fields.index(field)) for field in ("mask", "relative_position_bias"))
+        given, whole = edit.needed_desc(bias), edit.needed_desc(bias).like()
+        name, value = edit.nodes[node].name, operator.mask_filter_value
+        added = edit.needed_desc(mask)
+        flags = added.like(dtype=whole.dtype)
+        steps = {
+            "mask": Cast(input=added, output=flags),
+            "filter": Identity(input=flags, scale_bias=ScaleBias(scale=-value, bias=value)),
+        }
+        for step, each in steps.items():
+            edit.insert(f"{name}.{step}", each, mask, costs_a_dispatch=False)
+        both = Add1(a=given, b=whole)  # not Add, which DirectML may merge with a product that makes the bias
+        edit.insert(f"{name}.bias", both, bias, edit.sources.pop(mask), costs_a_dispatch=False)
+        without = {"mask": None, "mask_type": MultiheadAttentionMaskType.NONE, "relative_position_bias": whole}
+        edit.replace(node, operator.model_copy(update=without))
+
+
+def _scales_its_bias(operator: MultiheadAttention) -> bool:
+    return (
+        operator.mask_type is MultiheadAttentionMaskType.BOOLEAN
+        and operator.relative_position_bias is not None
+        and operator.scale != 1
+    )
