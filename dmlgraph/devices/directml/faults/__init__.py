@@ -17,6 +17,7 @@ from dmlgraph.devices.directml.faults.aliases import (
 from dmlgraph.devices.directml.faults.attention import add_masks_to_biases
 from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.faults.is_nan import cast_answers_on_float16
+from dmlgraph.devices.directml.faults.merges import keep_gates_apart, keep_sums_out_of_products
 from dmlgraph.devices.directml.faults.normalizations import normalize_single_elements
 from dmlgraph.devices.directml.faults.sequences import evaluate_large_sequences, keep_sequences_from_outputs
 from dmlgraph.lowering import GraphDesc
@@ -26,6 +27,8 @@ FAULTS: tuple[Callable[[DescEdit], None], ...] = (
     normalize_single_elements,
     cast_answers_on_float16,
     add_masks_to_biases,
+    keep_sums_out_of_products,
+    keep_gates_apart,
     keep_sequences_from_outputs,
     evaluate_large_sequences,
     copy_what_other_windows_read,
