@@ -14,21 +14,22 @@ from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import MICROSOFT, imports
 from dmlgraph.onnx.tensors import Calls, Tensor
+from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
 
 def normalized(dml: Calls, x: Any, axes: Sequence[int], epsilon: float, *, centred: bool = True) -> Value:
     """(x − mean) / √(variance + epsilon); not centred, x / √(mean of x² + epsilon)."""
     x = dml.value(x)
-    made: Value
+    wide = dml.converted(x, "float32") if x.dtype is DataType.FLOAT16 else x  # squares overflow in float16
     if centred:
-        made = dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=epsilon)
+        made = dml.mean_variance_normalization1(wide, axes=axes, normalize_variance=True, epsilon=epsilon)
     elif dml.level >= FeatureLevel.V6_3:
-        made = dml.mean_variance_normalization2(x, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
+        made = dml.mean_variance_normalization2(wide, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
     else:
-        wide = dml.converted(x, "float32")  # squares overflow in float16
-        made = dml.converted(dml.multiply(wide, inverse_deviation(dml, wide, axes, epsilon)), x.dtype)
-    return made
+        wide = dml.converted(x, "float32")
+        made = dml.multiply(wide, inverse_deviation(dml, wide, axes, epsilon))
+    return dml.converted(made, x.dtype)
 
 
 def inverse_deviation(dml: Calls, x: Value, axes: Sequence[int], epsilon: float) -> Value:

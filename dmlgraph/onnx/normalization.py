@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import ByDefinition, Refusal
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import Tensor
+from dmlgraph.onnx.tensors import Calls, Tensor
 from dmlgraph.value import Value
 
+FLOAT = 1  # TensorProto.FLOAT
 LEAST = 1.1754943508222875e-38  # of float32: zeros stay zeros, and nothing else changes
 
 
@@ -50,18 +53,34 @@ def _batch_training(node: Node, scale: Value, bias: Value, mean: Value, variance
 def _instance(node: Node) -> Result:
     x = node[0]
     scale, bias = (_per_channel(node, node[index], x.rank) for index in (1, 2))
-    return _normalized(node, x, list(range(2, x.rank)), scale, bias, node.attribute("epsilon", 1e-5))
+    return _normalized(node, list(range(2, x.rank)), scale, bias, node.attribute("epsilon", 1e-5))
 
 
-def _normalized(node: Node, x: Tensor, axes: list[int], scale: Any, bias: Any, epsilon: float) -> Tensor:
-    scale, bias = (each if each is None else node.dml.expanded(each, x.sizes) for each in (scale, bias))
+def is_wide(node: Node) -> bool:
+    """Whether the mean and variance of a float16 are float32: always, unless `stash_type` says that they are not."""
+    return node[0].dtype == np.float16 and node.attribute("stash_type", FLOAT) == FLOAT
+
+
+def widened(dml: Calls, tensor: Any) -> Value:
+    """A tensor or value in float32.  A known tensor is converted now, and costs no dispatch."""
+    if isinstance(tensor, Tensor) and tensor.known is not None:
+        tensor = Tensor.of(tensor.known.astype(np.float32), name=tensor.name)
+    return dml.converted(tensor, "float32")
+
+
+def _normalized(node: Node, axes: list[int], scale: Any, bias: Any, epsilon: float, *, wide: bool = False) -> Tensor:
+    """(x − mean) / √(variance + epsilon) · scale + bias; wide, all of it in float32."""
+    x, dml = node[0], node.dml
     if scale is None and bias is not None:
         raise Refusal("a bias needs a scale", code="missing", field="scale")
+    given = [each if each is None or not wide else widened(dml, each) for each in (x, scale, bias)]
+    whole, scale, bias = (each if each is None else dml.expanded(each, x.sizes) for each in given)
+    fields = {"axes": axes, "normalize_variance": True, "epsilon": epsilon}
     if bias is None and scale is not None:
-        made = node.dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=epsilon)
-        return node.tensor(node.dml.multiply(made, scale), x.shape)
-    made = node.dml.mean_variance_normalization1(x, scale, bias, axes=axes, normalize_variance=True, epsilon=epsilon)
-    return node.tensor(made, x.shape)
+        made = dml.multiply(dml.mean_variance_normalization1(whole, **fields), scale)
+    else:
+        made = dml.mean_variance_normalization1(whole, scale, bias, **fields)
+    return node.tensor(dml.converted(made, dml.value(x).dtype), x.shape)
 
 
 @imports("LayerNormalization", since=17, how="mean_variance_normalization1; with its mean: ONNX's definition")
@@ -70,33 +89,39 @@ def _layer(node: Node) -> Result:
     if node.wants(1) or node.wants(2):
         raise ByDefinition
     axes = list(range(node.axis(-1), x.rank))
-    return _normalized(node, x, axes, node.get(1), node.get(2), node.attribute("epsilon", 1e-5))
+    return _normalized(node, axes, node.get(1), node.get(2), node.attribute("epsilon", 1e-5), wide=is_wide(node))
 
 
 @imports("RMSNormalization", since=23, how="mean_variance_normalization2, multiply")
 def _root_mean_square(node: Node) -> Result:
-    x = node[0]
+    x, dml = node[0], node.dml
     axes = list(range(node.axis(-1), x.rank))
-    made = node.dml.mean_variance_normalization2(
-        x, axes=axes, use_mean=False, use_variance=True, epsilon=node.attribute("epsilon", 1e-5)
+    made = dml.mean_variance_normalization2(
+        widened(dml, x) if is_wide(node) else x,
+        axes=axes,
+        use_mean=False,
+        use_variance=True,
+        epsilon=node.attribute("epsilon", 1e-5),
     )
-    return node.tensor(node.dml.multiply(made, node[1]), x.shape)
+    return node.tensor(dml.multiply(dml.converted(made, dml.value(x).dtype), node[1]), x.shape)
 
 
 @imports("GroupNormalization", since=18, how="mean_variance_normalization1, multiply, add, views")
 def _group(node: Node) -> Result:
-    x, groups = node[0], node.required("num_groups")
+    x, dml, groups = node[0], node.dml, node.required("num_groups")
     if groups < 1 or x.shape[1] % groups:
         raise Refusal("the channels must be a multiple of the groups", code="sizes", field="num_groups", got=groups)
+    whole = widened(dml, x) if node.opset >= 21 and is_wide(node) else x
     grouped = (x.shape[0], groups, x.count // (x.shape[0] * groups))
-    made = node.dml.mean_variance_normalization1(
-        node.dml.reshaped(x, grouped), axes=[2], normalize_variance=True, epsilon=node.attribute("epsilon", 1e-5)
+    made = dml.mean_variance_normalization1(
+        dml.reshaped(whole, grouped), axes=[2], normalize_variance=True, epsilon=node.attribute("epsilon", 1e-5)
     )
+    made = dml.converted(made, dml.value(x).dtype)
     if node[1].count == groups and groups != x.shape[1]:  # opset 18: a scale for each group
-        scale, bias = (node.dml.reshaped(node[index], (1, groups, 1)) for index in (1, 2))
-        return node.tensor(node.dml.add(node.dml.multiply(made, scale), bias), x.shape)
+        scale, bias = (dml.reshaped(node[index], (1, groups, 1)) for index in (1, 2))
+        return node.tensor(dml.add(dml.multiply(made, scale), bias), x.shape)
     scale, bias = (_per_channel(node, node[index], x.rank) for index in (1, 2))
-    return node.tensor(node.dml.add(node.dml.multiply(node.dml.reshaped(made, x.shape), scale), bias))
+    return node.tensor(dml.add(dml.multiply(dml.reshaped(made, x.shape), scale), bias))
 
 
 @imports("LRN", how="local_response_normalization")
