@@ -15,7 +15,14 @@ from dmlgraph.tensor import DataType
 
 SIZES = (1, 2, 3, 4, 8, 16)
 DTYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT8)
-UNARY: tuple[Callable[[Value], Value], ...] = (dg.negate, dg.abs, dg.sign, dg.activation_relu)
+
+
+def scaled(x: Value) -> Value:
+    """Fused, a copy with a ScaleBias."""
+    return x * 2 + 1
+
+
+UNARY: tuple[Callable[[Value], Value], ...] = (dg.negate, dg.abs, dg.sign, dg.activation_relu, scaled)
 BINARY = (dg.add, dg.subtract, dg.max, dg.min)
 OUTPUTS = (1, 3)  # of the values that others read
 
