@@ -10,12 +10,16 @@ only reader of a value writes its output into the value's buffer.  Four of the c
   reads a window is refused.
 - An operator in place on a window: CompileGraph refuses the graph (E_INVALIDARG), because the buffer of the whole
   value does not have the output's size.  This needs a value that a node produces and nothing else reads.
-- An operator in place on a join: it overwrites the sources, and later readers of the sources read its result.
+- An operator in place on a join: it overwrites the sources, and later readers of the sources read its result.  It may
+  read the join in another order of dimensions, if `orders` has that one.
 - An operator in place on all states of a recurrent network of one direction and several steps: output_single is read
   from there afterwards, if its reader runs later.
 
 DirectML first copies a tensor whose dimensions are in another order: such a copy counts as a value that a node
 produces and nothing else reads.
+
+Parts of a buffer begin at multiples of 16 bytes, except that identities write to other places in a join, and, with a
+ScaleBias, run in place on other windows.
 
 A slice of the whole tensor, unlike an identity, is never elided.  So such a slice is inserted as a copy where one of
 these faults would happen, or replaces the identity.
@@ -28,6 +32,15 @@ import math
 from collections.abc import Iterator
 
 from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
+from dmlgraph.devices.directml.faults.orders import (
+    CHANNELS_LAST,
+    HEADS,
+    has_gaps,
+    is_dense,
+    is_ordered,
+    is_reordered,
+    stored,
+)
 from dmlgraph.operators import (
     ActivationHardSwish,
     ActivationReluGrad,
@@ -36,6 +49,7 @@ from dmlgraph.operators import (
     BitCount,
     Cast,
     FillValueSequence,
+    Gemm,
     Identity,
     If,
     IsInfinity,
@@ -46,6 +60,7 @@ from dmlgraph.operators import (
     LogicalGreaterThanOrEqual,
     LogicalLessThan,
     LogicalLessThanOrEqual,
+    Reduce,
     Slice,
     Slice1,
     Split,
@@ -63,6 +78,7 @@ _NEVER_IN_PLACE = (
     *(ActivationHardSwish, ActivationReluGrad, ActivationSwish, BitCount, Cast, If, IsInfinity, IsNan),
     *(LogicalEquals, LogicalGreaterThan, LogicalGreaterThanOrEqual, LogicalLessThan, LogicalLessThanOrEqual),
 )
+_IN_ORDER = (Gemm, Join, Reduce)  # they have what they read in the order of its dimensions
 _ADAM_IN_PLACE = (0, 1, 2, 3)  # parameters, moments and gradient: it seems to consist of several operators
 
 
@@ -108,7 +124,7 @@ def keep_joined_values(edit: DescEdit) -> None:
     buffers = _Buffers(edit)
     for reader, result in buffers.in_place():
         value = result
-        if _has_gaps(edit.desc(Value(reader.node, 0))):
+        if has_gaps(edit.desc(Value(reader.node, 0))):
             continue
         while isinstance(join := edit.operator(value.node), Join) and not _is_part(edit, reader, value):
             shared = list(_shared(edit, buffers, value.producer, join))
@@ -195,30 +211,72 @@ class _Buffers:
         operator = self._edit.operator(node)
         if operator is None:
             return []
-        found = []
+        found: list[tuple[Port, Value]] = []
         for index in reversed(range(len(operator.input_descs))):
             reader = Port(node, index)
             if reader not in self._edit.sources or not self._may_run_in_place(reader, operator):
                 continue
             value = self._edit.sources[reader]
-            root = self.root(value)
+            root, desc = self.root(value), self._edit.needed_desc(reader)
+            found += self._before_reordering(root, desc)
             is_window = isinstance(self._edit.operator(root.node), (Slice, Slice1, Split))
-            is_window = is_window or _is_part(self._edit, reader, value)
-            desc = operator.input_descs[index]
-            if not is_window and desc is not None and not is_packed(desc):
+            if not is_window and not _is_part(self._edit, reader, value) and not self._is_order_kept(reader, desc):
                 continue  # the output has other strides
             if self.is_made_by_node(root) and self.uses(root) == [reader]:
                 found.append((reader, self._before_splits(root)))
-                if not isinstance(self._edit.operator(root.node), (Slice, Slice1, Split)) and not isinstance(
-                    operator, AdamOptimizer
-                ):
+                if not is_window and is_packed(desc) and not isinstance(operator, AdamOptimizer):
                     break
         return found
+
+    def _is_order_kept(self, reader: Port, desc: TensorDesc) -> bool:
+        """Whether an operator may write its output with the order of dimensions in which it reads an input.
+
+        That depends on what reads the output as it is: neither reshaped nor in another order.
+        """
+        if is_packed(desc):
+            return True
+        value, is_copy = Value(reader.node, 0), isinstance(self._edit.operator(reader.node), Identity)
+        as_it_is = [
+            None if use is None else self._edit.operator(use.node)
+            for use in self.uses(self.root(value))
+            if use is None or self._reads_as_it_is(use, self._edit.desc(value))
+        ]
+        if is_ordered(desc, CHANNELS_LAST):  # with an input in order beside it, only of five axes
+            return is_copy or (bool(as_it_is) and (desc.rank > 4 or not self._has_given_inputs(reader)))
+        return is_ordered(desc, HEADS) and any(
+            is_copy or not (each is None or isinstance(each, _IN_ORDER)) for each in as_it_is
+        )
+
+    def _reads_as_it_is(self, use: Port, made: TensorDesc) -> bool:
+        """Whether an input has the sizes and the order of the value that it reads."""
+        desc = self._edit.needed_desc(use)
+        return desc.sizes == made.sizes and is_packed(desc)
+
+    def _has_given_inputs(self, reader: Port) -> bool:
+        """Whether a node has another input, whose order is not DirectML's to choose."""
+        operator = self._edit.operator(reader.node)
+        ports = [Port(reader.node, index) for index in range(len(operator.input_descs) if operator is not None else 0)]
+        values = [self._edit.sources[port] for port in ports if port != reader and port in self._edit.sources]
+        return any(_is_known(self._edit, self.root(value)) for value in values)
+
+    def _before_reordering(self, root: Value, desc: TensorDesc) -> Iterator[tuple[Port, Value]]:
+        """The inputs of identities that reorder what an operator reads, if it can run in place before them.
+
+        DirectML chooses the order of what is between nodes, and may elide such an identity.
+        """
+        while isinstance(copy := self._edit.operator(root.node), Identity) and _is_neutral(copy):
+            place = Port(root.producer, 0)
+            source, before = self.root(self._edit.sources[place]), stored(copy, desc)
+            if before is None or len(self.uses(root)) > 1 or not self.is_made_by_node(source):
+                return
+            if self.uses(source) == [place] and is_packed(before):
+                yield place, source
+            root, desc = source, before
 
     def _may_run_in_place(self, reader: Port, operator: Operator) -> bool:
         """Whether an operator may overwrite an input: also one with gaps, if its output gets the same gaps."""
         desc = operator.input_descs[reader.port]
-        if desc is None or _is_dense(desc):
+        if desc is None or is_dense(desc):
             return may_run_in_place(operator, reader.port)
         return steps(desc) in _written(self._edit, self, reader.node) and may_run_in_place(
             operator.with_inputs({reader.port: desc.like()}), reader.port
@@ -252,7 +310,7 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     if isinstance(operator, Identity) and _is_neutral(operator):
         return False  # DirectML elides it
     source, target = operator.input_descs[port], operator.first_output
-    return source is not None and source.like() == target.like() and _is_dense(source)
+    return source is not None and source.like() == target.like() and is_dense(source)
 
 
 def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
@@ -282,6 +340,8 @@ def _lies_in_result(join: Join, index: int, producer: Operator | None, *, is_out
     span = (outer - 1) * result.sizes[join.axis] * inner + source.sizes[join.axis] * inner
     if is_output and outer > 1 and len(join.inputs) > 1:
         return False  # graph outputs are packed
+    if isinstance(producer, Identity):
+        return True  # it writes wherever that is
     is_aligned = isinstance(producer, (Join, Split)) or _bytes(span, source) % ALIGNMENT == 0
     return is_aligned and _bytes(before, source) % ALIGNMENT == 0
 
@@ -314,11 +374,11 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
     if len(cut) != 1 or not _is_made_for(edit, buffers, place, source):
         return None
     (axis,) = cut
-    written = _written(edit, buffers, user)
+    written, alignment = _written(edit, buffers, user), 1 if isinstance(edit.operator(user), Identity) else ALIGNMENT
     for strides in _layouts(edit, place, source):
         part = window.like(strides=strides)
-        fits = steps(part) in written or (strides != source.packed_strides and _is_dense(part))
-        if fits and _bytes(offsets[axis] * strides[axis], source) % ALIGNMENT == 0:
+        fits = steps(part) in written or (strides != source.packed_strides and is_dense(part))
+        if fits and _bytes(offsets[axis] * strides[axis], source) % alignment == 0:
             return edit.desc(edit.sources[place])  # of which the source may be a part
     return None
 
@@ -335,7 +395,7 @@ def _layouts(edit: DescEdit, reader: Port, desc: TensorDesc) -> Iterator[tuple[i
     value = edit.sources[reader]
     while (operator := edit.operator(value.node)) is not None:
         read = [each for each in operator.input_descs if each is not None and each.rank == desc.rank]
-        reordered = [each for each in read if _is_reordered(each)]
+        reordered = [each for each in read if is_reordered(each)]
         for each in reordered:
             strides, step = [0] * desc.rank, 1
             for _, _, axis in sorted(
@@ -353,7 +413,7 @@ def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDe
     root = buffers.root(edit.sources[reader])
     if buffers.is_made_by_node(root):
         return buffers.uses(root) == [reader]
-    return _is_reordered(desc)
+    return is_reordered(desc)
 
 
 def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[int, int]]]:
@@ -361,7 +421,7 @@ def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[in
     value = Value(node, 0)
     desc, uses = edit.desc(value), buffers.uses(buffers.root(value))
     if not is_packed(desc):
-        packed = [steps(desc.like())] if _is_reordered(desc) else []  # it is reordered afterwards
+        packed = [steps(desc.like())] if is_reordered(desc) else []  # it is reordered afterwards
         return [*packed, steps(desc)] if None in uses else packed
     joins = [edit.operator(use.node) for use in uses if use is not None] if None not in uses else []
     results = [join.output for join in joins if isinstance(join, Join) and join.output.rank == desc.rank]
@@ -392,23 +452,6 @@ def _is_neutral(operator: Identity) -> bool:
     """Whether an identity leaves its input's values unchanged: a ScaleBias of 1 and 0 counts as no ScaleBias."""
     both = operator.scale_bias
     return both is None or (both.scale == 1 and both.bias == 0)
-
-
-def _has_gaps(desc: TensorDesc) -> bool:
-    """Whether elements lie apart in the order of the dimensions.  In another order, DirectML computes them packed."""
-    strides = [stride for _, stride in steps(desc)]
-    return not is_packed(desc) and strides == sorted(strides, reverse=True)
-
-
-def _is_reordered(desc: TensorDesc) -> bool:
-    """Whether the dimensions are in another order than their strides."""
-    strides = [stride for _, stride in steps(desc)]
-    return 0 not in strides and strides != sorted(strides, reverse=True)
-
-
-def _is_dense(desc: TensorDesc) -> bool:
-    """Whether the elements lie without gaps, in some order of the dimensions, and none is repeated."""
-    return desc.span == desc.element_count and not desc.overlaps_itself
 
 
 def _bytes(elements: int, desc: TensorDesc) -> int:
