@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,8 @@ from dmlgraph.operators.common.subscripts import entries
 from dmlgraph.operators.declaration.fields import Computed
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.tensor import MOST_ENTRIES
+
+MOST = 2**64 - 1  # the size of a dim
 
 
 class Dims:
@@ -75,7 +76,9 @@ class Dims:
             )
         return name_of(name)
 
-    def resolve(self, given: Any, field: str, problems: list[Problem], *, whole: bool = True) -> Any:
+    def resolve(
+        self, given: Any, field: str, problems: list[Problem], *, whole: bool = True, literals: bool = False
+    ) -> Any:
         """Numbers in place of names of dims and expressions; anything else unchanged.
 
         Args:
@@ -83,10 +86,11 @@ class Dims:
             field: where it is, for problems.
             problems: gets what is wrong; the number is then taken as 1.
             whole: whether the numbers must be whole.
+            literals: whether text may be one number, written out.
         """
         if isinstance(given, (str, Expression)):
             try:
-                return self._number(given, whole)
+                return self._number(given, whole, literals)
             except GraphError as error:
                 problems.extend(problem.within(field) for problem in error.problems)
                 return 1
@@ -94,12 +98,12 @@ class Dims:
             return [self.resolve(each, f"{field}.{index}", problems, whole=whole) for index, each in enumerate(given)]
         return given
 
-    def _number(self, given: str | Expression, whole: bool) -> Any:
+    def _number(self, given: str | Expression, whole: bool, literals: bool) -> Any:
         """The number of a dim or expression; text that is not meant as one is returned, for the field to refuse."""
         if isinstance(given, str) and given in self.values:
             self.used.add(given)
             return self.values[given]
-        expression = self._parse(given, whole) if isinstance(given, str) else given
+        expression = self._parse(given, whole, literals) if isinstance(given, str) else given
         if expression is None:
             return given
         number = expression.value(self.values)
@@ -113,15 +117,15 @@ class Dims:
             )
         return number
 
-    def _parse(self, text: str, whole: bool) -> Expression | None:
+    def _parse(self, text: str, whole: bool, literals: bool) -> Expression | None:
         """The expression in a text; None where a field that takes other numbers should say what is wrong."""
         try:
             expression = parse(text)
         except GraphError:
-            if not _SIGNS.isdisjoint(text):
+            if not _SIGNS.isdisjoint(text) or text.removeprefix("-").isdecimal():
                 raise
             expression = None
-        if expression is not None and not expression.is_literal and not self._is_foreign(expression):
+        if expression is not None and (literals or not expression.is_literal) and not self._is_foreign(expression):
             return expression
         if whole or suggestion(text, self.values):
             raise self._unknown(text)
@@ -132,7 +136,7 @@ class Dims:
         return expression.names == (expression.text,) and expression.text not in (*self.values, *CONSTANTS)
 
     def _unknown(self, text: str) -> GraphError:
-        is_number = text.replace("_", "").isdecimal()
+        is_number = text.strip().lstrip("+-").replace("_", "").replace(".", "").isdecimal()
         hint = "write the number with digits only, without quotes" if is_number else None
         problems = [unknown_dim(text, self.values, hint)]
         return GraphError(problems)
@@ -174,9 +178,7 @@ class Dims:
         """The entries of a subscript."""
 
         def number(part: str) -> int:
-            if part.removeprefix("-").isdecimal():
-                return int(part)
-            resolved: int = self.resolve(part, "index", problems)
+            resolved: int = self.resolve(part, "index", problems, literals=True)
             return resolved
 
         try:
@@ -192,13 +194,6 @@ class Dims:
         if isinstance(asked, (list, tuple)):
             return [self._resolve_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
         return self.resolve(asked, field, problems) if isinstance(asked, (str, Expression)) else asked
-
-
-@functools.cache
-def computed_fields(operator: type[Operator]) -> frozenset[str]:
-    """The fields of an operator's nodes that may hold expressions over dims."""
-    computed = (m.field for m in operator.field_members if m.kind.form.computed is not Computed.NONE)
-    return frozenset(computed) | frozenset(operator.output_arrays)
 
 
 _SIGNS = frozenset("+*/%(),")  # a name may have a hyphen
@@ -222,9 +217,44 @@ def _checked(given: object) -> dict[str, int]:
             "must be a mapping from names to sizes", code="kind", field="dims", got=given, hint='such as {"N": 8}'
         )
     for dim, size in given.items():
-        if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
-            raise GraphError("a dim is a whole number of at least 1", code="range", field=f"dims.{dim}", got=size)
+        check_name(dim, given)
+        check_size(dim, size)
     return {dim: int(size) for dim, size in given.items()}
+
+
+def check_name(dim: object, others: Collection[object]) -> None:
+    """Refuses what is not the name of a dim, and a name such as `N - 1` beside N, which is also an expression.
+
+    Raises:
+        GraphError: with its field.
+    """
+    allowed = "printable text without spaces at its ends"
+    if isinstance(dim, str) and dim and dim == dim.strip() and dim.isprintable():
+        if not _is_expression(dim, others):
+            return
+        allowed = "text that is no expression over dims"
+    raise GraphError("is not a name for a dim", code="name", field=f"dims.{dim}", got=repr(dim), allowed=allowed)
+
+
+def _is_expression(dim: str, others: Collection[object]) -> bool:
+    """Whether a name also means an expression over dims."""
+    try:
+        names = parse(dim).names
+    except GraphError:
+        return False
+    return names != (dim,) and all(name in others or name in CONSTANTS for name in names)
+
+
+def check_size(dim: str, size: object) -> None:
+    """Refuses what is not a size of a dim.
+
+    Raises:
+        GraphError: with its field.
+    """
+    is_whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+    if not is_whole or not 1 <= size <= MOST:  # type: ignore[operator]
+        limit = f"a dim is at most {MOST}" if is_whole and size > MOST else "a dim is a whole number of at least 1"  # type: ignore[operator]
+        raise GraphError(limit, code="range", field=f"dims.{dim}", got=size)
 
 
 def combinations(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:

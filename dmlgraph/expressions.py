@@ -13,21 +13,26 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import numbers
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from dmlgraph.errors import GraphError, Problem, listing, shorten, suggestion
 
 NOT_A_DIM = "is not a dim of the graph"
-MOST_TERMS = 500  # names and numbers in an expression; nested calls and parentheses are fewer
+MOST_TERMS = 500  # names and numbers in an expression
+MOST_CHARACTERS = 16 * MOST_TERMS
+MOST_DEPTH = 60  # operands of operators, signs and calls, and parentheses, inside one another
+MOST_DIGITS = 400  # of a number that is written out
 MOST_BITS = 4096  # of a whole number on the way to a result
 
 Number = int | Fraction | float
+T = TypeVar("T")
 
 
 def _root(x: Number) -> Number:
@@ -66,6 +71,7 @@ class _Infix:
     compute: Callable[[Any, Any], Number]
 
 
+_NO_OPERAND = 0  # the precedence of a dim whose name is not a word
 _SIGN = 3  # the precedence of −x: below `**`, above `*`
 _ATOM = 5
 _INFIX: Mapping[str, _Infix] = {
@@ -98,6 +104,22 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "exp": _Function(1, 1, math.exp),
 }
 CONSTANTS = {"pi": math.pi}
+_NEGATIVE = "negative"  # what the sign − does to one operand
+_COMPUTE: Mapping[str, Callable[..., Number]] = {
+    **{sign: infix.compute for sign, infix in _INFIX.items()},
+    **{name: function.compute for name, function in _FUNCTIONS.items()},
+    _NEGATIVE: operator.neg,
+}
+
+
+class _Call(NamedTuple):
+    """An operator, function or sign over so many values before it."""
+
+    name: str
+    operands: int
+
+
+_Step = Number | str | _Call  # of an expression in postfix notation: a number, a name, or what is done with those
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,15 +129,17 @@ class Expression:
     Attributes:
         text: how it is written.
         precedence: that of its outermost operator.
+        steps: how it is computed, in postfix notation.
         terms: how many names and numbers it has.
-        compute: its value from the sizes of the dims by name.
+        depth: how deep its parts are nested when its text is read.
         names: the names in it.
     """
 
     text: str
     precedence: int = dataclasses.field(compare=False)
-    terms: int = dataclasses.field(compare=False)
-    compute: Callable[[Mapping[str, int]], Number] = dataclasses.field(compare=False, repr=False)
+    steps: tuple[_Step, ...] = dataclasses.field(compare=False, repr=False)
+    terms: int = dataclasses.field(compare=False, default=1)
+    depth: int = dataclasses.field(compare=False, default=1)
     names: tuple[str, ...] = dataclasses.field(compare=False, default=())
 
     __array_ufunc__ = None  # so that NumPy's numbers leave the operators to this class
@@ -125,11 +149,11 @@ class Expression:
 
     @property
     def is_literal(self) -> bool:
-        """Whether it is one number, written out."""
-        return self.terms == 1 and not self.names
+        """Whether it is one number, written out: `4`, `-0.5`."""
+        return self.terms == 1 and not self.names and "(" not in self.text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return parse, (self.text,)
+        return name_of if self.names == (self.text,) else parse, (self.text,)
 
     def __add__(self, other: object) -> Any:
         return _or_refused(self, "+", other)
@@ -174,16 +198,16 @@ class Expression:
         return _or_refused(other, "**", self)
 
     def __neg__(self) -> Expression:
-        return _negative(self)
+        return _short(_negative(self))
 
     def __pos__(self) -> Expression:
         return self
 
     def __ceil__(self) -> Expression:
-        return _call("ceil", [self])
+        return _short(_call("ceil", [self]))
 
     def __floor__(self) -> Expression:
-        return _call("floor", [self])
+        return _short(_call("floor", [self]))
 
     def __bool__(self) -> bool:
         raise TypeError("the truth of an expression over dims is not known before the graph has its dims")
@@ -198,9 +222,11 @@ class Expression:
         if unknown:
             raise GraphError(unknown_dim(name, dims) for name in unknown)
         try:
-            result = self.compute(dims)
-            if isinstance(result, float) and not math.isfinite(result):
-                raise OverflowError
+            result = self._folded(
+                lambda leaf: leaf if not isinstance(leaf, str) else dims[leaf] if leaf in dims else CONSTANTS[leaf],
+                lambda name, parts: _exact(_COMPUTE[name](*parts)),
+            )
+            return int(result) if result == math.floor(result) else float(result)
         except ZeroDivisionError:
             raise GraphError("divides by zero", code="expression", got=self.with_sizes(dims)) from None
         except OverflowError:
@@ -211,8 +237,33 @@ class Expression:
                 code="expression",
                 got=self.with_sizes(dims),
             ) from None
-        whole = result == math.floor(result)
-        return int(result) if whole else float(result)
+
+    def replaced(self, values: Mapping[str, Expression]) -> Expression:
+        """The expression with others in place of names.
+
+        Raises:
+            GraphError: it becomes too long, or an expression cannot be an operand; the problem has no field yet.
+        """
+        if values.keys().isdisjoint(self.names):
+            return self
+
+        def leaf(step: Number | str) -> Expression:
+            if isinstance(step, str):
+                return values[step] if step in values else name_of(step)
+            return number_of(step)
+
+        return self._folded(leaf, lambda name, parts: _short(_applied(name, parts)))
+
+    def _folded(self, leaf: Callable[[Number | str], T], apply: Callable[[str, list[T]], T]) -> T:
+        """What `leaf` makes of names and numbers, and `apply` of a call's name and of what its operands gave."""
+        stack: list[T] = []
+        for step in self.steps:
+            if isinstance(step, _Call):
+                parts = stack[-step.operands :]
+                stack[-step.operands :] = [apply(step.name, parts)]
+            else:
+                stack.append(leaf(step))
+        return stack[0]
 
     def with_sizes(self, dims: Mapping[str, int]) -> str:
         """The text with the sizes of the names in it, for messages."""
@@ -226,18 +277,20 @@ numbers.Number.register(Expression)  # so that tensors may be given as expressio
 
 
 def name_of(dim: str) -> Expression:
-    """The expression that is a dim."""
-
-    def compute(dims: Mapping[str, int]) -> Number:
-        return dims[dim] if dim in dims else CONSTANTS[dim]
-
-    return Expression(dim, _ATOM, 1, compute, (dim,))
+    """The expression that is a dim; one whose name is not a word can stand alone only."""
+    return Expression(dim, _ATOM if _WORD.fullmatch(dim) else _NO_OPERAND, (dim,), names=(dim,))
 
 
-def _literal(number: Number) -> Expression:
+def number_of(number: Number) -> Expression:
+    """The expression that is a number, written out.
+
+    Raises:
+        GraphError: it has too many digits.
+    """
+    if isinstance(number, int) and abs(number) >= 10**MOST_DIGITS:
+        raise GraphError("a number has too many digits", code="expression", allowed=f"at most {MOST_DIGITS} digits")
     text = str(number)
-    atom = Expression(text, _ATOM, 1, lambda _: number)
-    return atom if not text.startswith("-") else dataclasses.replace(atom, precedence=_SIGN)
+    return Expression(text, _SIGN if text.startswith("-") else _ATOM, (number,))
 
 
 def _operand(given: object) -> Expression | None:
@@ -245,87 +298,106 @@ def _operand(given: object) -> Expression | None:
     if isinstance(given, Expression):
         return given
     if isinstance(given, numbers.Integral) and not isinstance(given, bool):
-        return _literal(int(given))
-    if isinstance(given, numbers.Real) and not isinstance(given, bool) and math.isfinite(given):
-        return _literal(float(given))
+        return number_of(int(given))
+    if isinstance(given, numbers.Real) and not isinstance(given, bool):
+        try:
+            number = float(given)
+        except OverflowError:
+            raise GraphError("is too large a number", code="expression", got=given) from None
+        return number_of(number) if math.isfinite(number) else None
     return None
 
 
 def _or_refused(left: object, sign: str, right: object) -> Any:
     """`left sign right`; NotImplemented where one of them is neither a number nor an expression."""
     one, other = _operand(left), _operand(right)
-    return NotImplemented if one is None or other is None else _joined(one, sign, other)
+    return NotImplemented if one is None or other is None else _short(_joined(one, sign, other))
 
 
 def _joined(one: Expression, sign: str, other: Expression) -> Expression:
     infix = _INFIX[sign]
-    compute_one, compute_other = one.compute, other.compute
     # Python's rule: `**` is right-associative and binds more tightly than a sign on its left, not on its right.
     power = sign == "**"
-    text_one = _within(one, infix.precedence + power)
-    text_other = _within(other, _SIGN if power else infix.precedence + 1)
-
-    def compute(dims: Mapping[str, int]) -> Number:
-        return _exact(infix.compute(compute_one(dims), compute_other(dims)))
-
-    return _limited(
-        Expression(
-            f"{text_one} {sign} {text_other}",
-            infix.precedence,
-            one.terms + other.terms,
-            compute,
-            one.names + other.names,
-        )
-    )
+    left, depth_left = _within(one, infix.precedence + power)
+    right, depth_right = _within(other, _SIGN if power else infix.precedence + 1)
+    depth = max(depth_left, depth_right + 1)
+    return _made(_Call(sign, 2), [one, other], f"{left} {sign} {right}", infix.precedence, depth)
 
 
 def _negative(inner: Expression) -> Expression:
-    compute = inner.compute
-    text = f"-{_within(inner, _SIGN)}"
-    return Expression(text, _SIGN, inner.terms, lambda dims: -compute(dims), inner.names)
+    text, depth = _within(inner, _SIGN)
+    return _made(_Call(_NEGATIVE, 1), [inner], f"-{text}", _SIGN, depth + 1)
 
 
 def _call(name: str, arguments: list[Expression]) -> Expression:
-    function = _FUNCTIONS[name]
-    computes = [each.compute for each in arguments]
-    return _limited(
-        Expression(
-            f"{name}({', '.join(each.text for each in arguments)})",
-            _ATOM,
-            sum(each.terms for each in arguments),
-            lambda dims: _exact(function.compute(*(compute(dims) for compute in computes))),
-            tuple(each for argument in arguments for each in argument.names),
-        )
-    )
+    text = f"{name}({', '.join(each.text for each in arguments)})"
+    depth = 1 + max(each.depth for each in arguments)
+    return _made(_Call(name, len(arguments)), arguments, text, _ATOM, depth)
 
 
-def _within(inner: Expression, precedence: int) -> str:
-    """The text of an operand, in parentheses where it would bind less tightly."""
-    return inner.text if inner.precedence >= precedence else f"({inner.text})"
+def _applied(name: str, parts: list[Expression]) -> Expression:
+    """What a call of a postfix notation makes of its operands."""
+    if name in _INFIX:
+        return _joined(parts[0], name, parts[1])
+    return _negative(parts[0]) if name == _NEGATIVE else _call(name, parts)
+
+
+def _within(inner: Expression, precedence: int) -> tuple[str, int]:
+    """The text of an operand, in parentheses where it would bind less tightly; and its depth."""
+    if inner.precedence >= precedence:
+        return inner.text, inner.depth
+    return f"({inner.text})", inner.depth + 1
+
+
+def _made(call: _Call, parts: list[Expression], text: str, precedence: int, depth: int) -> Expression:
+    """An expression of others, with the limits of `parse`, except that of its text's length.
+
+    Raises:
+        GraphError: it is beyond them, or a part cannot be one.
+    """
+    for part in parts:
+        if part.precedence == _NO_OPERAND:
+            hint = "give the dim a name of letters, digits and '_'"
+            raise GraphError("a dim of this name cannot be computed with", code="name", got=part.text, hint=hint)
+    terms = sum(part.terms for part in parts)
+    if terms > MOST_TERMS:
+        raise _too_long()
+    if depth > MOST_DEPTH:
+        raise GraphError(f"is nested more than {MOST_DEPTH} deep", code="expression", got=text)
+    steps = (*itertools.chain.from_iterable(part.steps for part in parts), call)
+    names = tuple(itertools.chain.from_iterable(part.names for part in parts))
+    return Expression(text, precedence, steps, terms, depth, names)
+
+
+def _short(made: Expression) -> Expression:
+    """The expression, if its text can be read."""
+    if len(made.text) > MOST_CHARACTERS:
+        raise _too_long()
+    return made
+
+
+def _too_long() -> GraphError:
+    allowed = f"at most {MOST_TERMS} terms and {MOST_CHARACTERS} characters"
+    return GraphError("is too long an expression", code="expression", allowed=allowed)
 
 
 def _exact(number: Number) -> Number:
-    """A fraction that is whole as an int; refuses numbers that only waste memory."""
-    if isinstance(number, Fraction) and number.denominator == 1:
-        number = number.numerator
+    """A fraction that is whole as an int; refuses numbers that only waste memory, and floats that are none."""
+    if isinstance(number, float):
+        if not math.isfinite(number):
+            raise OverflowError
+        return number
     if _bits(number) > MOST_BITS:
         raise OverflowError
-    return number
-
-
-def _limited(made: Expression) -> Expression:
-    if made.terms > MOST_TERMS or len(made.text) > 16 * MOST_TERMS:
-        raise GraphError("is too long an expression", code="expression", allowed=f"at most {MOST_TERMS} terms")
-    return made
+    return number.numerator if number.denominator == 1 else number
 
 
 # Reading.
 
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)|(?P<sign>//|\*\*|[-+*/%(),]))"
-)
-MOST_DEPTH = 60  # parentheses, calls, signs and powers inside one another
-MOST_DIGITS = 400
+_NUMBER_AND_NAME = r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[^\W\d]\w*)"
+_TOKEN = re.compile(rf"\s*(?:{_NUMBER_AND_NAME}|(?P<sign>//|\*\*|[-+*/%(),]))")
+_WORDS = re.compile(_NUMBER_AND_NAME)
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -340,58 +412,18 @@ def parse(text: str) -> Expression:
 
 def names_in(text: str) -> set[str]:
     """Every word of a text that may be the name of a dim, even if the text cannot be read as an expression."""
-    return {text, *(match["name"] for match in _tokens(text) if match["name"])}
-
-
-def substituted(text: str, values: Mapping[str, float | str]) -> float | str:
-    """A text with numbers or other expressions in place of names; a number where nothing is left to compute.
-
-    Text that cannot be read is returned with the names replaced up to there, for its reader to refuse.
-    """
-    if text in values:
-        return values[text]
-    pieces, at = [], 0
-    for match in _tokens(text):
-        name, at = match["name"], match.end()
-        is_function = text[at:].lstrip().startswith("(")
-        given = match[0] if name not in values or is_function else _inserted(values[name])
-        pieces.append(given if given == match[0] else match[0].removesuffix(name) + given)
-    made = "".join(pieces) + text[at:]
-    if made == text:
-        return text
-    try:
-        expression = parse(made)
-        number = made if expression.names else expression.value({})
-    except GraphError:
-        return made
-    return number if isinstance(number, int) or expression.is_literal else made
-
-
-def _tokens(text: str) -> Iterator[re.Match[str]]:
-    """The tokens of a text, up to the first part that is not a token."""
-    match = _TOKEN.match(text)
-    while match is not None:
-        yield match
-        match = _TOKEN.match(text, match.end())
-
-
-def _inserted(value: float | str) -> str:
-    """How a value is written as an operand of anything."""
-    try:
-        return _within(parse(value) if isinstance(value, str) else _literal(value), _ATOM)
-    except GraphError:
-        return f"({value})"
+    return {text, *(match["name"] for match in _WORDS.finditer(text) if match["name"])}
 
 
 class _Parser:
     """Reads by precedence climbing."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at, self.depth = text, 0, 0
+        self.text, self.at, self.depth, self.deepest = text, 0, 0, 0
         self.kind: str | None = None  # number, name, sign; None at the end
         self.token = ""
         self.start = 0
-        if len(text) > 16 * MOST_TERMS:
+        if len(text) > MOST_CHARACTERS:
             raise self._error("it is too long")
         self._next()
 
@@ -399,10 +431,11 @@ class _Parser:
         result = self._expression(1)
         if self.kind is not None:
             raise self._error(f"'{self.token}' is not expected here")
-        return dataclasses.replace(result, text=self.text.strip())
+        return dataclasses.replace(result, text=self.text.strip(), depth=self.deepest)
 
     def _expression(self, precedence: int) -> Expression:
         self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
         if self.depth > MOST_DEPTH:
             raise self._error(f"it is nested more than {MOST_DEPTH} deep")
         left = self._operand()
@@ -436,11 +469,11 @@ class _Parser:
         if len(token) > MOST_DIGITS:
             raise self._error("a number has too many digits", start)
         if token.isdecimal():
-            return _literal(int(token))
+            return number_of(int(token))
         number = float(token)
         if not math.isfinite(number):
             raise self._error("a number is too large", start)
-        return _literal(number)
+        return number_of(number)
 
     def _called(self, name: str, start: int) -> Expression:
         function = _FUNCTIONS.get(name)

@@ -9,24 +9,22 @@ Before anything is made, each template is planned once for each choice of its di
 from __future__ import annotations
 
 import dataclasses
-import math
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dmlgraph.dims import computed_fields
 from dmlgraph.document.copies import number_of_copies
 from dmlgraph.document.declarations import problem_at as at
+from dmlgraph.document.substitution import Params, filled, node_with, value_of
 from dmlgraph.document.template import INDEX, Names, Reference, Template, Use, cuts, given_names, references
 from dmlgraph.document.templates import Templates
-from dmlgraph.document.tree import Tree, resolve
+from dmlgraph.document.tree import Tree
 from dmlgraph.errors import GraphError, Location, Problem, Problems, listing, plural, suggestion
-from dmlgraph.expressions import names_in, substituted
+from dmlgraph.expressions import names_in
 from dmlgraph.graph import Graph
 
 MOST_NODES = 100_000  # that the templates of a file expand to
 MOST_PLANS = 20_000  # different choices of the dims of templates
-
-Params = dict[str, float | str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -212,9 +210,9 @@ class Expansion:
 
     def _count(self, use: Use, repeat: Tree, params: Params, around: Used | None) -> int:
         text = repeat.plain
-        if isinstance(text, str):
-            text = substituted(text, params)
         try:
+            if isinstance(text, str):
+                text = filled(text, params, self._graph.dims)
             count = number_of_copies(repeat, text, self._graph)
         except GraphError as error:
             for each in error.problems:
@@ -260,14 +258,17 @@ class Expansion:
         assert use.template is not None
         values: Params = {}
         for name, default in use.template.dims.items():
+            item, known = default, values  # a default may use the dims before it
             if name in use.dims:
-                item = use.dims[name]
-                text = (item.value[copy] if isinstance(item.value, list) else item).value
-                values[name] = substituted(text.replace(INDEX, str(copy)), params) if isinstance(text, str) else text
-                if isinstance(values[name], str):
-                    values[name] = _number(str(values[name]))
-            else:  # a default may use the dims before it
-                values[name] = substituted(default.value, values) if isinstance(default.value, str) else default.value
+                item, known = use.dims[name], params
+                item = item.value[copy] if isinstance(item.value, list) else item
+                item = item.with_value(item.value.replace(INDEX, str(copy))) if isinstance(item.value, str) else item
+            try:
+                values[name] = value_of(item.value, known, self._graph.dims)
+            except GraphError as error:
+                for each in error.problems:
+                    self._note(each.at(location=item.location), use, f"dims.{name}", used.around)
+                raise _WrongError from None
         return values
 
     def _plan(self, template: Template, params: Params, used: Used) -> _Plan:
@@ -283,7 +284,7 @@ class Expansion:
                 )
                 self.problems.add(problem)
                 raise _WrongError
-            plan = self._plans[key] = _Plan(template, _nodes_with(template, params))
+            plan = self._plans[key] = _Plan(template, self._nodes(template, params, used))
             for name, use in template.uses.items():
                 plan.copies[name] = self._plan_use(use, params, used)
                 plan.total += self._size(plan.copies[name])
@@ -292,12 +293,31 @@ class Expansion:
                 copies = plan.copies[found.name]
                 if (found.copy or 0) >= copies.count:
                     problem = _no_copy(copies, tree.value, tree).within(field)
-                    place = dataclasses.replace(tree.location, used_by=str(used))
-                    self.problems.add(dataclasses.replace(problem, node=f"{template.name}/{node}", location=place))
+                    self.problems.add(_used_by(problem.at(node=f"{template.name}/{node}"), used))
                     raise _WrongError
         elif len(plan.copies) < len(template.uses):  # it could not be planned before
             raise _WrongError
         return plan
+
+    def _nodes(self, template: Template, params: Params, used: Used) -> dict[str, tuple[Tree, list[str]]]:
+        """The nodes of a template with values for its dims, each with its fields that name tensors."""
+        fill = functools.partial(filled, params=params, dims=self._graph.dims)
+        nodes: dict[str, tuple[Tree, list[str]]] = {}
+        found: list[Problem] = []
+        for name, operator in template.operators.items():
+            tree = template.nodes[name]
+            try:
+                made = node_with(tree, operator, fill) if params else tree
+            except GraphError as error:
+                places = ((each, tree.find(each.field).location) for each in error.problems)
+                found += [each.at(node=f"{template.name}/{name}", location=place) for each, place in places]
+                continue
+            nodes[name] = made, [field for field in operator.input_arrays if any(references(made.value.get(field)))]
+        if found:
+            for each in found:
+                self.problems.add(_used_by(each, used))
+            raise _WrongError
+        return nodes
 
     # Making nodes.
 
@@ -391,9 +411,7 @@ class Expansion:
     def _note(self, problem: Problem, use: Use, field: str | None, around: Used | None) -> None:
         if field is not None:
             problem = problem.within(field) if problem.field != field else problem
-        if around is not None and problem.location is not None:
-            problem = dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=str(around)))
-        self.problems.add(problem.at(node=use.called))
+        self.problems.add(_used_by(problem.at(node=use.called), around))
 
     def _wrong(self, problem: Problem, use: Use, field: str | None, around: Used | None) -> _WrongError:
         self._note(problem, use, field, around)
@@ -412,6 +430,13 @@ class Expansion:
         return self._templates.warnings(self.names.uses)
 
 
+def _used_by(problem: Problem, used: Used | None) -> Problem:
+    """A problem in a template, with the use in which it happens; None: it is in the file itself."""
+    if used is None or problem.location is None:
+        return problem
+    return dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=str(used)))
+
+
 def _no_copy(copies: _Copies, text: str, tree: Tree) -> Problem:
     """What is wrong with a reference to a copy that a use does not have."""
     name, last = copies.use.name, copies.count - 1
@@ -419,43 +444,8 @@ def _no_copy(copies: _Copies, text: str, tree: Tree) -> Problem:
     return at("the use has no copy of this number", tree, code="unknown-output", got=text, allowed=allowed)
 
 
-def _number(text: str) -> float | str:
-    """Text that is one number as that number."""
-    number = resolve(text) if text else text
-    return number if isinstance(number, (int, float)) and math.isfinite(number) else text
-
-
 def _has_index(tree: Tree) -> bool:
     if isinstance(tree.value, str):
         return INDEX in tree.value
     items = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
     return any(map(_has_index, items))
-
-
-def _nodes_with(template: Template, params: Params) -> dict[str, tuple[Tree, list[str]]]:
-    """The nodes of a template with values for its dims, each with its fields that name tensors."""
-    nodes: dict[str, tuple[Tree, list[str]]] = {}
-    for name, operator in template.operators.items():
-        tree = template.nodes[name]
-        computed = computed_fields(operator)
-        value = {
-            field: _with_params(item, params) if params and field in computed else item
-            for field, item in tree.value.items()
-        }
-        fields = [field for field in operator.input_arrays if any(references(value.get(field)))]
-        nodes[name] = (tree.with_value(value, tree.keys), fields)
-    return nodes
-
-
-def _with_params(tree: Tree, params: Params) -> Tree:
-    if isinstance(tree.value, str):
-        made: Any = substituted(tree.value, params)
-        return tree if made == tree.value else tree.with_value(made)
-    if isinstance(tree.value, list):
-        return tree.with_value([_with_params(each, params) for each in tree.value])
-    if isinstance(tree.value, dict):
-        words = ("op", "dtype")  # of activations and outputs: these are no numbers
-        return tree.with_value(
-            {key: item if key in words else _with_params(item, params) for key, item in tree.value.items()}, tree.keys
-        )
-    return tree

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from dmlgraph.dims import check_name
 from dmlgraph.document.arrays import Array, Folder, InMemory, check_file, from_numbers, load_file
 from dmlgraph.document.copies import Declared
 from dmlgraph.document.declarations import (
@@ -191,8 +192,9 @@ class _Reader:
                     fields[key] = getattr(Graph(**{key: item.plain}), key)
         dims: dict[str, int] = {}
         for dim, size in self._section("dims"):
-            dims[dim] = 1  # used where the size is wrong
             with self._noting(self.tree):
+                check_name(dim, self._names("dims"))
+                dims[dim] = 1  # used where the size is wrong
                 dims |= Graph(dims={dim: size.plain}).dims
         self.file_dims = dims
         with self._noting(self.tree):

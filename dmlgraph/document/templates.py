@@ -12,6 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dmlgraph.dims import check_name
 from dmlgraph.document.arrays import Folder
 from dmlgraph.document.declarations import (
     check_version,
@@ -25,7 +26,7 @@ from dmlgraph.document.keys import known_keys
 from dmlgraph.document.order import in_order
 from dmlgraph.document.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
 from dmlgraph.document.tree import Tree, parse
-from dmlgraph.errors import DmlGraphError, Problem, Problems, listing, shorten, suggestion
+from dmlgraph.errors import DmlGraphError, GraphError, Problem, Problems, listing, shorten, suggestion
 from dmlgraph.folders import find_file
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -150,9 +151,19 @@ class Templates:
                     template, "must be a mapping from names", dims, "dims", code="kind", got=dims.plain, hint=hint
                 )
             for name, default in dims.value.items():
+                self._check_name(template, name, dims)
                 if default.value is not None:
                     self._check_number(template.called, f"dims.{name}", default)
                 template.dims[name] = default
+
+    def _check_name(self, template: Template, name: str, dims: Tree) -> None:
+        """Refuses what is not the name of a dim."""
+        try:
+            check_name(name, dims.value)
+        except GraphError as error:
+            for each in error.problems:
+                self.problems.add(each.within(f"templates.{template.name}").at(location=dims.keys[name].location))
+            raise _WrongError from None
 
     def _input(self, template: Template, each: Tree) -> None:
         name = each.value

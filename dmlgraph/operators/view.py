@@ -19,7 +19,7 @@ from pydantic import PlainValidator
 from dmlgraph.errors import OperatorError, Problem, plural
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.operators.common.strided import reshaped
-from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, entries, literal, take
+from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, as_text, entries, literal, take
 from dmlgraph.operators.declaration.fields import (
     Axes,
     AxesDefault,
@@ -316,7 +316,7 @@ def _index(given: object) -> tuple[Entry, ...]:
     if not isinstance(given, (str, int)) or isinstance(given, bool):
         raise refusal(Problem("is not an index", code="kind", got=given, allowed=ALLOWED))
     try:
-        return entries(str(given), literal)
+        return entries(as_text(given), literal)
     except OperatorError as error:
         raise refusal(*(dataclasses.replace(each, field=None) for each in error.problems)) from None
 

@@ -71,7 +71,7 @@ def _number_text(number: object) -> str:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             raise TypeError
         return str(operator.index(number))
-    except TypeError:
+    except (TypeError, ValueError):  # Python writes no integers of thousands of digits
         raise OperatorError(
             "is not an index", code="kind", field="index", got=number, allowed=ALLOWED, hint=_GATHER
         ) from None
@@ -83,6 +83,20 @@ def entries(text: str, number: Callable[[str], int]) -> tuple[Entry, ...]:
     if len(parts) > 1 and not parts[-1]:
         parts.pop()  # as in Python, a comma may end the list
     return tuple(_entry(part, number) for part in parts)
+
+
+def with_numbers(text: str, number: Callable[[str], object]) -> str:
+    """The text with what `number` gives in place of each part of it that stands for a number."""
+
+    def entry(part: str) -> str:
+        marks = (mark.value for mark in Mark)
+        return part if part.strip() in marks else ":".join(map(bound, _split(part, ":")))
+
+    def bound(part: str) -> str:
+        bare = part.strip()
+        return part.replace(bare, str(number(bare)), 1) if bare else part
+
+    return ",".join(map(entry, _split(text, ",")))
 
 
 def _entry(part: str, number: Callable[[str], int]) -> Entry:
