@@ -122,7 +122,7 @@ class Dims:
         try:
             expression = parse(text)
         except GraphError:
-            if not _SIGNS.isdisjoint(text) or text.removeprefix("-").isdecimal():
+            if not _SIGNS.isdisjoint(text) or text.startswith("-") or text.isdecimal():
                 raise
             expression = None
         if expression is not None and (literals or not expression.is_literal) and not self._is_foreign(expression):

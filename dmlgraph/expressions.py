@@ -50,7 +50,7 @@ def _power(base: Number, exponent: Number) -> Number:
         if isinstance(result, complex):
             raise ValueError("the base is negative")
         return float(result)
-    if abs(exponent.numerator) * max(_bits(base), 1) > MOST_BITS:
+    if _bits(base) > 1 and abs(exponent.numerator) * _bits(base) > MOST_BITS:
         raise OverflowError
     return Fraction(base) ** exponent.numerator
 

@@ -117,7 +117,7 @@ def _read(text: str, file: str, folder: Folder, dims: Mapping[str, int] | None, 
     with problems.gathering(), collector_paused():
         tree = parse(text, file, problems)
         if tree is not None:
-            graph = _Reader(tree, folder, problems, is_whole).read(dims or {})
+            graph = _Reader(tree, folder, problems, is_whole).read({} if dims is None else dims)
         elif not problems:
             hint = "'dmlgraph new' writes a file to start from"
             problems.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
@@ -198,9 +198,9 @@ class _Reader:
                 dims |= Graph(dims={dim: size.plain}).dims
         self.file_dims = dims
         with self._noting(self.tree):
-            dims = (
-                Graph(dims=dims).with_dims({k: v for k, v in overrides.items() if k in dims or not self.problems}).dims
-            )
+            if isinstance(overrides, Mapping):  # else `with_dims` refuses it
+                overrides = {k: v for k, v in overrides.items() if k in dims or not self.problems}
+            dims = Graph(dims=dims).with_dims(overrides).dims
         self.graph = Graph(**fields, dims=dims)
         self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
 

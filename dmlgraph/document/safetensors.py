@@ -16,13 +16,15 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from dmlgraph.errors import GraphError, listing, suggestion
+from dmlgraph.errors import GraphError, listing, shorten, suggestion
 from dmlgraph.memory import enough_memory
 from dmlgraph.plain_files import open_file, reason
+from dmlgraph.tensor import TensorDesc
 
 Array = np.ndarray[Any, Any]
 SUFFIX = ".safetensors"
 LONGEST_HEADER = 100_000_000  # bytes; the format's own limit
+_DIGITS = 20  # of the largest number of 64 bits
 _TYPES = {
     **{f"F{bits}": f"<f{bits // 8}" for bits in (16, 32, 64)},
     **{f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)},
@@ -34,11 +36,12 @@ _NAMES = {np.dtype(form): name for name, form in _TYPES.items() if name != "BOOL
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
-    """Where an array is: its form, and the first byte in the file."""
+    """Where an array is: its form, its first byte in the file, and the byte behind its last."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     begin: int
+    end: int
 
 
 class Archive:
@@ -70,6 +73,7 @@ class Archive:
 
         Raises:
             GraphError: the file has no such tensor; the field is `tensor`.
+            TensorError: no tensor has these sizes.
         """
         if not isinstance(tensor, str):
             raise GraphError("must be the name of a tensor in the file", code="kind", field="tensor", got=tensor)
@@ -83,6 +87,7 @@ class Archive:
                 allowed=listing(self.entries) or "nothing: the file is empty",
                 hint=suggestion(tensor, self.entries),
             )
+        TensorDesc(dtype=entry.dtype, sizes=entry.shape)  # refuses what no tensor can be
         with enough_memory(f"read '{self.name}'"):
             array = np.empty(entry.shape, entry.dtype)
             try:
@@ -123,30 +128,67 @@ def _read_header(stream: BinaryIO) -> dict[str, Entry]:
     if len(start) < 8 or length > min(size - 8, LONGEST_HEADER):
         raise ValueError("it is shorter than its header says")
     try:
-        header = json.loads(stream.read(length))
-    except ValueError:
+        header = json.loads(stream.read(length).decode(), object_pairs_hook=_unique, parse_int=_whole)
+    except (json.JSONDecodeError, UnicodeDecodeError):
         raise ValueError("its header is not JSON") from None
     if not isinstance(header, dict):
         raise ValueError("its header is not an object")
     header.pop("__metadata__", None)
-    return {name: _entry(name, fields, 8 + length, size) for name, fields in header.items()}
+    entries = {name: _entry(name, fields, 8 + length) for name, fields in header.items()}
+    _check_cover(entries, 8 + length, size)
+    return entries
 
 
-def _entry(name: str, fields: object, start: int, size: int) -> Entry:
+def _whole(text: str) -> int:
+    """A whole number of a header; Python itself refuses thousands of digits, in its own words."""
+    if len(text) > _DIGITS:
+        raise ValueError(f"a number in its header is too large, {shorten(text)}")
+    return int(text)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, whose keys must be different text."""
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise ValueError(f"its header has '{shorten(key)}' twice")
+        if not key.isascii() and any("\ud800" <= letter <= "\udfff" for letter in key):
+            raise ValueError(f"a name in its header is not Unicode text: {shorten(key)!a}")
+        made[key] = value
+    return made
+
+
+def _check_cover(entries: Mapping[str, Entry], start: int, size: int) -> None:
+    """The arrays must lie one behind another, and together be all bytes behind the header."""
+    before = None
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if entry.begin < start:
+            raise ValueError(f"the bytes of '{shorten(before or name)}' and '{shorten(name)}' overlap")
+        if entry.begin > start:
+            raise ValueError(f"the bytes before '{shorten(name)}' belong to no tensor")
+        before, start = name, entry.end
+    if start != size:
+        found = "it is shorter than its header says" if start > size else "its last bytes belong to no tensor"
+        raise ValueError(found)
+
+
+def _entry(name: str, fields: object, start: int) -> Entry:
+    shown = shorten(name)
     if not isinstance(fields, dict):
-        raise ValueError(f"'{name}' has no description")
+        raise ValueError(f"'{shown}' has no description")
     dtype: Any = fields.get("dtype")
     shape: Any = fields.get("shape")
     offsets: Any = fields.get("data_offsets")
     if not isinstance(dtype, str) or dtype not in _TYPES:
-        raise ValueError(f"'{name}' has a data type that is not read, {dtype}; those that are: {listing(_TYPES)}")
+        known = listing(_TYPES)
+        raise ValueError(f"'{shown}' has a data type that is not read, {shorten(dtype)}; those that are: {known}")
     if not _are_counts(shape) or not _are_counts(offsets) or len(offsets) != 2:
-        raise ValueError(f"the shape or the place of '{name}' is wrong")
+        raise ValueError(f"the shape or the place of '{shown}' is wrong")
     form = np.dtype(_TYPES[dtype])
     begin, end = offsets
-    if end - begin != math.prod(shape) * form.itemsize or start + end > size:
-        raise ValueError(f"the bytes of '{name}' do not fit its shape or the file")
-    return Entry(form, tuple(shape), start + begin)
+    if end - begin != math.prod(shape) * form.itemsize:
+        raise ValueError(f"the bytes of '{shown}' do not fit its shape")
+    return Entry(form, tuple(shape), start + begin, start + end)
 
 
 def _are_counts(value: Any) -> bool:

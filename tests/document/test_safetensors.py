@@ -103,3 +103,54 @@ def test_a_broken_file_is_refused(tmp_path: pathlib.Path, data: bytes) -> None:
     with pytest.raises(dg.DocumentError) as caught:
         dg.load(graph_file(tmp_path, "{file: w.safetensors, tensor: a}"))
     assert (caught.value.code, caught.value.field) == ("array-file", "file")
+
+
+def entry(shape: list[int], begin: int, end: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+
+
+ONE = json.dumps(entry([1], 0, 4))
+
+
+@pytest.mark.parametrize(
+    ("header", "length", "message"),
+    [
+        ({"a": entry([1], 4, 8)}, 8, "the bytes before 'a' belong to no tensor"),
+        ({"a": entry([1], 0, 4), "b": entry([1], 8, 12)}, 12, "the bytes before 'b' belong to no tensor"),
+        ({"a": entry([1], 0, 4)}, 12, "its last bytes belong to no tensor"),
+        ({"a": entry([2], 0, 8), "b": entry([2], 4, 12)}, 12, "the bytes of 'a' and 'b' overlap"),
+        ({"b": entry([1], 0, 4), "a": entry([1], 0, 4)}, 4, "the bytes of 'b' and 'a' overlap"),
+        ({"a": entry([1], 0, 4), "b": entry([1], 4, 8)}, 4, "it is shorter than its header says"),
+        ({"a": entry([2**62] * 60, 0, 4)}, 4, "the bytes of 'a' do not fit its shape"),
+        (f'{{"a": {ONE}, "a": {ONE}}}'.encode(), 4, "its header has 'a' twice"),
+        (b'{"a": {"dtype": "I8", ' + ONE[1:].encode() + b"}", 4, "its header has 'dtype' twice"),
+        (f'{{"a": {ONE.replace("[1]", "[" + "9" * 5000 + "]")}}}'.encode(), 4, "a number in its header is too large"),
+        (f'{{"a\\ud800": {ONE}}}'.encode(), 4, "is not Unicode text: 'a\\ud800'"),
+        (f'{{"a": {ONE}}}'.encode("utf-16"), 4, "its header is not JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_header_is_said(tmp_path: pathlib.Path, header: object, length: int, message: str) -> None:
+    (tmp_path / "w.safetensors").write_bytes(packed(header, bytes(length)))
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.load(graph_file(tmp_path, "{file: w.safetensors, tensor: a}"))
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.field, problem.got) == ("array-file", "file", "w.safetensors")
+    assert message in problem.message
+    assert problem.location is not None
+
+
+@pytest.mark.parametrize(
+    ("shape", "length", "code", "field"),
+    [([1] * 65, 4, "rank", "sizes"), ([1] * 9, 4, "rank", "sizes"), ([2**62, 0], 0, "sizes", "sizes.1")],
+)
+def test_what_no_tensor_can_be_is_refused_before_it_is_read(
+    tmp_path: pathlib.Path, shape: list[int], length: int, code: str, field: str
+) -> None:
+    header = {"b": entry([1], 0, 4), "a": entry(shape, 4, 4 + length)}
+    (tmp_path / "w.safetensors").write_bytes(packed(header, bytes(4 + length)))
+    assert dg.load(graph_file(tmp_path, "{file: w.safetensors, tensor: b}"))  # the others can be read
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.load(graph_file(tmp_path, "{file: w.safetensors, tensor: a}"))
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.field) == (code, field)
+    assert problem.location is not None
