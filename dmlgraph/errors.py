@@ -48,7 +48,7 @@ class Severity(enum.StrEnum):
     WARNING = "warning"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Problem:
     """One error, or a warning of something legal that is probably a mistake.
 
@@ -69,6 +69,9 @@ class Problem:
     @property
     def severity(self) -> Severity:
         return Severity.WARNING if self.code in WARNINGS else Severity.ERROR
+
+    def __repr__(self) -> str:  # whatever `got` is: Python writes no integers of thousands of digits
+        return f"<{self.severity} {self.code}: {self}>"
 
     def __str__(self) -> str:
         text = self.headline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -111,6 +112,10 @@ def test_devices_get_the_numbers(n: int) -> None:
         ('["2 *"]', "expression", "it ends where a number or name is expected, at character 4; got 2 *"),
         ('["N / 0"]', "expression", "divides by zero; got N / 0 with N = 4"),
         ('["4"]', "unknown-dim", "write the number with digits only, without quotes"),
+        ('["10**1000/3"]', "expression", "is too large a number; got 10**1000/3"),
+        ('["N*10**5000"]', "expression", "is too large a number; got N*10**5000 with N = 4"),
+        (f'["{"-" * 3000}N"]', "expression", "it is nested more than 60 deep, at character 61"),
+        (f'["{"9" * 5000}"]', "expression", "a number has too many digits, at character 1"),
     ],
 )
 def test_wrong_sizes_are_errors_at_their_place(sizes: str, code: str, message: str) -> None:
@@ -154,3 +159,58 @@ def test_python_may_reach_a_size_of_another_graph_by_name() -> None:
     assert other.input("x", sizes=[n + 1], dtype="int8").sizes == (6,)
     with pytest.raises(dg.GraphError, match="is not a dim of the graph; got N"):
         dg.Graph().input("x", sizes=[n + 1], dtype="int8")
+
+
+@pytest.mark.parametrize("size", ["(4)", "sqrt(16)", "2 * 2", "4 + 0 * N"])
+def test_text_without_dims_is_a_size_too(size: str) -> None:
+    graph = dg.loads(f'{HEAD}inputs: {{x: {{dtype: float32, sizes: ["{size}"]}}}}\noutputs: [x]\n')
+    assert graph.outputs["x"].sizes == (4,)
+    assert graph.with_dims({"N": 9}).outputs["x"].sizes == (4,)
+
+
+NO_NAMES = ["", 3, None, True, ("N",), " N", "N\n", "\x00", "1", "(N)", "N - 1", "2 * N"]
+NO_SIZES = [0, -1, 1.0, "1", None, True, 2**64, 10**5000, np.float32(2), math.nan]
+
+
+WRONG = [*((name, 2) for name in NO_NAMES), *(("M", size) for size in NO_SIZES)]
+
+
+@pytest.mark.parametrize(("name", "size"), WRONG, ids=range(len(WRONG)))
+def test_a_dims_name_is_a_name_and_its_size_a_size(name: Any, size: Any) -> None:
+    wrong = {"N": 1, name: size}
+    document = "dmlgraph: 1\ndims: {N: 1, M: 1}\ninputs: {x: {dtype: int8, sizes: [N]}}\noutputs: [x]\n"
+    graph = dg.loads(document)
+    for declare in (
+        lambda: dg.Graph(dims=wrong),
+        lambda: graph.with_dims(wrong),
+        lambda: graph.compile("cpu", dims=wrong),
+        lambda: dg.loads(document, dims=wrong),
+    ):
+        with pytest.raises((dg.GraphError, dg.DocumentError)) as caught:
+            declare()
+        assert caught.value.code == ("range" if name == "M" else "name")
+        assert caught.value.field == f"dims.{name}"
+
+
+@pytest.mark.parametrize("dims", [3, "N=1", [("N", 1)]])
+def test_dims_are_a_mapping(dims: Any) -> None:
+    with pytest.raises(dg.DocumentError, match="must be a mapping from names to sizes"):
+        dg.loads("dmlgraph: 1\ndims: {N: 1}\ninputs: {x: {dtype: int8, sizes: [N]}}\noutputs: [x]\n", dims=dims)
+
+
+@pytest.mark.parametrize("name", ['""', '" N"', '"1"', '"N - 1"'])
+def test_a_dims_name_in_a_file_is_a_name(name: str) -> None:
+    with pytest.raises(dg.DocumentError) as caught:
+        dg.loads(f"dmlgraph: 1\ndims: {{N: 1, {name}: 2}}\ninputs: {{x: {{dtype: int8, sizes: [N]}}}}\noutputs: [x]\n")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.location is not None) == ("name", True)
+
+
+def test_an_index_of_any_length_is_read_or_refused() -> None:
+    g = dg.Graph(dims={"N": 2})
+    x = g.input("x", sizes=[4], dtype="float32")
+    assert x["1:" + "9" * 300].sizes == (3,)
+    for index in (10**5000, slice(10**5000), ":" + "9" * 5000, "9" * 5000, "1.5"):
+        with pytest.raises(dg.DmlGraphError) as caught:
+            x[index]
+        assert caught.value.code in ("kind", "expression")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -70,6 +71,10 @@ def refused(text: str, dims: dict[str, int] = DIMS) -> dg.Problem:
         ("(N + 1) * (N - 1)", 63),
         ("  N  ", 8),
         ("9007199254740993 * 1", 9007199254740993),  # no float64 holds it
+        ("1 ** 5000", 1),
+        ("10 ** 400 % 7", 4),
+        ("(4)", 4),
+        ("sqrt(16)", 4),
     ],
 )
 def test_values(text: str, expected: float) -> None:
@@ -128,6 +133,11 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
         ("exp(1000)", "is too large a number"),
         ("ceil(exp(1000))", "is too large a number"),
         ("1e200 * 1e200", "is too large a number"),
+        ("1 / (1e200 * 1e200)", "is too large a number"),  # it is not 0
+        ("10 ** 1000 / 3", "is too large a number"),
+        ("N * 10 ** 5000", "is too large a number"),
+        ("2 ** 2 ** 2 ** 2 ** 2 ** 2", "is too large a number"),
+        ("sqrt(10 ** 1000 + 1)", "is too large a number"),
     ],
 )
 def test_what_has_no_value(text: str, message: str) -> None:
@@ -227,6 +237,52 @@ class TestArithmetic:
 
         with pytest.raises(dg.GraphError, match=f"is too long an expression; allowed: at most {MOST_TERMS} terms"):
             grown()
+
+    @pytest.mark.parametrize(
+        "grow",
+        [
+            lambda e: e + 1,
+            lambda e: 1 + e,
+            lambda e: 2 - e,
+            lambda e: -e,
+            lambda e: (e + 1) * 1,
+            lambda e: e**1,
+            lambda e: 1**e,
+            math.ceil,
+        ],
+    )
+    def test_what_can_be_made_can_be_read_and_computed(self, grow: Callable[[Any], Any]) -> None:
+        made = [self.N]
+
+        def grow_on() -> None:
+            while len(made) < 10_000:
+                made.append(grow(made[-1]))
+
+        with pytest.raises(dg.GraphError, match=r"is too long an expression|is nested more than 60 deep"):
+            grow_on()
+        expression = made[-1]
+        again = parse(expression.text)
+        assert again.value(DIMS) == expression.value(DIMS)
+        assert pickle.loads(pickle.dumps(expression)) == expression
+        assert again.replaced({"N": parse("N")}).text == expression.text
+
+    @pytest.mark.parametrize("number", [10**5000, -(10**5000), 10**400, Fraction(10**5000, 3)], ids=range(4))
+    def test_numbers_that_cannot_be_written_are_refused(self, number: Any) -> None:
+        with pytest.raises(dg.GraphError, match=r"a number has too many digits|is too large a number"):
+            self.N * number
+
+    def test_a_dim_whose_name_is_no_word_is_not_computed_with(self) -> None:
+        size = name_of("batch-size")
+        assert pickle.loads(pickle.dumps(size)).value({"batch-size": 3}) == 3
+        with pytest.raises(dg.GraphError, match="a dim of this name cannot be computed with; got batch-size"):
+            size + 1
+
+
+def test_names_are_replaced_as_operands() -> None:
+    expression = parse("2 * N + max(N, NN) - -N ** 2 / sqrt(M)")
+    made = expression.replaced({"N": parse("a + b"), "M": parse("16"), "max": parse("1")})
+    assert str(made) == "2 * (a + b) + max(a + b, NN) - -(a + b) ** 2 / sqrt(16)"
+    assert made.value({"a": 1, "b": 2, "NN": 5}) == 6 + 5 + 9 / 4
 
 
 SIGNS = ["+", "-", "*", "/", "//", "%"]

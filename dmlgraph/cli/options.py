@@ -22,6 +22,7 @@ from dmlgraph.errors import (
     Problem,
     Within,
     listing,
+    shorten,
     unknown_array,
 )
 from dmlgraph.plain_files import reason
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 GRAPH = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=pathlib.Path)  # `load_graph` reads it
 GRAPHS = click.Path(exists=True, allow_dash=True, path_type=pathlib.Path)  # `each_graph_file` finds them
+MAX_DIGITS = 400  # of a number
 STDIN = "<stdin>"  # the name of standard input in messages
 MOST_COMBINATIONS = 1000  # of sizes
 _READ = f"{__name__}.stdin"  # in the context: what was read from standard input, and for what
@@ -148,7 +150,11 @@ def named_sizes(value: str) -> tuple[str, list[int]]:
     """The name and the sizes of `N=1,8,64`; no sizes if it is not of this form."""
     name, _, text = value.partition("=")
     sizes = text.split(",")
-    return name, [int(each) for each in sizes] if name and all(each.isdecimal() for each in sizes) else []
+    if not name or not all(each.isdecimal() for each in sizes):
+        return name, []
+    if len(max(sizes, key=len)) > MAX_DIGITS:
+        raise click.BadParameter(f"the size of '{shorten(name)}' has more than {MAX_DIGITS} digits")
+    return name, [int(each) for each in sizes]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -262,11 +268,16 @@ def _number(text: str) -> int | float | None:
     """The number or truth value of a text."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
+    if len(text) > MAX_DIGITS and text.lstrip("+-").isdecimal():
+        raise click.BadParameter(f"a number has more than {MAX_DIGITS} digits")
     for kind in (int, float):
         try:
-            return kind(text)
+            number = kind(text)
         except ValueError:
             continue
+        if number in (math.inf, -math.inf) and any(map(str.isdecimal, text)):
+            raise click.BadParameter(f"{shorten(text)} is too large a number")
+        return number
     return None
 
 

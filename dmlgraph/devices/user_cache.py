@@ -7,6 +7,7 @@ the user's profile ensure this.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -23,14 +24,32 @@ class UnsafeError(OSError):
     """Others own a file or folder of the cache, or may write to it; `strerror` is a phrase that names it."""
 
 
+class NoFolderError(OSError):
+    """The system has no folder for the cache; `strerror` says what is missing."""
+
+
 def user_cache_folder() -> Path:
-    """DMLGRAPH_CACHE_DIR, or else the `dmlgraph` folder in the system's cache folder; it may not exist yet."""
+    """DMLGRAPH_CACHE_DIR, or else the `dmlgraph` folder in the system's cache folder; it may not exist yet.
+
+    Raises:
+        NoFolderError: neither is set, and the user has no home folder.
+    """
     chosen = os.environ.get(VARIABLE)
     if chosen:
         return Path(chosen)
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "dmlgraph"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dmlgraph"
+        return Path(os.environ.get("LOCALAPPDATA") or _home("LOCALAPPDATA") / "AppData" / "Local") / "dmlgraph"
+    return Path(os.environ.get("XDG_CACHE_HOME") or _home("XDG_CACHE_HOME") / ".cache") / "dmlgraph"
+
+
+def _home(variable: str) -> Path:
+    """The user's home folder; `variable` names a folder that makes it unnecessary."""
+    try:
+        return Path.home()
+    except RuntimeError:  # as in a container whose user has no entry in /etc/passwd
+        home = "USERPROFILE" if sys.platform == "win32" else "HOME"
+        message = f"the user has no home folder: neither {home} nor {variable} is set"
+        raise NoFolderError(errno.ENOENT, message) from None
 
 
 def make_private(folder: Path) -> None:
@@ -38,7 +57,7 @@ def make_private(folder: Path) -> None:
 
     Raises:
         UnsafeError: as `check_private`.
-        OSError: it cannot be made.
+        OSError: it cannot be made, or a file is in its place.
     """
     for each in reversed([folder, *folder.absolute().parents]):
         if not each.is_dir():

@@ -6,10 +6,9 @@ part of a longer name or of another word is taken for a name.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping
 
-from dmlgraph.document.tree import Tree, resolve
+from dmlgraph.document.tree import Tree, is_finite, resolve
 from dmlgraph.errors import GraphError, Within
 from dmlgraph.expressions import Expression, name_of, number_of, parse
 from dmlgraph.operators.common.subscripts import with_numbers
@@ -71,8 +70,8 @@ def value_of(given: float | str, params: Mapping[str, float | str], dims: Collec
     if not isinstance(value, str) or value in dims:
         return value
     number = resolve(value) if value else value
-    if isinstance(number, (int, float)) and math.isfinite(number):
-        return number
+    if is_finite(number):
+        return number  # type: ignore[no-any-return]
     parse(value)
     return value
 

@@ -6,7 +6,6 @@ This reads templates, and checks all that does not depend on a use; `expansion` 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +24,7 @@ from dmlgraph.document.declarations import problem_at as at
 from dmlgraph.document.keys import known_keys
 from dmlgraph.document.order import in_order
 from dmlgraph.document.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
-from dmlgraph.document.tree import Tree, parse
+from dmlgraph.document.tree import Tree, is_finite, parse
 from dmlgraph.errors import DmlGraphError, GraphError, Problem, Problems, listing, shorten, suggestion
 from dmlgraph.folders import find_file
 from dmlgraph.operators.declaration.operator import Operator
@@ -178,8 +177,7 @@ class Templates:
 
     def _check_number(self, node: str, field: str, tree: Tree) -> None:
         """Refuses what is neither a number nor text, which may be an expression."""
-        number = isinstance(tree.value, (int, float)) and not isinstance(tree.value, bool)
-        if isinstance(tree.value, str) or (number and math.isfinite(tree.value)):
+        if isinstance(tree.value, str) or is_finite(tree.value):
             return
         self._problem(
             "must be a number or an expression over dims", tree, code="kind", node=node, field=field, got=tree.plain
@@ -421,8 +419,10 @@ class Templates:
         levels: dict[str, int] = {}
         for name in order:
             levels[name] = 1 + max((levels.get(each, 0) for each in sources[name]), default=0)
+            if levels[name] <= MOST_LEVELS:
+                continue
+            self.by_name[name].is_broken = True
             if levels[name] == MOST_LEVELS + 1:
-                self.by_name[name].is_broken = True
                 self._problem(
                     f"the templates are more than {MOST_LEVELS} levels deep in one another",
                     self.by_name[name].key,

@@ -15,7 +15,7 @@ Reading a graph checks its tests as far as that needs neither the files they nam
 from __future__ import annotations
 
 import dataclasses
-import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from dmlgraph.dims import Dims
 from dmlgraph.document.arrays import Folder
 from dmlgraph.document.contents import EXAMPLE, KINDS, Content, read_content
 from dmlgraph.document.keys import known_keys
-from dmlgraph.document.tree import Tree
+from dmlgraph.document.tree import Tree, is_finite
 from dmlgraph.errors import (
     DeviceError,
     DmlGraphError,
@@ -365,7 +365,7 @@ class _TestReader:
         if tree is None or tree.value is None:
             return 0.0
         number = tree.value
-        if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number) or number < 0:
+        if not is_finite(number) or not 0 <= number <= sys.float_info.max:
             message = "must be a finite number of at least 0"
             self._problem(message, tree, "kind", f"{self.path}.{key}", got=tree.plain, hint="such as 1e-6")
             return 0.0

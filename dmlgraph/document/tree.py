@@ -146,6 +146,11 @@ def resolve(text: str) -> Any:
     return text
 
 
+def is_finite(value: object) -> bool:
+    """Whether a value is a number, and neither infinite nor a NaN; a whole number may be beyond all floats."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+
+
 def parse(text: str, file: str, problems: Problems) -> Tree | None:
     """The tree of a YAML document; None where it cannot be read at all, or is empty.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, listing
+from dmlgraph.errors import OperatorError, Problem, listing, shorten
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.declaration.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
@@ -257,10 +257,10 @@ class Attention(Operator):
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The position bias and a boolean mask broadcast to {B, heads, S, T}, by zero strides."""
         given = [attributes.get(field) for field in cls.head_fields]
-        if not all(isinstance(count, int | None) for count in given):
+        if not all(count is None or (isinstance(count, int) and 0 <= count < 2**32) for count in given):
             return inputs  # the fields' own check says what is wrong
         dimensions = Dimensions.of(inputs, *cls._heads(inputs, *given))
-        flags = str(attributes.get("mask_type")) == str(MultiheadAttentionMaskType.BOOLEAN)
+        flags = shorten(attributes.get("mask_type")) == str(MultiheadAttentionMaskType.BOOLEAN)
         adapted = dict(inputs)
         for field in ("relative_position_bias", *(("mask",) if flags else ())):
             desc = inputs.get(field)

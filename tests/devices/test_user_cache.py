@@ -5,13 +5,28 @@ from __future__ import annotations
 import os
 import pathlib
 import stat
+import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlgraph.devices.user_cache import UnsafeError, check_owner, check_private, make_private
+from dmlgraph.cli import main
+from dmlgraph.devices import choose
+from dmlgraph.devices.directml import install, library
+from dmlgraph.devices.directml.errors import LibraryError
+from dmlgraph.devices.directml.software import cache as kernels
+from dmlgraph.devices.user_cache import (
+    NoFolderError,
+    UnsafeError,
+    check_owner,
+    check_private,
+    make_private,
+    user_cache_folder,
+)
+from dmlgraph.errors import DeviceError
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the user's profile is the user's alone on Windows")
 
@@ -105,3 +120,85 @@ def test_what_others_own_or_may_write_is_refused(kind: int, bits: int, owner: in
             check_owner(status, pathlib.Path("x"))
     else:
         check_owner(status, pathlib.Path("x"))
+
+
+# Where there is no home folder.
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No variable names a folder, and the user has no entry in /etc/passwd, as in a container with a random user."""
+    import pwd
+
+    for variable in ("HOME", "XDG_CACHE_HOME", "DMLGRAPH_CACHE_DIR", "DMLGRAPH_DIRECTML"):
+        monkeypatch.delenv(variable, raising=False)
+
+    def no_entry(user: object) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {user}")
+
+    monkeypatch.setattr(pwd, "getpwuid", no_entry)
+
+
+@pytest.mark.usefixtures("homeless")
+def test_a_user_without_home_is_told_which_variables_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NoFolderError) as caught:
+        user_cache_folder()
+    assert caught.value.strerror == "the user has no home folder: neither HOME nor XDG_CACHE_HOME is set"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert user_cache_folder() == pathlib.Path("/caches/dmlgraph")
+    monkeypatch.setenv("DMLGRAPH_CACHE_DIR", "/own")
+    assert user_cache_folder() == pathlib.Path("/own")
+
+
+@pytest.mark.usefixtures("homeless")
+def test_commands_without_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "SYSTEM_FOLDERS", ())
+    runner = CliRunner()
+    listed = runner.invoke(main, ["devices"])
+    assert (listed.exit_code, listed.exception) == (0, None)
+    assert "cpu " in listed.output
+    with pytest.raises(LibraryError) as caught:
+        install.install()
+    assert caught.value.code == "install"
+    assert caught.value.hint == "DMLGRAPH_CACHE_DIR names another folder"
+    assert "the user has no home folder" in str(caught.value)
+    with pytest.raises(DeviceError) as missing:
+        choose("directml:software")
+    assert "there is no DirectML library here" in str(missing.value)
+    assert kernels.read("0" * 64) is None  # a kernel is compiled again
+    kernels.write("0" * 64, b"code")
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid") or os.geteuid() != 0, reason="only root can become another user")
+def test_a_user_without_an_entry() -> None:
+    program = (
+        "import os\nfrom dmlgraph.devices.directml import install\n"
+        f"os.setuid({STRANGER})\n"
+        "try:\n    install.install()\nexcept install.LibraryError as error:\n    print(error)\n"
+    )
+    environment = {"PATH": os.environ.get("PATH", "")}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "the user has no home folder: neither HOME nor XDG_CACHE_HOME is set" in done.stdout
+
+
+@pytest.mark.usefixtures("homeless")
+@pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME", "DMLGRAPH_CACHE_DIR"])
+def test_a_file_in_place_of_the_folder(variable: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    monkeypatch.setenv(variable, str(tmp_path / "file"))
+    with pytest.raises(LibraryError, match=f"cannot install DirectML into {tmp_path / 'file'}.*File exists") as caught:
+        install.install(tmp_path / "file")
+    assert caught.value.code == "install"
+    assert kernels.read("0" * 64) is None
+    kernels.write("0" * 64, b"code")
+
+
+@pytest.mark.usefixtures("homeless")
+def test_the_folder_on_windows_without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.delenv("LOCALAPPDATA", raising=False)
+    with pytest.raises(NoFolderError, match="neither USERPROFILE nor LOCALAPPDATA is set"):
+        user_cache_folder()
+    monkeypatch.setenv("LOCALAPPDATA", "/local")
+    assert user_cache_folder() == pathlib.Path("/local/dmlgraph")

@@ -277,6 +277,29 @@ def test_templates_are_not_too_deep_in_one_another():
 # Files.
 
 
+@pytest.mark.parametrize("levels", [51, 60, 500, 3000])
+def test_templates_much_too_deep_are_one_problem(levels: int):
+    inner = "".join(
+        f"  t{i}: {{inputs: [x], nodes: {{y: {{use: t{i + 1}, x: x}}}}, outputs: [y]}}\n" for i in range(levels - 1)
+    )
+    (problem,) = problems(
+        "dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [1]}}\ntemplates:\n"
+        f"{inner}  t{levels - 1}: {{inputs: [x], nodes: {{y: {{op: abs, input: x}}}}, outputs: [y]}}\n"
+        "nodes: {u: {use: t0, x: x}}\noutputs: [u]\n"
+    )
+    assert (problem.code, problem.field) == ("recursion", f"templates.t{levels - 51}")
+
+
+@pytest.mark.parametrize("dims", ["w: 1", f"w: {'9' * 399}"])
+def test_a_number_may_be_beyond_all_floats(dims: str):
+    node = '{op: subscript, input: x, index: "-w - 1:"}'
+    text = (
+        f"dmlgraph: 1\ntemplates: {{t: {{dims: {{{dims}}}, inputs: [x], nodes: {{y: {node}}}, outputs: [y]}}}}\n"
+        "inputs: {x: {dtype: float32, sizes: [2]}}\nnodes: {u: {use: t, x: x}}\noutputs: [u]\n"
+    )
+    assert loads(text).outputs["u"].sizes == (2,)
+
+
 def test_templates_of_other_files(tmp_path: pathlib.Path):
     (tmp_path / "parts").mkdir()
     top = "dmlgraph: 1\ntemplates:\n"

@@ -83,6 +83,7 @@ WRONG = [  # a test, a part of the message, and the text that is marked
     (f"{{{FINE}, ulp: 1.5}}", "'tests.t.ulp': must be a whole number", "1.5"),
     (f"{{{FINE}, ulp: true}}", "'tests.t.ulp': must be a whole number", "true"),
     (f"{{{FINE}, relative: -1}}", "'tests.t.relative': must be a finite number", "-1"),
+    (f"{{{FINE}, absolute: {'9' * 399}}}", "'tests.t.absolute': must be a finite number", "9" * 399),
     (f"{{{FINE}, absolute: .inf}}", "'tests.t.absolute': must be a finite", ".inf"),
     (f"{{{FINE}, devices: cpu}}", "'tests.t.devices': must be a list of devices", "cpu"),
     (f"{{{FINE}, devices: []}}", "'tests.t.devices': must be a list of devices", "[]"),

@@ -137,12 +137,24 @@ class Installed:
         return self.path.with_name(_LICENCE)
 
 
+_ELSEWHERE = "DMLGRAPH_CACHE_DIR names another folder"
+
+
 def folder() -> Path:
-    return user_cache_folder() / "directml" / package().version
+    """Where the library is installed.
+
+    Raises:
+        LibraryError: there is no library for this system, or no folder for it.
+    """
+    try:
+        return user_cache_folder() / "directml" / package().version
+    except OSError as error:
+        message = f"there is no folder to install DirectML into: {reason(error)}"
+        raise LibraryError(message, code="install", hint=_ELSEWHERE) from None
 
 
 def library_path() -> Path:
-    """The library's path once it is installed."""
+    """The library's path once it is installed; raises as `folder`."""
     return folder() / package().library_name
 
 
@@ -173,7 +185,7 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
         raise LibraryError(
             f"cannot install DirectML into {folder()}: {what_failed(error)}",
             code="install",
-            hint="DMLGRAPH_CACHE_DIR names another folder",
+            hint=_ELSEWHERE,
         ) from error
     return Installed(path, already=False)
 

@@ -27,9 +27,6 @@ _MAGIC = b"dmlgraph kernel\n"
 _SECRET = "secret"  # name of the file
 _SECRET_BYTES = 32
 
-# Reasons why reading or writing fails: no home folder, no permission, a file that others own.
-_Failed = (OSError, RuntimeError)
-
 
 def folder() -> Path:
     """The folder of this machine's kernels."""
@@ -61,7 +58,7 @@ def read(name: str) -> bytes | None:
         check_private(folder())
         data = _read_own(folder() / name)
         secret = _read_own(_kernels() / _SECRET)
-    except _Failed:
+    except OSError:  # no folder, no permission, a file that others own
         return None
     code = data[len(_header(secret, name, b"")) :]
     fits = len(secret) == _SECRET_BYTES and hmac.compare_digest(data, _header(secret, name, code) + code)
@@ -70,7 +67,7 @@ def read(name: str) -> bytes | None:
 
 def write(name: str, code: bytes) -> None:
     """Stores code for other processes; does nothing if the folder cannot be written or others may write to it."""
-    with contextlib.suppress(*_Failed):
+    with contextlib.suppress(OSError):
         make_private(folder())
         _put(folder() / name, _header(_secret(), name, code) + code)
 
