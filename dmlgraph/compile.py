@@ -101,7 +101,7 @@ def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bo
     desc = lower(fused.graph, device.level)
     times.append(time.perf_counter())
     if device.level < graph.level:
-        _check_level(desc, device)
+        _check_level(desc, device, f"import the model with target='{device.level}'" if graph.is_imported else None)
     try:
         executable = device.compile(desc, reason=choice.reason, debug=debug)
     except DmlGraphError as error:
@@ -113,10 +113,10 @@ def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bo
     return executable
 
 
-def _check_level(desc: GraphDesc, device: Device) -> None:
-    """Refuses nodes that need a higher feature level than the device has."""
+def _check_level(desc: GraphDesc, device: Device, hint: str | None) -> None:
+    """Refuses nodes that need a higher feature level than the device has; `hint` says what to do about all of them."""
     problems = [
-        dataclasses.replace(problem.at(node=node.name), hint=problem.hint or device.newer)
+        dataclasses.replace(problem.at(node=node.name), hint=hint or problem.hint or device.newer)
         for node in desc.nodes
         if isinstance(node, OperatorDescNode)
         for problem in node.operator.level_problems(device.level)

@@ -129,6 +129,7 @@ class Graph:
         self._next: dict[str, int] = {}
         self.scopes: tuple[Scope, ...] = ()  # entered and not left, the outermost first
         self.is_fused = False
+        self.is_imported = False  # from an ONNX model, whose nodes depend on the target
         self.remarks: tuple[Problem, ...] = ()  # warnings of the file it was read from, which are not of its nodes
         self.fixed: dict[str, str] = {}  # by dim: what cannot follow it
         self._places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = {}  # node → its and its fields'
@@ -527,6 +528,7 @@ class Graph:
         other._dims.used |= self._dims.used  # sizes of constants do not keep the names
         other._places |= self._places
         other.remarks, other.fixed, other.tests = self.remarks, dict(self.fixed), self.tests
+        other.is_imported = self.is_imported
         return other
 
     def as_fused(self) -> Graph:

@@ -92,16 +92,24 @@ class SharedFile(Source):
         path: a graph file or an ONNX model.
         dims: other values for its dims.
         digest: of the graph that the file must hold.
+        target: the feature level of a model.
     """
 
-    def __init__(self, path: str | os.PathLike[str], dims: Mapping[str, int] | None, digest: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        dims: Mapping[str, int] | None,
+        digest: str | None = None,
+        target: str | None = None,
+    ) -> None:
         self.path, self.dims, self._expected = pathlib.Path(path).absolute(), dict(dims or {}), digest
+        self.target = target
         super().__init__(self._load, digest)
 
     def _load(self) -> Graph:
         from dmlgraph.loading import load
 
-        graph = load(self.path, dims=self.dims)
+        graph = load(self.path, dims=self.dims, target=self.target)
         found = Source.of(graph)
         if self._expected not in (None, found.digest):
             raise GraphError(
@@ -114,7 +122,7 @@ class SharedFile(Source):
         return found.graph
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _shared, (str(self.path), self.dims, self.digest)
+        return _shared, (str(self.path), self.dims, self.digest, self.target)
 
 
 _SOURCES: Kept[Source] = Kept(MOST)
@@ -125,8 +133,8 @@ def _arrived(digest: str, content: Content) -> Source:
     return _SOURCES.get(digest, lambda: Source.arrived(digest, content))
 
 
-def _shared(path: str, dims: Mapping[str, int], digest: str) -> Source:
-    return _SOURCES.get(f"{digest} {path}", lambda: SharedFile(path, dims, digest))
+def _shared(path: str, dims: Mapping[str, int], digest: str, target: str | None) -> Source:
+    return _SOURCES.get(f"{digest} {path}", lambda: SharedFile(path, dims, digest, target))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -97,7 +97,7 @@ def bench(
     from dmlgraph.measure.trace import trace as make_trace
 
     choices = [chosen(device) for device in devices]
-    graph = load_graph(file, dims)
+    graph = load_graph(file, dims, choices)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     with Within(place=graph.located), _progress(choices) as bar:

@@ -99,7 +99,7 @@ def diff(
     if len(devices) == 1 and no_fuse:
         raise click.UsageError("one --device compares fused and not fused: --no-fuse leaves nothing to compare")
     choices = [chosen(device) for device in devices]
-    graph = load_graph(file, dims)
+    graph = load_graph(file, dims, choices)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
     sides = (

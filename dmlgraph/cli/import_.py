@@ -26,12 +26,10 @@ WEIGHTS = "weights.safetensors"
     help=f"The folder for the graph file and {WEIGHTS}.",
 )
 @with_dims
-@click.option("--target", help="The feature level of the graph, such as 5.0; by default the newest.")
 def import_(
     file: pathlib.Path,
     folder: pathlib.Path,
     dims: dict[str, int],
-    target: str | None,
 ) -> None:
     """Convert an ONNX model to a graph file and one file of weights.
 
@@ -48,7 +46,7 @@ def import_(
     times = [time.perf_counter()]
     model = onnx.read(file)
     times.append(time.perf_counter())
-    graph = onnx.convert_model(model, file, dims=dims, target=target, **options_of_models())
+    graph = onnx.convert_model(model, file, dims=dims, **options_of_models())
     times.append(time.perf_counter())
     tell(graph.warnings())
     path = folder / f"{file.stem}.yaml"

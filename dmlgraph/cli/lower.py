@@ -37,11 +37,11 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
     """
     from dmlgraph.compile import lower_graph
 
-    target = None if device is None else chosen(device).device
-    graph = load_graph(file, dims)
+    choices = [] if device is None else [chosen(device)]
+    graph = load_graph(file, dims, choices)
     tell(graph.warnings())
     with Within(place=graph.located):
-        fused, desc = lower_graph(graph, target, fuse=not no_fuse)
+        fused, desc = lower_graph(graph, next((each.device for each in choices), None), fuse=not no_fuse)
     if explain:
         nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"
         click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)

@@ -75,6 +75,7 @@ def _parse_chunks(_: click.Context, __: click.Parameter, values: tuple[str, ...]
 @click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
 @click.option("--quiet", is_flag=True, help="Do not show how far it is.")
 @click.option("--dim", "dims", multiple=True, callback=parse_dims, metavar="NAME=SIZE", help="Another value for a dim.")
+@click.option("--target", metavar="LEVEL", help="For an ONNX model: its feature level, such as 5.0.")
 @click.pass_context
 def map(
     ctx: click.Context,
@@ -89,6 +90,7 @@ def map(
     no_fuse: bool,
     quiet: bool,
     dims: dict[str, int],
+    target: str | None,
 ) -> None:
     """Run a graph over very many chunks of files.
 
@@ -114,6 +116,7 @@ def map(
         device=device,
         fuse=not no_fuse,
         dims=dims,
+        target=target,
         chunks=chunks or None,
         zarr=zarr,
         scheduler=scheduler,

@@ -19,6 +19,7 @@ from dmlgraph.errors import (
     BindingError,
     DeviceError,
     DmlGraphError,
+    ModelError,
     Problem,
     Within,
     listing,
@@ -45,14 +46,25 @@ _READ = f"{__name__}.stdin"  # in the context: what was read from standard input
 _OF_MODELS = f"{__name__}.models"  # in the context: the options for ONNX models, by name, where they are given
 
 
-def load_graph(file: pathlib.Path, dims: Mapping[str, int]) -> Graph:
-    """The graph in a file or an ONNX model, or with `-` in standard input, which names files in the current folder."""
+def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Choice] = ()) -> Graph:
+    """The graph in a file or an ONNX model, or with `-` in standard input, which names files in the current folder.
+
+    Without --target, a model is imported for the lowest feature level of the devices on which it will run.
+    """
     from dmlgraph.document import loads
     from dmlgraph.document.declarations import decode
+    from dmlgraph.levels import NEWEST
     from dmlgraph.loading import load
+    from dmlgraph.onnx import is_model
 
     of_models = options_of_models()
     if not is_stdin(file):
+        level = min((each.device.level for each in devices), default=NEWEST)
+        if is_model(file) and level < NEWEST and "target" not in of_models:
+            # What `auto` cannot import for its first device may run on the next.
+            hopeful = any(each.otherwise is not None for each in devices)
+            with contextlib.suppress(*[ModelError] if hopeful else []):
+                return load(file, dims=dims, target=level, **of_models)
         return load(file, dims=dims, **of_models)
     for option in of_models:
         raise click.UsageError(f"--{option.rstrip('s')} is for ONNX models, and standard input holds a graph file")
@@ -212,7 +224,7 @@ def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --value and --convert; `options_of_models` has what is given."""
+    """The options --value, --convert and --target; `options_of_models` has what is given."""
     value = click.option(
         "--value",
         "values",
@@ -230,13 +242,20 @@ def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="TYPE=TYPE",
         help="For an ONNX model: a type to convert, such as double=float32.",
     )
-    return value(convert(command))
+    target = click.option(
+        "--target",
+        expose_value=False,
+        callback=_keep(lambda _context, _parameter, given: given),
+        metavar="LEVEL",
+        help="For an ONNX model: its feature level, such as 5.0; by default that of the device, else the newest.",
+    )
+    return value(convert(target(command)))
 
 
-def _keep(parse: Callable[..., dict[str, Any]]) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], None]:
+def _keep(parse: Callable[..., Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
     """A callback that keeps what is given in the context."""
 
-    def callback(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    def callback(context: click.Context, parameter: click.Parameter, given: Any) -> None:
         if given and parameter.name is not None:
             options = context.meta.setdefault(_OF_MODELS, {})
             options[parameter.name] = parse(context, parameter, given)
@@ -245,7 +264,7 @@ def _keep(parse: Callable[..., dict[str, Any]]) -> Callable[[click.Context, clic
 
 
 def options_of_models() -> dict[str, Any]:
-    """The options for ONNX models that are given: `values`, `convert`."""
+    """The options for ONNX models that are given: `values`, `convert`, `target`."""
     return dict(click.get_current_context().meta.get(_OF_MODELS, {}))
 
 

@@ -87,7 +87,7 @@ def run(
     from dmlgraph.compile import compile_graph
 
     choice = chosen(device)
-    graph = load_graph(file, dims)
+    graph = load_graph(file, dims, [choice])
     tell(graph.warnings())
     arrays = every_input(graph, inputs) if seed is None else complete_inputs(graph, inputs, seed)
     with Within(place=graph.located):

@@ -53,6 +53,7 @@ def run_chunks(
     fuse: bool | Iterable[str] = True,
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    target: str | None = None,
     chunks: Mapping[str, int] | None = None,
     zarr: bool = False,
     client: Client | None = None,
@@ -66,7 +67,7 @@ def run_chunks(
     others.
 
     Args:
-        graph, device, fuse, threads, dims: as in `Runner`.
+        graph, device, fuse, threads, dims, target: as in `Runner`.
         inputs: for every input of the graph, by name: a folder of .npy files, of which each is a chunk, and those of
             one name belong together; or a .npy file, a .zarr store or an array, which is cut along dims.
         out: the folder for the results, which all machines see under the same path.
@@ -85,7 +86,9 @@ def run_chunks(
         DmlGraphError: inputs do not fit the graph, the device is missing on a worker, or the scheduler is lost.
     """
     begin = time.monotonic()
-    job = job_of(Runner(graph, device=device, fuse=fuse, threads=threads, dims=dims), inputs, out, chunks, zarr)
+    job = job_of(
+        Runner(graph, device=device, fuse=fuse, threads=threads, dims=dims, target=target), inputs, out, chunks, zarr
+    )
     todo = Todo(job, shown := Progress(job.count(), quiet=not progress))
     with contextlib.ExitStack() as stack:
         stack.callback(shown.end)

@@ -47,12 +47,13 @@ class Runner:
         threads: int | None = None,
         dims: Mapping[str, int] | None = None,
         inputs: Mapping[str, Any] | None = None,
+        target: str | None = None,
     ) -> None:
         check_name(device)
         if isinstance(graph, Graph):
             source = Source.of(graph if dims is None else graph.with_dims(dims))
         else:
-            source = SharedFile(graph, dims)
+            source = SharedFile(graph, dims, target=target)
         self.recipe = Recipe(source, device, chosen_rules(fuse), threads)
         self._recipes: dict[tuple[tuple[str, tuple[int, ...]], ...], Recipe] = {}  # by the shapes of the arrays
         self.inputs = {name: np.asarray(array) for name, array in by_name(inputs, "inputs").items()}

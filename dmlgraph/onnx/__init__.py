@@ -83,7 +83,9 @@ def convert_model(
     from dmlgraph.onnx.importer import Importer
 
     with _at(path), enough_memory(f"read '{path}'"):
-        return Importer(model, dims=dims or {}, values=values or {}, target=target, convert=convert).read()
+        return Importer(
+            model, dims={} if dims is None else dims, values=values or {}, target=target, convert=convert
+        ).read()
 
 
 def _at(path: str | os.PathLike[str]) -> Within:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,11 +11,12 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from dmlgraph.errors import Problem, listing, suggestion
+from dmlgraph.errors import ModelError, Problem, listing, suggestion
 from dmlgraph.onnx.names import as_text
-from dmlgraph.onnx.refusals import Refusal, give_values
+from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.tensors import Array, Tensor, parse_dtype, type_name
 
+MOST = 2**32 - 1  # the size of a dim
 STAND_IN = 1  # the size of a dim that is not given, while what else is missing is looked for
 
 
@@ -40,6 +42,9 @@ class Arguments:
         graph: the model's.
         dims, values: as in `dmlgraph.onnx.load`.
         converted: the type in place of a type.
+
+    Raises:
+        ModelError: the dims are no sizes by name.
     """
 
     def __init__(
@@ -49,6 +54,7 @@ class Arguments:
         values: Mapping[str, Any],
         converted: Callable[[np.dtype[Any]], np.dtype[Any]],
     ) -> None:
+        _check_dims(dims)
         self.graph, self.dims, self.values, self.converted = graph, dict(dims), dict(values), converted
         self.inputs = [each for each in graph.inputs if each.name not in graph.initializers]
 
@@ -76,7 +82,7 @@ class Arguments:
     def tensor(self, value: ir.Value) -> tuple[Tensor, list[str]]:
         """An input as a tensor, and its dims whose sizes are not given: they have the size STAND_IN.
 
-        The tensor has the given value, if one is given; otherwise it is not yet in the graph.
+        The tensor has the given value, if one is given or if it has no elements; otherwise it is not yet in the graph.
 
         Raises:
             Refusal: it cannot be an input, or the given value does not fit.
@@ -92,9 +98,10 @@ class Arguments:
             raise Refusal("the model does not say how many dimensions the input has", code="undetermined")
         sizes = self._sizes(value)
         shape = tuple(STAND_IN if size is None else size for size in sizes)
-        if 0 in shape:
-            hint = give_values([name])
-            raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape], hint=hint)
+        if 0 in shape:  # nothing of it is left to be given: an empty past, for example
+            if math.prod(size for size in shape if size) > MOST:
+                raise Refusal("more than 2^32-1 elements", code="too-large", got=[*shape])
+            return Tensor.of(np.empty(shape, dtype), name=name), []
         opened = [
             dim.name for dim, size in zip(_dims(value), sizes, strict=True) if isinstance(dim, OpenDim) and size is None
         ]
@@ -125,6 +132,20 @@ class Arguments:
             allowed = f"[{', '.join(map(str, _dims(value)))}]"
             raise Refusal("the given value has another shape", code="sizes", got=list(array.shape), allowed=allowed)
         return array
+
+
+def _check_dims(dims: object) -> None:
+    """Refuses dims that are no mapping from names to sizes; 0 is one, of an input that is then empty."""
+    if not isinstance(dims, Mapping):
+        hint = 'such as {"batch": 8}'
+        raise ModelError("must be a mapping from names to sizes", code="kind", field="dims", got=dims, hint=hint)
+    problems = [
+        Problem("must be a whole number", code="range", field=f"dims.{dim}", got=size, allowed=f"0 to {MOST}")
+        for dim, size in dims.items()
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 0 <= size <= MOST
+    ]
+    if problems:
+        raise ModelError(problems)
 
 
 def _dims(value: ir.Value) -> list[int | OpenDim]:

@@ -15,6 +15,9 @@ from click.testing import CliRunner, Result
 
 import dmlgraph as dg
 from dmlgraph.cli import main
+from dmlgraph.devices import Choice
+from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.levels import FeatureLevel
 
 
 def command(*arguments: Any) -> Result:
@@ -187,3 +190,88 @@ def test_options_of_models_are_refused_for_graph_files(tmp_path: pathlib.Path) -
     with pytest.raises(dg.DocumentError) as caught:
         dg.load(path, values={"x": 1})
     assert (caught.value.code, caught.value.field) == ("unknown-field", "values")
+
+
+@pytest.fixture
+def normalized(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A model of opset 23 that MEAN_VARIANCE_NORMALIZATION2 serves, since feature level 6.3, or several operators."""
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [2, 3])
+    scale = onnx.numpy_helper.from_array(np.array([1, 2, 4], np.float32), "scale")
+    node = onnx.helper.make_node("RMSNormalization", ["x", "scale"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", [x], [y], [scale])
+    path = tmp_path / "normalized.onnx"
+    onnx.save_model(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 23)]), path)
+    return path
+
+
+class TestADeviceOfALowerLevel:
+    @pytest.fixture(autouse=True)
+    def older(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(CpuDevice, "level", FeatureLevel.V6_2)
+
+    def test_in_python_the_error_says_which_target_helps(self, normalized: pathlib.Path) -> None:
+        with pytest.raises(dg.OperatorError) as caught:
+            dg.load(normalized).compile("cpu")
+        assert caught.value.code == "level"
+        assert caught.value.hint == "import the model with target='6.2'"
+        x = np.array([[1, 2, 3], [-4, 0, 8]], np.float32)
+        result = dg.load(normalized, target="6.2").compile("cpu").run({"x": x})["y"]
+        expected = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + 1e-5) * [1, 2, 4]
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("run", "--device", "cpu", "--random", "0"),
+            ("bench", "--device", "reference", "--device", "cpu", "--repeats", "1"),
+            ("diff", "--device", "reference", "--device", "cpu"),
+            ("lower", "--device", "cpu"),
+        ],
+        ids=lambda each: each[0],
+    )
+    def test_commands_take_the_level_of_the_device(self, normalized: pathlib.Path, arguments: tuple[str, ...]) -> None:
+        done = command(*arguments, normalized)
+        assert done.exit_code == 0, done.output
+
+    def test_auto_goes_on_with_the_newest_level(
+        self, normalized: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen: list[Any] = []
+
+        def load(path: pathlib.Path, *, target: FeatureLevel | None = None, **_: Any) -> dg.Graph:
+            seen.append(target)
+            if target is not None:
+                raise dg.ModelError("has no counterpart", code="unsupported")
+            return dg.onnx.load(path, target="6.2")
+
+        monkeypatch.setattr("dmlgraph.loading.load", load)
+        hopeful = Choice("auto", CpuDevice(), "first", lambda reason: Choice("auto", CpuDevice(), reason))
+        monkeypatch.setattr("dmlgraph.cli.run.chosen", lambda _: hopeful)
+        assert command("run", "--random", 0, normalized).exit_code == 0
+        assert seen == [FeatureLevel.V6_2, None]
+        seen.clear()
+        monkeypatch.setattr("dmlgraph.cli.run.chosen", lambda _: Choice("cpu", CpuDevice(), "asked for"))
+        assert "error[unsupported]" in command("run", "--random", 0, normalized).output
+        assert seen == [FeatureLevel.V6_2]
+
+
+@pytest.mark.parametrize("name", ["run", "check", "lower", "show", "bench", "diff", "test", "export", "import", "map"])
+def test_every_command_that_takes_a_model_takes_a_target(name: str, normalized: pathlib.Path) -> None:
+    options = {
+        "run": ["--random", 0],
+        "show": ["--format", "dot"],
+        "bench": ["--repeats", 1, "--device", "cpu"],
+        "diff": ["--device", "cpu"],
+        "export": ["-o", normalized.parent / "out.onnx"],
+        "import": ["-o", normalized.parent / "out"],
+        "map": ["--input", f"x={normalized.parent}", "--out", normalized.parent / "results"],
+    }.get(name, [])
+    said = command(name, normalized, *options, "--target", "2.0").output
+    assert "error[level]" in said
+    assert "feature level 2.0" in said
+
+
+def test_a_target_is_for_models(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "g.yaml").write_text("dmlgraph: 1\ninputs: {x: {dtype: int8, sizes: [1]}}\noutputs: [x]\n")
+    assert "field 'target': is for ONNX models" in command("check", tmp_path / "g.yaml", "--target", "6.2").output

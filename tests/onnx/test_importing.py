@@ -264,7 +264,40 @@ def test_an_operator_above_the_target_becomes_onnx_s_definition(save: Any) -> No
     np.testing.assert_allclose(run(newest, x=X), run(older, x=X), 1e-5)
 
 
+@pytest.mark.parametrize("past", ["past", "0"])
+def test_an_input_without_elements_is_known(save: Any, past: str) -> None:
+    path = save(f"g (float[{past}, 3] past, float[n, 3] x) => (float[m, 3] y) {{ y = Concat <axis = 0> (past, x) }}")
+    graph = dg.load(path, dims={"n": 2, **({"past": 0} if past == "past" else {})})
+    assert [each.name for each in graph.inputs] == ["x"]
+    np.testing.assert_array_equal(run(graph, x=X), X)
+
+
 # Refusals.
+
+
+@pytest.mark.parametrize("size", [-1, 2**32, 10**5000, 1.0, "1", True, None], ids=range(7))
+def test_the_size_of_a_dim_is_a_size(save: Any, size: Any) -> None:
+    path = save("g (float[n, past] x) => (float[n, past] y) { y = Relu (x) }")
+    (problem,) = refused(path, dims={"n": 0, "past": size}).problems
+    assert (problem.code, problem.field) == ("range", "dims.past")
+
+
+@pytest.mark.parametrize("dims", [3, "n=1", [("n", 1)]])
+def test_the_dims_of_a_model_are_a_mapping(save: Any, dims: Any) -> None:
+    path = save("g (float[n] x) => (float[n] y) { y = Relu (x) }")
+    assert refused(path, dims=dims).code == "kind"
+
+
+def test_dims_of_a_model_that_are_no_names_are_refused(save: Any) -> None:
+    path = save("g (float[n] x) => (float[n] y) { y = Relu (x) }")
+    for name in ("", 3, None):
+        found = refused(path, dims={"n": 1, name: 1})
+        assert (found.code, found.field) == ("unknown-dim", f"dims.{name}")
+
+
+def test_an_empty_input_is_not_larger_than_any_array(save: Any) -> None:
+    path = save("g (float[n, m, k, 0] x, float[2] z) => (float[2] y) { y = Relu (z) }")
+    assert refused(path, dims={"n": 2**32 - 1, "m": 2**32 - 1, "k": 2**32 - 1}).code == "too-large"
 
 
 def test_all_nodes_that_cannot_be_imported_are_named_at_once(save: Any) -> None:
