@@ -1,4 +1,4 @@
-"""Damaged documents: graph files, models of DxDispatch and .npy files, broken as accidents and people break them.
+"""Damaged documents: graph files, models of DxDispatch, .npy and safetensors files, broken as accidents and people do.
 
 Reading one gives a legal graph, or an error all of whose problems have a location in the file: never another
 exception, and never in more time or memory than the document's length allows.  A case is a batch of documents; a
@@ -28,6 +28,7 @@ import dmlgraph as dg
 from campaigns.campaign import Campaign
 from dmlgraph import dxdispatch
 from dmlgraph.cli.messages import lines as told
+from dmlgraph.document import safetensors
 from dmlgraph.document.writer import dumps
 from dmlgraph.errors import Problem, Within
 from dmlgraph.operators import REGISTRY
@@ -48,12 +49,34 @@ _EXAMPLES = _TESTS.parent / "examples"
 class Document:
     """A document's text or bytes, how it is read, and how it was damaged."""
 
-    kind: str  # "graph", "model" or "array"
+    kind: str  # "graph", "model", "array" or "weights"
     content: str | bytes
     damage: tuple[str, ...]
 
 
 # ---- Whole documents
+
+
+TEMPLATES = """dmlgraph: 1
+dims: {N: 3, M: 2}
+templates:
+  inner:
+    dims: {N: 1, w: N + 1}
+    inputs: [x]
+    nodes: {y: {op: subscript, input: x, index: "..., :w, -N:"}}
+    outputs: [y]
+  outer:
+    dims: {M: 2 * M}
+    inputs: [x]
+    nodes:
+      u: {use: inner, repeat: N, x: x, dims: {N: "M - {index}", w: [1, 2, M]}}
+      y: {op: broadcast_to, input: u, sizes: ["max(M, 4)", M, "2 * M - 3"]}
+    outputs: {y: y}
+inputs: {x: {dtype: float32, sizes: [9, 9]}}
+nodes: {u: {use: outer, x: x, dims: {M: M + 1}}}
+outputs: [u.y]
+tests: {a: {dims: {M: 3}, inputs: {x: {value: 1}}, expect: {u.y: {same_as: reference}}, absolute: 1e-3}}
+"""
 
 
 @functools.cache
@@ -62,7 +85,7 @@ def graph_files() -> tuple[str, ...]:
     files = [*_EXAMPLES.rglob("*.yaml"), *(_TESTS / "documents" / "broken").glob("*.yaml")]
     texts = [path.read_text("utf-8") for path in sorted(files)]
     operators = [dumps(dg.loads(example(each))) for each in REGISTRY.values()]
-    return tuple(text for text in [*texts, *operators] if len(text) < LONGEST)
+    return tuple(text for text in [*texts, *operators, TEMPLATES] if len(text) < LONGEST)
 
 
 @functools.cache
@@ -86,6 +109,35 @@ def arrays() -> tuple[bytes, ...]:
         np.save(stream, np.zeros((2, 3), dtype))
         made.append(stream.getvalue())
     return tuple(made)
+
+
+@functools.cache
+def weights() -> tuple[bytes, ...]:
+    """The bytes of safetensors files."""
+    made = []
+    for shapes in ({"a": (2, 3)}, {"a": (1,), "b": (2, 2)}, {"b": (1,), "a": (3,), "c": (1, 1, 1)}):
+        stream = io.BytesIO()
+        safetensors.write(stream, {name: np.zeros(shape, np.float32) for name, shape in shapes.items()})
+        made.append(stream.getvalue())
+    return tuple(made)
+
+
+# ---- Numbers and expressions without bounds
+
+
+def immoderate(chance: random.Random) -> str:
+    """An expression that is too large, too deep or too long, or only looks so."""
+    deep = chance.choice((3, 55, 60, 61, 70, 500, 3000))
+    big = str(chance.choice((7, 400, 1000, 4000, 5000, 10**9)))
+    return chance.choice(
+        (
+            *(f"10**{big}", f"10**{big}/3", f"N*10**{big}", f"N*10**{big} % 7", f"sqrt(10**{big})", f"1**{big}"),
+            *("(4)", "sqrt(16)", "2**2**2**2**2**2", "N//0", "N % (N - N)", "exp(1000)", "1e308*10", "log(0)"),
+            *("9" * int(chance.choice(("30", "399", "400", "401", "5000"))), "N" * deep, "-N", "1" + "+1" * deep),
+            *("-" * deep + "N", "(" * deep + "N" + ")" * deep, "ceil(" * deep + "N" + ")" * deep, "1+(" * deep + "N"),
+            *(f":10**{big}", f"N:{'9' * deep}", "1:N", "::-N", "0:(N", f"{'-' * deep}1:"),
+        )
+    )
 
 
 # ---- Damage to text
@@ -255,6 +307,14 @@ def _strange(chance: random.Random) -> Any:
     """A value that is rarely legal."""
     return chance.choice(
         (
+            *(
+                immoderate(chance),
+                immoderate(chance),
+                [immoderate(chance)],
+                {"N": immoderate(chance)},
+                10**399,
+                -(10**399),
+            ),
             *(None, True, False, 0, 1, 2, -1, 8, 9, 255, 2**31, 2**32, 2**63, 2**64, -(2**63) - 1, 10**40, 0.5, -0.0),
             *(math.inf, -math.inf, math.nan, 1e308, 1e-320, "", " ", "x", "y", "N", "float32", "int4", "a.b", "x.0"),
             *([], {}, [1], [[1]], [None], ["x"], [1] * 9, [2.5, "two"], {"op": "relu"}, {"bits": "0x7f"}, {"a": 1}),
@@ -389,7 +449,7 @@ def _to_yaml(tree: Any) -> str:
 def document(seed: int, number: int) -> Document:
     """Makes a document of the batch of a seed."""
     chance = random.Random(f"{seed}/{number}")
-    kind = chance.choices(("graph", "model", "array"), (70, 25, 5))[0]
+    kind = chance.choices(("graph", "model", "array", "weights"), (70, 22, 4, 4))[0]
     if kind == "array":
         content = chance.choice(arrays())
         if chance.random() < 0.5:
@@ -397,6 +457,8 @@ def document(seed: int, number: int) -> Document:
             content = content[:8] + len(header).to_bytes(4, "little")[:2] + header
             return Document(kind, content, ("header",))
         return Document(kind, damaged_bytes(chance, content), ("bytes",))
+    if kind == "weights":
+        return Document(kind, *_damaged_weights(chance))
     text, tree = _random_graph(chance) if kind == "graph" else _random_model(chance)
     done: list[str] = []
     if tree is not None and chance.random() < 0.6:
@@ -412,6 +474,22 @@ def document(seed: int, number: int) -> Document:
     if chance.random() < 0.05:
         return Document(kind, damaged_bytes(chance, text.encode("utf-8", "replace")), (*done, "bytes"))
     return Document(kind, text, tuple(done))
+
+
+def _damaged_weights(chance: random.Random) -> tuple[bytes, tuple[str, ...]]:
+    """A safetensors file with another header, or with other bytes."""
+    content = chance.choice(weights())
+    if chance.random() < 0.3:
+        return damaged_bytes(chance, content), ("bytes",)
+    length = int.from_bytes(content[:8], "little")
+    header = content[8 : 8 + length].decode()
+    if chance.random() < 0.6:
+        header, done = damaged_tree(chance, json.loads(header), json.dumps)
+    else:
+        damage = chance.choice(_TEXT)
+        header, done = damage(chance, header), [damage.__name__]
+    text = header.encode("utf-8", "surrogatepass")
+    return len(text).to_bytes(8, "little") + text + content[8 + length :], tuple(done)
 
 
 def one_case(seed: int) -> str | None:
@@ -458,6 +536,11 @@ def _read(each: Document, folder: pathlib.Path) -> str | None:
             (folder / "x.npy").write_bytes(text)
             text = "dmlgraph: 1\nconstants: {c: {file: x.npy}}\noutputs: [c]\n"
             graph = dg.loads(text, folder=folder)
+        elif each.kind == "weights":
+            assert isinstance(text, bytes)
+            (folder / "x.safetensors").write_bytes(text)
+            text = "dmlgraph: 1\nconstants: {c: {file: x.safetensors, tensor: a}}\noutputs: [c]\n"
+            graph = dg.loads(text, folder=folder)
         elif isinstance(text, bytes):
             path = folder / "document"
             path.write_bytes(text)
@@ -471,7 +554,7 @@ def _read(each: Document, folder: pathlib.Path) -> str | None:
 
 
 # The characters at which YAML and JSON begin a new line.
-_BREAKS = {**dict.fromkeys(("graph", "array"), "\r\n|[\n\r\x85\u2028\u2029]"), "model": "\n"}
+_BREAKS = {**dict.fromkeys(("graph", "array", "weights"), "\r\n|[\n\r\x85\u2028\u2029]"), "model": "\n"}
 
 
 def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
@@ -509,7 +592,7 @@ def _without_place(problems: Sequence[Problem], text: str, file: str, breaks: st
 
 CAMPAIGN = Campaign(
     "documents",
-    f"damaged graph files, models and .npy files, {BATCH} a case: a message with a place each",
+    f"damaged graph files, models, .npy and safetensors files, {BATCH} a case: a message with a place each",
     one_case,
     600,
 )
