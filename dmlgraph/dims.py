@@ -232,7 +232,7 @@ def check_name(dim: object, others: Collection[object]) -> None:
     if isinstance(dim, str) and dim and dim == dim.strip() and dim.isprintable():
         if not _is_expression(dim, others):
             return
-        allowed = "text that is no expression over dims"
+        allowed = "text that is not also an expression over dims"
     raise GraphError("is not a name for a dim", code="name", field=f"dims.{dim}", got=repr(dim), allowed=allowed)
 
 
@@ -251,10 +251,12 @@ def check_size(dim: str, size: object) -> None:
     Raises:
         GraphError: with its field.
     """
-    is_whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
-    if not is_whole or not 1 <= size <= MOST:  # type: ignore[operator]
-        limit = f"a dim is at most {MOST}" if is_whole and size > MOST else "a dim is a whole number of at least 1"  # type: ignore[operator]
-        raise GraphError(limit, code="range", field=f"dims.{dim}", got=size)
+    message = "a dim is a whole number of at least 1"
+    if isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1:
+        if size <= MOST:
+            return
+        message = f"a dim is at most {MOST}"
+    raise GraphError(message, code="range", field=f"dims.{dim}", got=size)
 
 
 def combinations(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:

@@ -382,7 +382,7 @@ def _too_long() -> GraphError:
 
 
 def _exact(number: Number) -> Number:
-    """A fraction that is whole as an int; refuses numbers that only waste memory, and floats that are none."""
+    """A fraction that is whole as an int; refuses numbers that only waste memory, and floats that are not finite."""
     if isinstance(number, float):
         if not math.isfinite(number):
             raise OverflowError

@@ -271,7 +271,7 @@ class TestArithmetic:
         with pytest.raises(dg.GraphError, match=r"a number has too many digits|is too large a number"):
             self.N * number
 
-    def test_a_dim_whose_name_is_no_word_is_not_computed_with(self) -> None:
+    def test_a_dim_whose_name_is_not_a_word_is_not_computed_with(self) -> None:
         size = name_of("batch-size")
         assert pickle.loads(pickle.dumps(size)).value({"batch-size": 3}) == 3
         with pytest.raises(dg.GraphError, match="a dim of this name cannot be computed with; got batch-size"):

@@ -25,7 +25,7 @@ def filled(text: str, params: Mapping[str, float | str], dims: Collection[str]) 
     Args:
         text: a dim, or an expression.
         params: the values by name.
-        dims: of the file, which may have names that are no words.
+        dims: of the file; their names need not be words.
 
     Returns:
         The text itself if it cannot be read, for its reader to refuse.
@@ -71,7 +71,7 @@ def value_of(given: float | str, params: Mapping[str, float | str], dims: Collec
         return value
     number = resolve(value) if value else value
     if is_finite(number):
-        return number  # type: ignore[no-any-return]
+        return number
     parse(value)
     return value
 

@@ -44,7 +44,7 @@ class Arguments:
         converted: the type in place of a type.
 
     Raises:
-        ModelError: the dims are no sizes by name.
+        ModelError: the dims are not sizes by name.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Arguments:
 
 
 def _check_dims(dims: object) -> None:
-    """Refuses dims that are no mapping from names to sizes; 0 is one, of an input that is then empty."""
+    """Refuses what is not a mapping from names to sizes; 0 is a size, of an input that is then empty."""
     if not isinstance(dims, Mapping):
         hint = 'such as {"batch": 8}'
         raise ModelError("must be a mapping from names to sizes", code="kind", field="dims", got=dims, hint=hint)

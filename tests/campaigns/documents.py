@@ -366,7 +366,8 @@ def _change_tree(chance: random.Random, tree: Any) -> str:
     elif what == "nudge":
         value = holder[key]
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        holder[key] = chance.choice((value - 1, value + 1, value * 2, -value, value / 2)) if is_number else f"{value}_"
+        half = value / 2 if is_number and abs(value) < 2**60 else value
+        holder[key] = chance.choice((value - 1, value + 1, value * 2, -value, half)) if is_number else f"{value}_"
     elif what == "graft":  # a part of another document
         _, other_tree = chance.choice(_SOURCES)(chance)
         others = _slots(other_tree) or [({"x": None}, "x")]

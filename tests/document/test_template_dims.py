@@ -65,7 +65,7 @@ def test_values_are_operands_of_what_is_around_them() -> None:
     assert graph.with_dims({"n": 1}).outputs["u"].sizes == (3, 8)
 
 
-def test_the_name_of_an_activation_is_no_dim() -> None:
+def test_the_name_of_an_activation_is_not_a_dim() -> None:
     node = "{op: gemm, a: x, b: x, fused_activation: activation_relu}"
     assert loads(one_use(node, dims="{activation_relu: 3}")).outputs["u"].sizes == (8, 8)
 
@@ -78,7 +78,12 @@ def test_the_name_of_an_activation_is_no_dim() -> None:
         (subscript(":1", dims="{'': 1}"), "name", "3:24", "field 'templates.t.dims.': is not a name for a dim; got ''"),
         (subscript(":1", dims="{'w ': 1}"), "name", "3:24", "is not a name for a dim; got 'w '"),
         (subscript(":1", file_dims="{'': 1}"), "name", "2:7", "field 'dims.': is not a name for a dim; got ''"),
-        (subscript(":1", file_dims="{n: 1, n - 1: 2}"), "name", "2:21", "text that is no expression over dims"),
+        (
+            subscript(":1", file_dims="{n: 1, n - 1: 2}"),
+            "name",
+            "2:21",
+            "text that is not also an expression over dims",
+        ),
         (
             subscript(":w * 2", dims="{w: 1}", given=", dims: {w: b-s}", file_dims="{b-s: 1}"),
             "name",
@@ -97,7 +102,7 @@ def test_what_cannot_be_a_value_or_a_name(text: str, code: str, place: str, mess
     assert f"{problem.location.line}:{problem.location.column}" == place
 
 
-def test_a_dim_whose_name_is_no_word_may_be_given_whole() -> None:
+def test_a_dim_whose_name_is_not_a_word_may_be_given_whole() -> None:
     graph = loads(subscript(":w", dims="{w: 1}", given=", dims: {w: b-s}", file_dims="{b-s: 4}"))
     assert graph.outputs["u"].sizes == (4, 8)
 
