@@ -33,6 +33,7 @@ class Runner:
         device, fuse, threads: as in `Graph.compile`.
         dims: other values for the graph's dims.
         inputs: arrays of inputs that are the same for each batch, by name.
+        target: the feature level for an ONNX model at a path.
 
     Raises:
         DmlGraphError: the graph, the device's name or an input is wrong.
