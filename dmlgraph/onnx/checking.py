@@ -14,7 +14,7 @@ import onnx_ir as ir
 from dmlgraph.errors import listing, plural, suggestion
 from dmlgraph.onnx.definitions import schema
 from dmlgraph.onnx.refusals import Refusal
-from dmlgraph.onnx.tensors import Tensor, type_name
+from dmlgraph.onnx.tensors import Tensor, TensorList, type_name
 
 _STRING = np.dtype(object)  # stands for strings, which NumPy has several types for
 _NAMED = frozenset(onnx.TensorProto.DataType.keys())
@@ -145,6 +145,8 @@ def _check_inputs(known: Signature, inputs: Sequence[Tensor | None], others: Col
             if not formal.is_optional:
                 raise Refusal("an input is missing", code="missing", field=field)
             continue
+        if isinstance(tensor, TensorList) and formal.types is not None:
+            raise Refusal("a sequence of tensors is given", code="kind", field=field, allowed="a tensor")
         dtype = _STRING if tensor.dtype.kind in "OUS" else tensor.dtype
         if formal.types is None or dtype in others:
             continue

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import AlreadyNotedError, Refusal, give_values
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import Tensor
+from dmlgraph.onnx.tensors import Tensor, TensorList, parse_dtype
 
 MOST_STEPS = 1000  # of a loop
 
@@ -27,7 +28,8 @@ def _if(node: Node) -> Result:
         raise Refusal(message, code="unknown-value", got=condition.name or None, hint=hint) from None
     chosen = []
     for then, other in zip(*both, strict=True):
-        if then.shape != other.shape or then.dtype != other.dtype:
+        is_list = isinstance(then, TensorList) or isinstance(other, TensorList)
+        if then.shape != other.shape or then.dtype != other.dtype or is_list:
             message = "the branches give tensors of different shapes, and the condition is not known"
             raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)], hint=hint)
         one = node.dml.reshaped(condition, (1,) * len(then.sizes))
@@ -54,7 +56,10 @@ def _loop(node: Node) -> Result:
         for each, whole in zip(scanned, stacked, strict=True):
             whole.append(each)
         step += 1
-    return [*state, *(joined(node, each) for each in stacked)]
+    scanned = [
+        joined(node, each) if each else _of_no_step(body, 1 + len(state) + index) for index, each in enumerate(stacked)
+    ]
+    return [*state, *scanned]
 
 
 def _is_true(condition: Tensor) -> bool:
@@ -67,10 +72,18 @@ def _is_true(condition: Tensor) -> bool:
     return bool(condition.known.reshape(()).item())
 
 
+def _of_no_step(body: ir.Graph, index: int) -> Tensor:
+    """What a loop of no steps stacks: its shape is what the body's output declares."""
+    output = body.outputs[index]
+    shape = None if output.shape is None else output.shape.numpy() if output.shape.is_static() else None
+    if shape is None or output.dtype is None:
+        message = "the loop has no steps, and its body does not declare the shape of an output"
+        raise Refusal(message, code="undetermined", got=output.name)
+    return Tensor.of(np.empty((0, *shape), parse_dtype(output.dtype.name.lower())))
+
+
 def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
     """Tensors of one shape, stacked along a new axis."""
-    if not parts:
-        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor")
     if all(each.known is not None for each in parts):
         return Tensor.of(np.stack([each.known for each in parts if each.known is not None], axis))
     shape = parts[0].shape

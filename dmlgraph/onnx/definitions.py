@@ -87,7 +87,7 @@ def definition(
     elif node is None:
         return ir.Function("", "", graph=ir.Graph([], [], nodes=[]), attributes=[])
     else:
-        types = [_type_proto(each).SerializeToString() for each in inputs]
+        types = [type_proto(each).SerializeToString() for each in inputs]
         try:
             data = known.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
         except RuntimeError:  # ONNX could not read the text that it made of an attribute
@@ -104,7 +104,8 @@ def definition(
     return ir.serde.deserialize_function(made)
 
 
-def _type_proto(tensor: Tensor | None) -> onnx.TypeProto:
+def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
+    """The type and shape of a tensor as ONNX writes them."""
     if tensor is None:
         return onnx.TypeProto()
     return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype), tensor.shape)

@@ -18,11 +18,12 @@ from dmlgraph.onnx import folding, table
 from dmlgraph.onnx.arguments import Arguments, not_given
 from dmlgraph.onnx.checking import check, signature
 from dmlgraph.onnx.definitions import default_attributes, definition, output_types
+from dmlgraph.onnx.empty import empty_results, reads_empty
 from dmlgraph.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.noting import Notes
 from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
-from dmlgraph.onnx.tensors import Array, Calls, Tensor, resolve_conversions, stored
+from dmlgraph.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.value import Value
 
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
@@ -150,8 +151,12 @@ class Importer:
                 tensor = env.get(value)
                 if tensor is None:
                     raise Refusal("no node computes the output", code="unknown-node")
-                made = Calls(self.graph, self.names, name).value(tensor)
-                self.graph.output(taken.take(name), made)
+                calls = Calls(self.graph, self.names, name)
+                if isinstance(tensor, TensorList):
+                    for index, each in enumerate(tensor.items):
+                        self.graph.output(taken.take(f"{name}.{index}"), calls.value(each))
+                else:
+                    self.graph.output(taken.take(name), calls.value(tensor))
 
     # Nodes.
 
@@ -238,6 +243,10 @@ class Importer:
         if known and folding.can_fold(domain, node.op_type, arrays):
             results = folding.evaluate(_proto(node, domain, given), opset, arrays)
             return [Tensor.of(self._cast(each), depends=depends) for each in results]
+        if reads_empty(inputs):
+            empty = empty_results(_proto(node, domain, given), domain, opset, inputs)
+            if empty is not None:
+                return [None if each is None else Tensor.of(each, depends=depends) for each in empty]
         row = table.find(domain, node.op_type, opset)
         if row is None:
             return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)

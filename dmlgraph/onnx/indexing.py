@@ -72,9 +72,12 @@ def _whole(node: Node, indices: Tensor) -> Tensor:
 @imports("TopK", how="top_k1")
 def _top_k(node: Node) -> Result:
     x, axis = node[0], node.axis(-1)
-    k = node.attribute("k") if node.opset < 10 else int(node.scalar(1))
-    if not 1 <= (k or 0) <= x.shape[axis]:
-        raise Refusal("there are not so many elements", code="range", field="K", got=k, allowed=f"1 to {x.shape[axis]}")
+    k = node.required("k") if node.opset < 10 else int(node.scalar(1))
+    if not 0 <= k <= x.shape[axis]:
+        raise Refusal("there are not so many elements", code="range", field="K", got=k, allowed=f"0 to {x.shape[axis]}")
+    if k == 0:
+        none = [0 if each == axis else size for each, size in enumerate(x.shape)]
+        return [np.empty(none, x.dtype), np.empty(none, np.int64)]
     direction = "decreasing" if node.attribute("largest", 1) else "increasing"
     made = node.dml.top_k1(x, axis=axis, k=k, axis_direction=direction, output_index={"dtype": "uint64"})
     return [made.output_value, made.output_index]
@@ -102,12 +105,12 @@ def _unknown_count(node: Node) -> Result:
         raise Refusal("the tensor is too large", code="too-large")
     chosen = np.flatnonzero(node.known(1).ravel())
     x = node[0]
-    if not len(chosen):
-        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor")
     if node.attribute("axis") is None:
         x = node.tensor(node.dml.reshaped(x, (x.count,)))
     places = Tensor.of(chosen.astype(np.int64))
     axis = at_axis(node.attribute("axis", 0), x.rank)
+    if not len(chosen):
+        return np.empty([0 if each == axis else size for each, size in enumerate(x.shape)], x.dtype)
     rank = x.rank
     indices = node.dml.reshaped(node.dml.index(places), (1,) * (rank - 1) + (len(chosen),))
     return node.tensor(node.dml.gather(x, indices, axis=axis, index_dimensions=1))

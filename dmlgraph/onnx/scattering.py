@@ -42,6 +42,8 @@ def _scatter_elements(node: Node) -> Result:
     if indices.rank != x.rank or indices.shape != updates.shape:
         message = "the indices and the updates must have the same shape, and as many dimensions as the data"
         raise Refusal(message, code="sizes", got=[list(indices.shape), list(updates.shape)])
+    if 0 in indices.shape:
+        return x
     within = tuple(size if each == axis else indices.shape[each] for each, size in enumerate(x.shape))
     if indices.known is not None and (reduction or within != x.shape):
         places = list(np.indices(indices.shape))
@@ -72,6 +74,8 @@ def _scatter_nd(node: Node) -> Result:
     if not 1 <= taken <= x.rank or updates.shape != (*indices.shape[:-1], *x.shape[taken:]):
         message = "the updates must have the shape that the data and the indices give"
         raise Refusal(message, code="sizes", field="updates", got=list(updates.shape))
+    if 0 in updates.shape:
+        return x
     if reduction is None:
         return node.tensor(_replaced(node, node.dml.value(x), x, indices, updates), x.shape)
     if indices.known is not None:

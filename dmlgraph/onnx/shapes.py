@@ -85,15 +85,21 @@ def _expand(node: Node) -> Result:
     shape = broadcast([node[0], wanted])
     if node[0].known is not None:
         return np.broadcast_to(node[0].known, shape)
+    if 0 in shape:
+        return np.empty(shape, node[0].dtype)
     return node.tensor(node.dml.expanded(node[0], shape or (1,)), shape)
 
 
 @imports("Concat", how="join")
 def _concat(node: Node) -> Result:
-    axis = node.axis(0)
-    parts = [each for each in node.given if 0 not in each.shape]
-    if not parts:
-        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor")
+    return concatenated(node, node.given, node.axis(0))
+
+
+def concatenated(node: Node, tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Tensors one after another along an axis; those without elements add none."""
+    if all(each.known is not None for each in tensors):
+        return Tensor.of(np.concatenate([each.known for each in tensors if each.known is not None], axis))
+    parts = [each for each in tensors if 0 not in each.shape]
     return parts[0] if len(parts) == 1 else node.tensor(node.dml.join(parts, axis=axis))
 
 
@@ -148,8 +154,10 @@ def sliced(dml: Calls, x: Tensor, places: Sequence[slice]) -> Tensor:
 @imports("Tile", how="tile")
 def _tile(node: Node) -> Result:
     repeats = node.ints("repeats", 1, []) or []
-    if len(repeats) != node[0].rank or min(repeats, default=1) < 1:
-        raise Refusal("needs a number of at least 1 for each dimension", code="range", field="repeats", got=repeats)
+    if len(repeats) != node[0].rank or min(repeats, default=1) < 0:
+        raise Refusal("needs a number of at least 0 for each dimension", code="range", field="repeats", got=repeats)
+    if 0 in repeats:
+        return np.empty([size * count for size, count in zip(node[0].shape, repeats, strict=True)], node[0].dtype)
     return node[0] if not repeats else node.dml.tile(node[0], repeats=repeats)
 
 
@@ -171,12 +179,23 @@ def _pad(node: Node) -> Result:
     for index, axis in enumerate(axes):
         before[axis], after[axis] = pads[index], pads[index + len(axes)]
     cut = sliced(node.dml, x, [_cut(*each) for each in zip(before, after, x.shape, strict=True)])
+    if 0 in cut.shape:
+        return _all_padding(cut, before, after, mode, value)
     before, after = [max(each, 0) for each in before], [max(each, 0) for each in after]
     if not any(before) and not any(after):
         return cut
     return node.tensor(
         node.dml.padding1(cut, padding_mode=_MODES[mode], padding_value=value, start_padding=before, end_padding=after)
     )
+
+
+def _all_padding(cut: Tensor, before: Sequence[int], after: Sequence[int], mode: str, value: float) -> Tensor:
+    """A tensor without elements, padded: nothing but the number."""
+    shape = [size + max(first, 0) + max(last, 0) for size, first, last in zip(cut.shape, before, after, strict=True)]
+    if mode != "constant" and 0 not in shape:
+        message = "a tensor without elements has no element to repeat"
+        raise Refusal(message, code="empty-tensor", field="mode", got=mode, allowed="constant")
+    return Tensor.of(np.broadcast_to(np.asarray(value, cut.dtype), shape))
 
 
 def _cut(before: int, after: int, size: int) -> slice:

@@ -35,6 +35,7 @@ FAMILIES = (
     "recurrent",
     "quantization",
     "control",
+    "sequences",
     "microsoft",
     "microsoft_products",
     "microsoft_normalization",

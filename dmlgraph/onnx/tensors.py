@@ -76,6 +76,20 @@ class Tensor:
         return self.dtype.kind == "f" or self.dtype == ml_dtypes.bfloat16
 
 
+@dataclasses.dataclass(slots=True, eq=False)
+class TensorList(Tensor):
+    """A sequence of tensors: nodes read it where they read tensors, but no value of the graph stands for it."""
+
+    items: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def of(cls, array: Any, **fields: Any) -> TensorList:
+        """The sequence of some tensors."""
+        items = tuple(array)
+        depends = frozenset[str]().union(*(each.depends for each in items))
+        return cls(np.dtype(object), (), depends=depends, items=items, **fields)
+
+
 def parse_dtype(name: str) -> np.dtype[Any]:
     """The NumPy type of an ONNX type's name, such as "double" or "bfloat16".
 
@@ -177,6 +191,8 @@ class Calls:
         return tensor.made
 
     def _source(self, tensor: Tensor) -> Value:
+        if isinstance(tensor, TensorList):
+            raise Refusal("a sequence of tensors is given", code="kind", allowed="a tensor")
         if 0 in tensor.shape:
             raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=list(tensor.shape))
         dtype = stored(tensor.dtype)
