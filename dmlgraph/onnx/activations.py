@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import ByDefinition
 from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Tensor
 
 # ONNX's name → the function of dmlgraph, and its fields: the name of the attribute, its default.
 _ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
@@ -32,6 +35,9 @@ _ALONG = {"Softmax": "activation_softmax1", "LogSoftmax": "activation_log_softma
 
 
 def _activation(node: Node) -> Result:
+    if node.operator == "Relu" and node[0].dtype.itemsize == 8 and not node[0].is_float:
+        zero = Tensor.of(np.zeros(1, node[0].dtype))
+        return node.tensor(node.dml.max(node[0], zero), node[0].shape)
     function, names = _ACTIVATIONS[node.operator]
     fields: dict[str, Any] = {field: node.attribute(name, default) for field, (name, default) in names.items()}
     return node.tensor(getattr(node.dml, function)(node[0], **fields), node[0].shape)
@@ -53,8 +59,12 @@ def _gelu(node: Node) -> Result:
     return node.tensor(node.dml.activation_gelu(node[0]), node[0].shape)
 
 
-@imports("PRelu", how="activation_parameterized_relu")
+@imports("PRelu", how="activation_parameterized_relu; integers: multiply, if_")
 def _prelu(node: Node) -> Result:
+    if not node[0].is_float:
+        x, zero = node.dml.value(node[0]), Tensor.of(np.zeros(1, node[0].dtype))
+        below = node.dml.logical_less_than(x, zero, dtype="uint8")
+        return node.tensor(node.dml.if_(below, node.dml.multiply(x, node[1]), x), node[0].shape)
     slope = node.dml.expanded(node[1], node[0].sizes)
     return node.tensor(node.dml.activation_parameterized_relu(node[0], slope), node[0].shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import onnx_ir as ir
@@ -16,11 +17,24 @@ OPSET = 21  # in which ONNX's operators are called, unless another is given
 
 
 def own(node: Node, operator: str, *inputs: Tensor | None, opset: int = OPSET, **attributes: Any) -> Tensor:
-    """The first output of ONNX's own operator, by its rule.
+    """The only output of ONNX's own operator; see `own_outputs`."""
+    return own_outputs(node, operator, [True], *inputs, opset=opset, **attributes)[0]
+
+
+def own_outputs(
+    node: Node,
+    operator: str,
+    outputs: Sequence[bool],
+    *inputs: Tensor | None,
+    opset: int = OPSET,
+    **attributes: Any,
+) -> list[Tensor]:
+    """The outputs of ONNX's own operator, by its rule.
 
     Args:
         node: has the attributes that are not given.
         operator: of ONNX; its rule must need no definition by other operators.
+        outputs: which of its outputs are asked for.
         inputs: of the operator.
         opset: whose form of the operator is meant.
         attributes: in place of the node's; None takes one away.
@@ -34,13 +48,12 @@ def own(node: Node, operator: str, *inputs: Tensor | None, opset: int = OPSET, *
     kept = {name: each for name, each in node.attributes.items() if name not in attributes}
     given = {name: each for name, each in attributes.items() if each is not None}
     named = {each.name: each for each in ir.convenience.convert_attributes(given)}
-    called = Node(operator, "", opset, inputs, [True], kept | named, node.dml, node.run, node.converted)
-    result = row.rule(called)
-    if isinstance(result, (list, tuple)):
-        result = result[0]
-    if isinstance(result, Value):
-        return node.tensor(result)
-    return result if isinstance(result, Tensor) else Tensor.of(result)
+    called = Node(operator, "", opset, inputs, outputs, kept | named, node.dml, node.run, node.converted)
+    results = row.rule(called)
+    return [
+        each if isinstance(each, Tensor) else node.tensor(each) if isinstance(each, Value) else Tensor.of(each)
+        for each in (results if isinstance(results, (list, tuple)) else [results])
+    ]
 
 
 def channels_first(node: Node, x: Tensor) -> Tensor:

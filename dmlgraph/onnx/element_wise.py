@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from dmlgraph.onnx.integer_powers import integer_power
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import imports
@@ -102,9 +103,11 @@ def _mod(node: Node) -> Result:
     return node.tensor(function(node[0], node[1]), node.broadcast)
 
 
-@imports("Pow", how="pow; with one known exponent constant_pow")
+@imports("Pow", how="pow; with one known exponent constant_pow; 64-bit integers: products")
 def _pow(node: Node) -> Result:
     base, exponent = node[0], node[1]
+    if not base.is_float and base.dtype.itemsize == 8:
+        return node.tensor(integer_power(node, base, exponent), node.broadcast)
     if base.is_float and exponent.known is not None and exponent.count == 1 and exponent.rank <= base.rank:
         number = float(exponent.known.reshape(()).item())
         return node.tensor(node.dml.constant_pow(base, exponent=number), base.shape)

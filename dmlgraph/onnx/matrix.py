@@ -35,11 +35,22 @@ def _gemm(node: Node) -> Result:
     )
 
 
-@imports("MatMul", how="gemm, views")
+@imports("MatMul", how="gemm, views; integers: multiply, reduce")
 def _matmul(node: Node) -> Result:
     shape = product_shape(node[0].shape, node[1].shape)
+    if not node[0].is_float:
+        return node.tensor(_integer_product(node), shape)
     a, b = as_matrices(node.dml, node[0], node[1])
     return node.tensor(node.dml.gemm(a, b), shape)
+
+
+def _integer_product(node: Node) -> Value:
+    """The sum of products of rows {…, M, K, 1} and columns {…, 1, K, N}: DirectML's gemm takes floats."""
+    dml, (a, b) = node.dml, node.given
+    rows = dml.reshaped(a, (*a.shape, 1) if a.rank > 1 else (1, *a.shape, 1))
+    columns = dml.reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]) if b.rank > 1 else (1, *b.shape, 1))
+    made: Value = dml.reduce(dml.multiply(rows, columns), function="sum", axes=[-2])
+    return made
 
 
 def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:

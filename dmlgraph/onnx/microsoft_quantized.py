@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.onnx.delegation import channels_first, channels_last, own
+from dmlgraph.onnx.delegation import channels_first, channels_last, own, own_outputs
 from dmlgraph.onnx.integer_products import Factor, dequantized_product
 from dmlgraph.onnx.matrix import product_shape
 from dmlgraph.onnx.node import Node, Result, at_axis
@@ -174,3 +174,28 @@ def _linear(node: Node) -> Result:
     if zero is None:  # below level 6.2 there must be one
         zero = Tensor.of(np.zeros(scale.shape, x.dtype if node.operator == "DequantizeLinear" else np.uint8))
     return own(node, node.operator, x, scale, zero)
+
+
+@imports("DynamicQuantizeLSTM", domain=MICROSOFT, how="dequantized weights, then as LSTM")
+def _lstm(node: Node) -> Result:
+    """Inputs: those of LSTM, weights {D, inputs, 4 · H} of integers; then scale and zero point of both weights.
+
+    The inputs and states stay floats, which ONNX Runtime rounds to 8 bits.
+    """
+    weights = [_gates(node, index, scale) for index, scale in ((1, 8), (2, 10))]
+    rest = [node.get(index) for index in range(3, 8)]
+    return own_outputs(node, "LSTM", node.outputs, node[0], *weights, *rest)
+
+
+def _gates(node: Node, index: int, scale: int) -> Tensor:
+    """Quantized weights {D, inputs, 4 · H} as LSTM takes them: floats {D, 4 · H, inputs}."""
+    weights, steps, zeros = node[index], node[scale], node.get(scale + 1)
+    if steps.shape not in ((weights.shape[0],), (weights.shape[0], weights.shape[2])):
+        allowed = f"{[weights.shape[0]]} or {[weights.shape[0], weights.shape[2]]}"
+        raise Refusal("needs scales for directions or columns", code="sizes", got=list(steps.shape), allowed=allowed)
+    dml, columns = node.dml, (weights.shape[0], 1, steps.count // weights.shape[0])
+    numbers = dml.converted(weights, "float32")
+    if zeros is not None:
+        numbers = dml.subtract(numbers, dml.reshaped(dml.converted(zeros, "float32"), columns))
+    made = dml.multiply(numbers, dml.reshaped(steps, columns))
+    return node.tensor(dml.transposed(made, [0, 2, 1]))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import ByDefinition
 from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.tensors import Tensor
 
 _FUNCTIONS = {
     "ReduceL1": "l1",
@@ -32,8 +35,12 @@ def _reduce(node: Node) -> Result:
     shape = [1 if axis in reduced else size for axis, size in enumerate(x.shape) if keeps or axis not in reduced]
     if 0 in x.shape:
         raise ByDefinition
-    made = node.dml.reduce(x, function=_FUNCTIONS[node.operator], axes=sorted(reduced) or [0])
-    return node.tensor(made, shape)
+    function = _FUNCTIONS[node.operator]
+    if function == "average" and not x.is_float:  # of integers the quotient's fraction is dropped
+        total = node.dml.reduce(x, function="sum", axes=sorted(reduced) or [0])
+        count = math.prod(x.shape[axis] for axis in reduced)
+        return node.tensor(node.dml.divide(total, Tensor.of(np.full(1, count, x.dtype))), shape)
+    return node.tensor(node.dml.reduce(x, function=function, axes=sorted(reduced) or [0]), shape)
 
 
 def _of_each(node: Node) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
@@ -36,19 +37,44 @@ def _grid_sample(node: Node) -> Result:
         place = dml.reshaped(coordinates[len(spatial) - 1 - axis], (x.shape[0], 1, count))
         taps.append(_taps(dml, place, size, _MODES[mode], padding, aligned))
     data = dml.reshaped(x, (*x.shape[:2], math.prod(spatial)))
+    return node.tensor(gathered(dml, data, spatial, taps), (*x.shape[:2], *places))
+
+
+Taps = list[tuple[Value, Value]]  # {N, 1, places}: the indices along a dimension, as floats, and their weights
+
+
+def gathered(dml: Calls, data: Value, spatial: Sequence[int], taps: Sequence[Taps]) -> Value:
+    """The samples {N, C, places} of images {N, C, elements}.
+
+    Args:
+        dml: adds the nodes.
+        data: the images, their dimensions as one.
+        spatial: the sizes of these dimensions.
+        taps: what counts for each place, by dimension.
+    """
+    batch, channels, _ = data.sizes
     total: Value | None = None
     for corner in itertools.product(*taps):
         index, weight = corner[0]
         for size, (next_index, next_weight) in zip(spatial[1:], corner[1:], strict=True):
             index = dml.add(dml.multiply(index, size), next_index)
             weight = dml.multiply(weight, next_weight)
-        where = dml.expanded(dml.converted(index, "int32"), (*x.shape[:2], count))
+        where = dml.expanded(dml.converted(index, "int32"), (batch, channels, index.sizes[2]))
         term = dml.multiply(dml.gather_elements(data, where, axis=2), dml.converted(weight, data.dtype))
         total = term if total is None else dml.add(total, term)
-    return node.tensor(total, (*x.shape[:2], *places))
+    assert total is not None
+    return total
 
 
-def _taps(dml: Calls, place: Value, size: int, mode: str, padding: str, aligned: bool) -> list[tuple[Value, Value]]:
+def linear_taps(dml: Calls, at: Value, size: int) -> Taps:
+    """The two elements beside each coordinate along a dimension; those outside count as zero."""
+    first = dml.floor(at)
+    part = dml.subtract(at, first)
+    weights = {0: dml.subtract(1, part), 1: part}
+    return [_tap(dml, dml.add(first, each), weight, 0, size - 1, size, "zeros") for each, weight in weights.items()]
+
+
+def _taps(dml: Calls, place: Value, size: int, mode: str, padding: str, aligned: bool) -> Taps:
     """The elements along one dimension that count for each place: their indices, as floats, and their weights."""
     if aligned:
         at, low, high = dml.multiply(dml.add(place, 1), (size - 1) / 2), 0.0, size - 1.0

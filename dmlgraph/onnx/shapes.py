@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx.node import Node, Result, at_axis, broadcast
 from dmlgraph.onnx.refusals import ByDefinition, Refusal
 from dmlgraph.onnx.table import imports
@@ -164,7 +165,7 @@ def _tile(node: Node) -> Result:
 _MODES = {"constant": "constant", "reflect": "reflection", "edge": "edge", "wrap": "wrap"}
 
 
-@imports("Pad", how="padding, slice1")
+@imports("Pad", how="padding, slice1; wrap below level 6.4: slice1, join")
 def _pad(node: Node) -> Result:
     x = node[0]
     mode = str(node.attribute("mode", "constant"))
@@ -184,9 +185,25 @@ def _pad(node: Node) -> Result:
     before, after = [max(each, 0) for each in before], [max(each, 0) for each in after]
     if not any(before) and not any(after):
         return cut
+    if mode == "wrap" and node.dml.level < FeatureLevel.V6_4:
+        return _wrapped(node, cut, before, after)
     return node.tensor(
         node.dml.padding1(cut, padding_mode=_MODES[mode], padding_value=value, start_padding=before, end_padding=after)
     )
+
+
+def _wrapped(node: Node, x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+    """A tensor repeated in all directions, by joining parts: below level 6.4 DirectML's padding cannot."""
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        size = x.shape[axis]
+        parts, begin = [], -first
+        while begin < size + last:
+            end = min((begin // size + 1) * size, size + last)
+            span = slice(begin % size, begin % size + end - begin)
+            parts.append(sliced(node.dml, x, [span if each == axis else slice(None) for each in range(x.rank)]))
+            begin = end
+        x = concatenated(node, parts, axis)
+    return x
 
 
 def _all_padding(cut: Tensor, before: Sequence[int], after: Sequence[int], mode: str, value: float) -> Tensor:

@@ -30,6 +30,8 @@ FAMILIES = (
     "scattering",
     "resampling",
     "sampling",
+    "deformable",
+    "regions",
     "spectral",
     "normalization",
     "recurrent",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Array, Tensor
 from dmlgraph.value import Value
@@ -274,12 +276,46 @@ def _global_pool(node: Node) -> Result:
     return node.tensor(node.dml.reduce(x, function=function, axes=list(range(2, x.rank))))
 
 
-@imports("Col2Im", since=18, how="fold")
+@imports("Col2Im", since=18, how="fold; below level 6.4 slice_grad and add for each tap")
 def _fold(node: Node) -> Result:
     x, image, block = node[0], node.ints("image_shape", 1) or [], node.ints("block_shape", 2) or []
     window = Window.of(node, image, block)
     sizes = [x.shape[0], x.shape[1] // math.prod(block), *image]
+    if not node.dml.has("fold"):
+        return node.tensor(_folded_by_taps(node, window, sizes))
     return node.tensor(node.dml.fold(x, sizes=sizes, window_sizes=block, **window.fields()))
+
+
+def _folded_by_taps(node: Node, window: Window, sizes: Sequence[int]) -> Value:
+    """The sum of what each tap of the window adds: its elements, the strides apart, in an image of zeros."""
+    dml, x = node.dml, node[0]
+    padded = [sum(each) for each in zip(window.before, window.spatial, window.after, strict=True)]
+    counts = [
+        (size - reach) // stride + 1 for size, reach, stride in zip(padded, window.reach, window.strides, strict=True)
+    ]
+    if min(counts) < 1 or math.prod(counts) != x.shape[-1] or x.shape[1] % math.prod(window.kernel):
+        message = "the input does not have the blocks of such an image"
+        raise Refusal(message, code="sizes", got=list(x.shape), allowed=f"{max(math.prod(counts), 0)} blocks")
+    taps = dml.reshaped(x, (*sizes[:2], math.prod(window.kernel), *counts))
+    parts = dml.split(taps, axis=2, outputs=[1] * taps.sizes[2]) if taps.sizes[2] > 1 else [taps]
+    total: Value | None = None
+    for part, tap in zip(parts, itertools.product(*map(range, window.kernel)), strict=True):
+        made = dml.slice_grad(
+            dml.reshaped(part, (*sizes[:2], *counts)),
+            sizes=[*sizes[:2], *padded],
+            input_window_offsets=[0, 0, *(at * gap for at, gap in zip(tap, window.dilations, strict=True))],
+            input_window_sizes=[
+                *sizes[:2],
+                *((count - 1) * stride + 1 for count, stride in zip(counts, window.strides, strict=True)),
+            ],
+            input_window_strides=[1, 1, *window.strides],
+        )
+        total = made if total is None else dml.add(total, made)
+    cut = [slice(None)] * 2 + [
+        slice(before, before + size) for before, size in zip(window.before, window.spatial, strict=True)
+    ]
+    whole: Value = dml.value(sliced(dml, node.tensor(total), cut))
+    return whole
 
 
 @imports("RoiAlign", since=10, how="roi_align1")

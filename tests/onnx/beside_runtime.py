@@ -20,7 +20,6 @@ REFUSED = {
     "'clip'": "has no counterpart in DirectML",  # of RNN and GRU
     "'count_include_pad'": "the padding that ceil_mode adds would count",
     "(float64": "does not take float64",  # casts to bool
-    "'wrap'": "does not exist at feature level 6.2",
 }
 
 

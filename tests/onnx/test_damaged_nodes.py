@@ -115,13 +115,12 @@ def test_the_name_of_an_operator_that_is_not_text_is_refused() -> None:
         read_bytes(data)
 
 
-@pytest.mark.parametrize("sizes", [[2, 0], ["N", 2]], ids=["empty", "open"])
-def test_the_name_of_an_input_that_is_not_text_is_shown(sizes: list[Any]) -> None:
+def test_the_name_of_an_input_that_is_not_text_is_shown() -> None:
     model = model_of(make("Relu", "x"))
-    model.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("xQQx", T.FLOAT, sizes))
+    model.graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("xQQx", T.FLOAT, ["N", 2]))
     model.graph.node[0].input[0] = "xQQx"
     data = model.SerializeToString().replace(b"xQQx", b"x\xff\xfex")
-    with pytest.raises(dg.ModelError, match="x\ufffd\ufffdx" if 0 in sizes else "dims"):
+    with pytest.raises(dg.ModelError, match="x\ufffd\ufffdx"):
         read_bytes(data)
 
 

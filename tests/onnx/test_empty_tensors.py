@@ -86,9 +86,7 @@ GRAPHS = {
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 def test_results_are_those_of_onnx_runtime(graph: str, device: str) -> None:
     model = model_of(graph)
-    sizes = {
-        each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim] for each in model.graph.input
-    }
+    sizes = {each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim] for each in model.graph.input}
     feeds = {name: X if name == "x" else np.ones(shape, np.float32) for name, shape in sizes.items()}
     assert_agrees(model, feeds, device)
 

@@ -231,6 +231,50 @@ def test_random_cases_give_what_onnx_runtime_gives(name: str) -> None:
     making.check(name)
 
 
+def _lstm_of(seed: int, directions: int, per_column: bool, signed: bool) -> tuple[Case, Case]:
+    """A quantized LSTM, and an LSTM of the numbers that its weights stand for."""
+    generator = np.random.default_rng(seed)
+    steps, batch, width, hidden = 5, 2, 7, 6
+    kind = np.int8 if signed else np.uint8
+    columns = (directions, 4 * hidden) if per_column else (directions,)
+    weights, numbers = [], []
+    for inputs in (width, hidden):
+        whole = generator.integers(np.iinfo(kind).min, np.iinfo(kind).max, (directions, inputs, 4 * hidden)).astype(
+            kind
+        )
+        scale = generator.uniform(0.004, 0.008, columns).astype(np.float32)
+        zero = generator.integers(-5, 5, columns).astype(kind) if signed else np.full(columns, 128, kind)
+        zero *= not per_column  # ONNX Runtime takes no others
+        shape = (directions, 1, -1)
+        real = (whole.astype(np.float32) - zero.astype(np.float32).reshape(shape)) * scale.reshape(shape)
+        weights.append((whole, scale, zero))
+        numbers.append(np.ascontiguousarray(real.transpose(0, 2, 1)))
+    x = generator.normal(0, 1, (steps, batch, width)).astype(np.float32)
+    bias = generator.normal(0, 0.1, (directions, 8 * hidden)).astype(np.float32)
+    lengths = np.array([5, 3], np.int32)
+    start = generator.normal(0, 0.5, (directions, batch, hidden)).astype(np.float32)
+    rest = [bias, lengths, start, start]
+    attributes = {"hidden_size": hidden, "direction": "bidirectional" if directions == 2 else "forward"}
+    inputs = [x, weights[0][0], weights[1][0], *rest, None, *weights[0][1:], *weights[1][1:]]
+    outputs = (True, True, True)
+    quantized = Case("DynamicQuantizeLSTM", inputs, attributes, outputs, known=(1, 2, 8, 9, 10, 11), bound=0.05)
+    return quantized, Case("LSTM", [x, *numbers, *rest], attributes, outputs, domain="")
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference", "directml:software"])
+@pytest.mark.parametrize(
+    ("directions", "per_column", "signed"), [(1, False, False), (2, False, True), (1, True, True), (2, True, True)]
+)
+@pytest.mark.usefixtures("directml_path")
+def test_a_quantized_lstm_keeps_its_inputs_as_floats(
+    directions: int, per_column: bool, signed: bool, device: str
+) -> None:
+    quantized, exact = _lstm_of(1, directions, per_column, signed)
+    quantized.check(quantized.expected(), device)  # ONNX Runtime rounds the inputs to 8 bits
+    for result, wanted in zip(quantized.run(device), exact.expected(), strict=True):
+        np.testing.assert_allclose(result.reshape(wanted.shape), wanted, 1e-4, 1e-5)
+
+
 # Refusals.
 
 X, ONE, POINT = np.zeros((4, 6), np.uint8), np.array(1, np.float32), np.array(3, np.uint8)
