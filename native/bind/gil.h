@@ -10,10 +10,6 @@
 #include <exception>
 #include <type_traits>
 
-#if defined(__GLIBCXX__)
-#include <cxxabi.h>
-#endif
-
 namespace dmlgraph {
 
 namespace py = pybind11;
@@ -34,18 +30,28 @@ bool ends_under_threads();
 [[noreturn]] void rest();
 
 // Calls a function that takes the lock or runs Python; a thread that Python ends inside it sleeps forever. The function
-// must not own Python objects: their destructors would run first.
+// must not throw, nor own Python objects: their destructors would run first.
+//
+// It sleeps in a destructor. To catch the end of a thread would end the process where another exception is being handled
+// (std::terminate in __cxa_begin_catch), as where a cancelled run takes the lock again.
 template <class Function>
 auto outlive(Function function) {
-#if defined(__GLIBCXX__)
-    try {
-        return function();
-    } catch (abi::__forced_unwind&) {
-        rest();
+    struct Sleeper {
+        bool returned = false;
+        ~Sleeper() {
+            if (!returned) {
+                rest();
+            }
+        }
+    } sleeper;
+    if constexpr (std::is_void_v<decltype(function())>) {
+        function();
+        sleeper.returned = true;
+    } else {
+        auto result = function();
+        sleeper.returned = true;
+        return result;
     }
-#else
-    return function();
-#endif
 }
 
 // Calls a Python function. If Python ends the thread inside it, the caller's objects are not destroyed.

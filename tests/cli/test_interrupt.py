@@ -90,6 +90,36 @@ def test_during_a_long_command(script: pathlib.Path) -> None:
     assert interrupted(script, LONG, 3) == (INTERRUPTED, "")
 
 
+HEAVY = """
+dmlgraph: 1
+inputs: {x: {sizes: [1, 1, 2048, 2048], dtype: float32}}
+nodes:
+  a: {op: gemm, a: x, b: x}
+  b: {op: gemm, a: a, b: x}
+  c: {op: gemm, a: b, b: x}
+outputs: [c]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "threads", "seconds"),
+    [
+        (["bench", "h.yaml", "--device", "cpu", "--repeats", "1000000"], "2", 1.5),
+        (["run", "h.yaml", "--device", "cpu", "--random", "0"], "1", 1.2),
+        (["diff", "h.yaml", "--device", "cpu", "--device", "cpu"], "2", 1.8),
+    ],
+    ids=["bench", "run", "diff"],
+)
+def test_during_products(
+    script: pathlib.Path, monkeypatch: pytest.MonkeyPatch, command: list[str], threads: str, seconds: float
+) -> None:
+    """The command may have ended by then; it never ends by a signal."""
+    (script.parent / "h.yaml").write_text(HEAVY, encoding="utf-8")
+    monkeypatch.setenv("DMLGRAPH_THREADS", threads)
+    status, told = interrupted(script, command, seconds)
+    assert (status, told) == (INTERRUPTED, "") or (status == 0 and command[0] != "bench")
+
+
 def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> None:
     """As happens when a module's lock is deleted after an import."""
     code = """

@@ -90,6 +90,36 @@ except KeyboardInterrupt:
 """
 
 
+# A cancelled run takes the interpreter lock again while Python exits: its first step cannot be stopped, and ends in the
+# last moments, which an object makes long.
+CANCELLED = """
+import os, signal, threading, time
+import numpy as np
+import dmlgraph as dg
+from dmlgraph.devices import interrupts
+
+class Last:
+    def __del__(self, sleep=time.sleep, seconds=float(sys.argv[2])):
+        sleep(seconds)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.last = Last()
+interrupts._GRACE = 0
+graph = dg.Graph("g")
+x = graph.input("x", sizes=[1, 1, 1, 1 << 22], dtype="float32")
+values, places = dg.top_k1(x, axis=3, k=1 << 22, axis_direction="increasing")
+graph.output("y", dg.sqrt(values))
+executable = graph.compile(sys.argv[1], threads=2)
+data = np.random.default_rng(0).random((1, 1, 1, 1 << 22), np.float32)
+try:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while True:
+        executable.run({"x": data})
+except KeyboardInterrupt:
+    pass
+"""
+
+
 def end(script: str, device: str, seconds: float, environment: dict[str, str]) -> None:
     process = subprocess.run(
         [sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}", device, str(seconds)],
@@ -122,3 +152,9 @@ def test_work_that_was_given_up(directml_path: pathlib.Path, tmp_path: pathlib.P
     for number in range(3):
         cache = {"DMLGRAPH_DIRECTML": str(directml_path), "DMLGRAPH_CACHE_DIR": str(tmp_path / str(number))}
         end(INTERRUPTED, SOFTWARE, rng.uniform(0.1, 1.5), cache)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a process is sent SIGINT as on POSIX systems")
+def test_a_cancelled_run_ends_while_python_exits() -> None:
+    for seconds in (0.5, 2):
+        end(CANCELLED, "cpu", seconds, {})
