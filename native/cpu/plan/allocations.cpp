@@ -149,20 +149,22 @@ void allocate_joined_parts(Plan& plan) {
             joined.allocated = joined.raw = true;
         }
         for (const Piece& piece : spec.pieces) {
-            if (!is_whole(spec, piece) || is_filled_before(spec)) {
+            if (!is_whole(spec, piece) || is_filled_before(spec) || joined.has_read_gaps()) {  // what is cleared before
                 continue;
             }
             const TensorDesc& desc = spec.inputs[static_cast<std::size_t>(piece.port)];
             Value& part = plan.value(spec.sources[static_cast<std::size_t>(piece.port)]);
-            if (part.allocated || part.raw_needed || part.fill >= 0 || part.desc.rank != desc.rank ||
-                !same_elements(part.desc, desc)) {
+            // The join reads the same elements, but its dimensions of size 1 may be others than the producer's.
+            const auto map = same_elements(part.desc, desc) ? express(part.desc, desc) : std::nullopt;
+            if (part.allocated || part.raw_needed || part.fill >= 0 || !map) {
                 continue;
             }
             const NodeSpec& producer = plan.node(part.node).spec;
             const bool writes_anywhere = plan.node(part.node).is_computed() || producer.kind == NodeKind::move ||
                                          (producer.kind == NodeKind::step && producer.make_step->strided());
             if (writes_anywhere) {
-                part.view = through(joined.view, piece.to, piece.rank, piece.sizes);
+                const View place = through(joined.view, piece.to, piece.rank, piece.sizes);
+                part.view = through(place, *map, part.desc.rank, part.desc.sizes);
                 part.allocated = true;
             }
         }

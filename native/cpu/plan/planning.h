@@ -30,6 +30,9 @@ struct Value {
     bool allocated = false;           // whether it has its own memory
     View view;                        // where it is: in its own memory, or for a view in that of another value
     std::vector<View> copies;         // further memory where it is written too
+
+    // Whether some reader reads the gaps between its elements, which are zeros then.
+    bool has_read_gaps() const { return raw_needed && !desc.packed && desc.span() > desc.element_count(); }
 };
 
 // The iteration domain of reductions, and of nodes connected to them, that run row by row; it has no dimensions of size

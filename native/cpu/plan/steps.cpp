@@ -21,9 +21,9 @@ void add_step(Plan& plan, std::unique_ptr<Step> step, std::vector<std::string> n
     plan.program.steps.push_back(std::move(step));
 }
 
-// Gaps that a consumer reads are zero.
+// Gaps that a consumer reads are zero. Called before anything is written into the value's memory.
 void emit_clear(Plan& plan, const Value& value, const std::string& name) {
-    if (value.raw && value.raw_needed && !value.desc.packed && value.desc.span() > value.desc.element_count()) {
+    if (value.raw && value.has_read_gaps()) {
         add_step(plan, std::make_unique<ClearStep>(value.view, value.desc.total_bytes()), {name});
     }
 }

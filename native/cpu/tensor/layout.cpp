@@ -199,11 +199,13 @@ View squeeze(const View& view, int rank, const Sizes& sizes) {
 }
 
 bool same_memory(const View& one, const View& other) {
-    const auto equal = [&](const Sizes& a, const Sizes& b) { return std::equal(a.begin(), a.begin() + one.rank, b.begin()); };
-    return one.buffer == other.buffer && one.offset == other.offset && one.type == other.type &&
-           one.mapped == other.mapped && equal(one.strides, other.strides) &&
-           (!one.mapped || (std::equal(one.map.axis.begin(), one.map.axis.begin() + one.rank, other.map.axis.begin()) &&
-                            equal(one.map.step, other.map.step)));
+    bool same = one.buffer == other.buffer && one.offset == other.offset && one.type == other.type && one.mapped == other.mapped;
+    for (int d = 0; d < one.rank; ++d) {
+        same = same && (one.sizes[d] == 1 || (one.strides[d] == other.strides[d] &&
+                                              (!one.mapped || (one.map.axis[d] == other.map.axis[d] &&
+                                                               one.map.step[d] == other.map.step[d]))));
+    }
+    return same;
 }
 
 }  // namespace dmlgraph::cpu

@@ -63,6 +63,31 @@ TEST_CASE("joins of what is computed for them") {
     check_graph(graph);
 }
 
+// A dimension of size 1 of what is joined or padded is elsewhere than where it was computed.
+TEST_CASE("views whose dimensions of size 1 are elsewhere") {
+    const Shape orders[] = {{5, 1, 8}, {1, 5, 8}, {5, 8, 1}, {5, 8}, {1, 5, 8, 1}, {5, 1, 1, 8}};
+    for (const Shape& made : orders) {
+        for (const Shape& read : orders) {
+            Graph graph;
+            const int x = graph.input(DataType::float32, made), y = graph.input(DataType::float32, read);
+            const int a = doubled(graph, x), b = graph.step(graph.read(x), true);
+            Shape strides(read.size());
+            std::int64_t unit = 1;
+            for (std::size_t d = read.size(); d-- > 0; unit *= read[d]) {
+                strides[d] = unit;
+            }
+            const Operand first = graph.view(a, read, strides), second = graph.view(b, read, strides);
+            for (int axis = 0; axis < static_cast<int>(read.size()); ++axis) {
+                graph.output(graph.join({graph.read(y), first, second, first}, axis));
+            }
+            const Shape around(read.size(), 1);
+            graph.output(doubled(graph, graph.pad(second, around, around, 3)));
+            graph.output(b);
+            check_graph(graph);
+        }
+    }
+}
+
 TEST_CASE("padding") {
     for (const DataType type : types) {
         Graph graph;

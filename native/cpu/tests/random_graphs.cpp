@@ -115,7 +115,7 @@ private:
         if (x.bound > greatest_number) {
             return;
         }
-        switch (random_.between(0, 14)) {
+        switch (random_.between(0, 16)) {
             case 0:
             case 1:
             case 2: return combine(x);
@@ -129,6 +129,8 @@ private:
             case 10: return reduce(x);
             case 11: return keep(graph.step(graph.read(x.id), random_.chance(50)), x.bound + 1);
             case 12: return reread(x);
+            case 13:
+            case 14: return move_ones(x);
             default: return multiply(x);
         }
     }
@@ -196,6 +198,38 @@ private:
                 keep(part, x.bound);
             }
         }
+    }
+
+    // The same elements with dimensions of size 1 elsewhere, as an operand of one more node.
+    Operand with_other_ones(int value) {
+        Shape sizes, strides;
+        const TensorDesc& desc = graph.desc(value);
+        for (int d = 0; d < desc.rank; ++d) {
+            if (desc.sizes[d] != 1) {
+                sizes.push_back(desc.sizes[d]), strides.push_back(desc.strides[d]);
+            }
+        }
+        while (sizes.size() < static_cast<std::size_t>(desc.rank)) {
+            const auto at = random_.between(0, static_cast<std::int64_t>(sizes.size()));
+            sizes.insert(sizes.begin() + at, 1), strides.insert(strides.begin() + at, random_.between(0, 7));
+        }
+        return graph.view(value, sizes, strides);
+    }
+
+    void move_ones(const Known& x) {
+        const Operand operand = with_other_ones(x.id), other = random_.chance(50) ? with_other_ones(x.id) : operand;
+        const Shape sizes = sizes_of(operand.desc);
+        const bool alike = sizes_of(other.desc) == sizes;
+        const int axis = axis_of(x);
+        if (alike && 3 * operand.desc.element_count() <= most_elements && random_.chance(60)) {
+            return keep(graph.join({operand, other, operand}, axis), x.bound);
+        }
+        Shape before(sizes.size()), after(sizes.size());
+        before[static_cast<std::size_t>(axis)] = 1;
+        if (2 * operand.desc.element_count() <= most_elements && random_.chance(60)) {
+            return keep(graph.pad(operand, before, after, 1), std::max(x.bound, 1.0));
+        }
+        keep(graph.apply(negate, {operand}), x.bound);
     }
 
     void join(const Known& x) {

@@ -203,6 +203,51 @@ def test_a_part_that_is_joined_twice_and_read_elsewhere() -> None:
     check(g, x=image((6, 8)))
 
 
+# Of the same elements, with dimensions of size 1 at other places.
+ONES = [(3, 1, 8), (1, 3, 8), (3, 8, 1), (3, 8), (1, 3, 1, 8), (3, 1, 1, 8)]
+
+
+@pytest.mark.parametrize("read", ONES, ids=str)
+@pytest.mark.parametrize("made", ONES, ids=str)
+def test_a_view_with_dimensions_of_size_1_elsewhere_is_joined(made: tuple[int, ...], read: tuple[int, ...]) -> None:
+    data, other = image(made), image(read) * 100
+    for axis in range(len(read)):
+        g = dg.Graph()
+        x, z = g.input("x", sizes=list(made), dtype="float32"), g.input("z", sizes=list(read), dtype="float32")
+        view = dg.negate(x).reshape(read)
+        g.output("y", dg.join([z, view, view], axis=axis))
+        executable = CpuDevice(2).compile(g.lower(fuse=False), reason="test")
+        turned = -data.reshape(read)
+        expected = np.concatenate([other, turned, turned], axis)
+        np.testing.assert_array_equal(executable.run({"x": data, "z": other})["y"], expected)
+        assert executable.stats["arena_bytes"] == 0  # it is computed where it is joined
+
+
+@pytest.mark.parametrize("read", ONES, ids=str)
+@pytest.mark.parametrize("made", ONES, ids=str)
+def test_a_view_with_dimensions_of_size_1_elsewhere_is_padded(made: tuple[int, ...], read: tuple[int, ...]) -> None:
+    g = dg.Graph()
+    view = dg.negate(g.input("x", sizes=list(made), dtype="float32")).reshape(read)
+    around = [1] * len(read)
+    padded = dg.padding(view, padding_mode="constant", padding_value=0, start_padding=around, end_padding=around)
+    g.output("y", padded)
+    expected = np.pad(-image(made).reshape(read), 1)
+    executable = CpuDevice(2).compile(g.lower(fuse=False), reason="test")
+    np.testing.assert_array_equal(executable.run({"x": image(made)})["y"], expected)
+
+
+def test_the_cache_of_keys_of_one_token() -> None:
+    g = dg.Graph()
+    past = g.input("past", sizes=[1, 4, 5, 8], dtype="float32")
+    heads = dg.negate(g.input("x", sizes=[1, 1, 4, 8], dtype="float32"))
+    g.output("y", dg.join([past, heads.transpose(0, 2, 1, 3)], axis=2))
+    g.output("squeezed", dg.join([heads.squeeze(0).expand_dims(1), heads.reshape(1, 1, 4, 8)], axis=0))
+    x, old = image((1, 1, 4, 8)), image((1, 4, 5, 8)) * 10
+    results = CpuDevice(2).compile(g.lower(fuse=False), reason="test").run({"past": old, "x": x})
+    np.testing.assert_array_equal(results["y"], np.concatenate([old, -x.transpose(0, 2, 1, 3)], 2))
+    np.testing.assert_array_equal(results["squeezed"], np.concatenate([-x, -x], 0))
+
+
 def test_joined_fills_and_sequences() -> None:
     g = dg.Graph()
     fill = g.fill_value_constant(sizes=[2, 3], dtype="int16", value=-3)

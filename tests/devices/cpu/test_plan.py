@@ -246,6 +246,40 @@ def test_a_plan_that_makes_no_sense_is_refused(nodes: list[Any], outputs: list[i
         native(nodes, outputs)
 
 
+def doubled_and_viewed(origin: int, step: int) -> Any:
+    double = ("element_wise", "n", (0,), (X,), (X,), (ADD,))
+    return native([double, ("view", "the view", (1,), (X,), (X,), (((0,), (step,), (origin,)),))], [2])
+
+
+def test_a_plan_that_would_touch_other_memory_is_never_run() -> None:
+    backwards = doubled_and_viewed(1, -1).run({"x": np.float32([1, 2])}, None)
+    np.testing.assert_array_equal(backwards["y"], [4, 2])
+    for origin, step in ((0, -1), (0, 2), (1, 1), (-1, 1)):
+        with pytest.raises(RuntimeError, match="a mistake in the plan of node 'the view'"):
+            doubled_and_viewed(origin, step)
+
+
+def test_what_is_joined_is_not_computed_in_memory_that_is_cleared_later() -> None:
+    """The reader takes the memory of a join as it is, with zeros in its gaps."""
+    row = dg.TensorDesc(dtype="float32", sizes=[1, 2])
+    gapped = dg.TensorDesc(dtype="float32", sizes=[2, 2], strides=[3, 1])
+    line = dg.TensorDesc(dtype="float32", sizes=[5])
+
+    def place(at: int) -> Any:
+        return ((0, 1), (1, 1), (at, 0))
+
+    pieces = tuple((port, (1, 2), place(0), place(port)) for port in (0, 1))
+    nodes = [
+        ("element_wise", "first", (0,), (row,), (row,), (ADD,)),
+        ("element_wise", "second", (1,), (row,), (row,), (ADD,)),
+        ("move", "joined", (1, 2), (row, row), (gapped,), (None, pieces)),
+        ("native", "sums", (3,), (line,), (line,), ("scan", SCAN)),
+    ]
+    executable = _native.CpuExecutable("g", [row], nodes, [4], ["x"], ["y"], [None], [False], print, 1)
+    results = executable.run({"x": np.float32([[1, 2]])}, None)
+    np.testing.assert_array_equal(results["y"], np.cumsum([2, 4, 0, 4, 8]))
+
+
 def test_the_plan_numbers_values_in_order() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[2], dtype="float32")
