@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -97,7 +98,13 @@ struct Program {
     BufferId constants_buffer() const { return static_cast<BufferId>(inputs.size() + outputs.size()); }
 };
 
-// Throws std::invalid_argument for an invalid graph.
+// The planner's own mistake: the program would touch memory that is not its node's. It is never run.
+class PlanError : public std::logic_error {
+public:
+    PlanError(const std::string& node, const std::string& problem);
+};
+
+// Throws std::invalid_argument for an invalid graph, and PlanError.
 Program plan(GraphSpec graph);
 
 }  // namespace dmlgraph::cpu

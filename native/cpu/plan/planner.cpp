@@ -39,6 +39,7 @@ Program plan(GraphSpec graph) {
     allocate_others(plan);
     see_through_views(plan);
     emit_groups(plan);
+    check_views(plan);
     assign_arena(plan);
     return std::move(plan.program);
 }

@@ -35,7 +35,7 @@ public:
     void store(std::int32_t node_id, const View& to) {
         const TensorDesc& desc = plan_.node(node_id).spec.outputs[0];
         const bool narrow = is_narrow(node_id);
-        region_.stores.push_back({fit(to, desc, narrow), compute(node_id), narrow});
+        region_.stores.push_back({fit(to, desc, narrow, node_id), compute(node_id), narrow});
     }
 
     Region take() { return std::move(region_); }
@@ -87,7 +87,8 @@ private:
 
     // The view at the region's sizes. In a row domain these are the kept dimensions, then the reduced ones, along which
     // narrow values repeat.
-    View fit(const View& view, const TensorDesc& desc, bool narrow) const {
+    View fit(const View& view, const TensorDesc& desc, bool narrow, std::int32_t node_id) const {
+        check_broadcast(view, desc.rank, desc.sizes, plan_.node(node_id).spec.name);
         const View given = squeeze(view, desc.rank, desc.sizes);
         if (domain_ == nullptr) {
             return given;
@@ -132,7 +133,7 @@ private:
         }
         const bool reduces = spec.kind == NodeKind::reduce;
         const TensorDesc& desc = reduces ? spec.inputs[0] : spec.outputs[0];
-        return load(source, fit(read(plan_, node_id, port), desc, !reduces && is_narrow(node_id)));
+        return load(source, fit(read(plan_, node_id, port), desc, !reduces && is_narrow(node_id), node_id));
     }
 
     Reference write_reduction(std::int32_t node_id) {

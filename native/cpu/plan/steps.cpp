@@ -29,6 +29,7 @@ void emit_clear(Plan& plan, const Value& value, const std::string& name) {
 }
 
 void emit_copy(Plan& plan, const View& from, const View& to, const std::string& name) {
+    check_broadcast(from, to.rank, to.sizes, name);
     Region region;
     region.loads.push_back(squeeze(from, to.rank, to.sizes));
     region.stores.push_back({squeeze(to, to.rank, to.sizes), {true, 0}});

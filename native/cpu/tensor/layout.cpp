@@ -178,6 +178,16 @@ View broadcast(const View& view, int rank, const Sizes& sizes) {
     return through(view, map, rank, sizes);
 }
 
+bool broadcasts_to(const View& view, int rank, const Sizes& sizes) {
+    for (int d = 0; d < view.rank; ++d) {
+        const int to = d + rank - view.rank;
+        if (view.sizes[d] != 1 && (to < 0 || view.sizes[d] != sizes[to])) {
+            return false;
+        }
+    }
+    return true;
+}
+
 View squeeze(const View& view, int rank, const Sizes& sizes) {
     View wide = view;
     if (view.rank != rank || view.sizes != sizes) {

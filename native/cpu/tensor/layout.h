@@ -78,6 +78,9 @@ View whole(BufferId buffer, const TensorDesc& desc, bool external);
 // A view broadcast to `sizes`: missing leading dimensions, and dimensions of size 1, repeat.
 View broadcast(const View& view, int rank, const Sizes& sizes);
 
+// Whether each size of the view is that of `sizes`, aligned at the last one, or 1.
+bool broadcasts_to(const View& view, int rank, const Sizes& sizes);
+
 // The view, broadcast to `sizes`, without the dimensions where `sizes` is 1.
 View squeeze(const View& view, int rank, const Sizes& sizes);
 

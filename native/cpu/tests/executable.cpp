@@ -260,6 +260,36 @@ TEST_CASE("graphs that are none") {
     }
 }
 
+TEST_CASE("a plan whose views leave their memory is not made") {
+    const struct {
+        std::string_view what;
+        AffineMap map;
+    } cases[] = {
+        {"before the first element", {{0, 1}, {1, 1}, {-1, 0}}},
+        {"behind the last element", {{0, 1}, {1, 1}, {0, 1}}},
+        {"with too long steps", {{0, 1}, {2, 1}, {0, 0}}},
+        {"backwards from the first element", {{0, 1}, {1, -1}, {0, 0}}},
+    };
+    for (const bool computed : {false, true}) {
+        for (const auto& [what, map] : cases) {
+            Graph graph;
+            const int x = graph.input(DataType::float32, {side, side});
+            const int from = computed ? graph.step(graph.read(x), false) : x;
+            graph.output(graph.slice(graph.read(from), {side, side}, {0, 0}, {1, 1}));
+            GraphSpec spec = graph.spec();
+            spec.nodes.back().name = "the slice";
+            spec.nodes.back().maps = {map};
+            std::string problem;
+            try {
+                plan(std::move(spec));
+            } catch (const PlanError& error) {
+                problem = error.what();
+            }
+            CHECK_MESSAGE(problem.find("'the slice'") != std::string::npos, what, ": ", problem);
+        }
+    }
+}
+
 TEST_CASE("a step that throws leaves the context usable") {
     class Thrower final : public Step {
     public:
