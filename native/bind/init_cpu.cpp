@@ -53,6 +53,13 @@ constexpr std::size_t worth_trimming = 16 << 20;
     throw py::error_already_set();
 }
 
+// Packing weights takes long: on the main thread Ctrl-C ends it between two steps.
+void throw_what_signals_raise() {
+    if (outlive([] { return PyErr_CheckSignals(); }) != 0) {
+        throw py::error_already_set();
+    }
+}
+
 using Targets = std::vector<py::object>;  // outputs by slot; null: a new array
 
 class Runner : public std::enable_shared_from_this<Runner> {
@@ -85,7 +92,7 @@ public:
             PyUnicode_InternInPlace(&output.ptr());
         }
         std::size_t freed = 0;
-        executable_.prepare(base_, [&](std::size_t slot) {
+        executable_.prepare(base_, &throw_what_signals_raise, [&](std::size_t slot) {
             base_.inputs[slot] = {};
             inputs_[slot] = py::none();
             let_go(slot, py::cpp_function([program = executable_.shared_program(), slot] {
@@ -206,7 +213,7 @@ public:
         const auto is_same = [](const py::object& one, const py::object& other) { return one.is(other); };
         if (!owned_ || !std::ranges::equal(owned_->arrays, given, is_same)) {
             auto made = std::make_shared<Owned>();
-            made->kept = executable_.keep(binding, is_owned_);
+            made->kept = executable_.keep(binding, is_owned_, &throw_what_signals_raise);
             made->arrays = std::move(given);
             owned_ = std::move(made);
         }

@@ -119,7 +119,7 @@ void Executable::with_fixed(const Binding& binding, const std::vector<bool>* onl
     function(fixed);
 }
 
-void Executable::prepare(const Binding& constants, const std::function<void(std::size_t)>& let_go) {
+void Executable::prepare(const Binding& constants, const std::function<void()>& between, const std::function<void(std::size_t)>& let_go) {
     const std::vector<Readers> readers = readers_of_inputs(*program_);
     std::vector<std::vector<std::size_t>> last_read(program_->steps.size());  // inputs by step
     for (std::size_t i = 0; i < readers.size(); ++i) {
@@ -140,6 +140,7 @@ void Executable::prepare(const Binding& constants, const std::function<void(std:
     });
 }
 
+            between();
 void unpack(const Program& program, std::size_t input, std::byte* to) {
     std::vector<std::byte*> base(program.buffer_count());
     const std::vector<const Sizes*> custom(program.buffer_count());
@@ -150,7 +151,7 @@ void unpack(const Program& program, std::size_t input, std::byte* to) {
     keeper(program, input, readers_of_inputs(program)[input])->unpack(static_cast<BufferId>(input), memory);
 }
 
-Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept) const {
+Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept, const std::function<void()>& between) const {
     Kept result;
     with_fixed(binding, &is_kept, [&](const RunContext& kept) {
         for (const auto& step : program_->steps) {
@@ -164,6 +165,7 @@ Executable::Context& Executable::acquire() {
     if (free_.empty()) {
         all_.push_back(std::make_unique<Context>(*program_, threads_));
         free_.reserve(all_.size());  // so that putting one back never fails
+            between();
         return *all_.back();
     }
     Context& context = *free_.back();

@@ -41,13 +41,13 @@ public:
     ~Executable();
 
     // Lets the steps prepare for the inputs that have an array in the binding, which must be the same in all runs. It is
-    // called before the first one. Calls let_go(input) as soon as no run reads the array of an input any more, since steps
+    // called before the first one. Calls between() before each step, which may throw, and let_go(input) as soon as no run reads the array of an input any more, since steps
     // keep its elements: runs have no array for it, and `unpack` writes them.
-    void prepare(const Binding& constants, const std::function<void(std::size_t)>& let_go);
+    void prepare(const Binding& constants, const std::function<void()>& between, const std::function<void(std::size_t)>& let_go);
 
     // Lets the steps prepare for these inputs, which stay the same until others are given: `is_kept` tells which they are.
-    // Throws std::bad_alloc.
-    Kept keep(const Binding& binding, const std::vector<bool>& is_kept) const;
+    // Calls between() before each step. Throws what that throws, and std::bad_alloc.
+    Kept keep(const Binding& binding, const std::vector<bool>& is_kept, const std::function<void()>& between) const;
 
     // Memory for a run. Two threads must not call it, or the functions below, at the same time.
     class Context;

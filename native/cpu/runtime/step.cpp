@@ -1,11 +1,15 @@
 #include "cpu/runtime/step.h"
 
+#include <algorithm>
+
 namespace dmlgraph::cpu {
 namespace {
 
 // In bytes. Handing work to an awake thread takes half a microsecond, waking a thread about ten.
 constexpr double worth_sharing = 256 << 10;
 constexpr double worth_waking = 2 << 20;
+// As much work as may begin before a worker is asked whether the run is cancelled: some milliseconds.
+constexpr double worth_asking = 32 << 20;
 
 }  // namespace
 
@@ -31,7 +35,8 @@ void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {
     if (cost < worth_sharing) {  // it ends too soon to be stopped
         run_parallel(count, 1, task);
     } else {
-        run_parallel(count, workers, task, cost >= worth_waking, &cancelled_);
+        const auto most = static_cast<std::int64_t>(std::max(1.0, static_cast<double>(count) * worth_asking / cost));
+        run_parallel(count, workers, task, cost >= worth_waking, &cancelled_, most);
     }
 }
 

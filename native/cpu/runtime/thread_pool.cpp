@@ -170,18 +170,19 @@ int default_threads() {
 
 void keep_helpers_off(bool on) { keeping_off.store(on, std::memory_order_relaxed); }
 
-void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake, const std::atomic<bool>* stop) {
+void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake, const std::atomic<bool>* stop,
+                  std::int64_t most) {
     workers = static_cast<int>(std::min<std::int64_t>(workers, count));
     if (workers > 1) {
         Shared& state = shared_pool();
         const std::unique_lock lock(state.mutex, std::try_to_lock);
         if (lock) {
-            Job job{Pieces(count, workers, stop), task, workers - 1};
+            Job job{Pieces(count, workers, stop, most), task, workers - 1};
             state.pool.run(job, wake);
             return;
         }
     }
-    Chunks chunks(count, stop);
+    Chunks chunks(count, stop, most);
     task(0, chunks);
 }
 

@@ -4,26 +4,29 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
 
+inline constexpr std::int64_t all_pieces = std::numeric_limits<std::int64_t>::max();
+
 // The pieces (items of work) 0 … count − 1 of a job, in a part for each worker. A worker that has finished its part takes
 // pieces from other parts. So a worker gets mostly the same pieces at every run, whose memory is in its caches, and no
 // worker is idle while there is work.
 //
-// When `stop` is true, no worker gets further pieces.
+// When `stop` is true, no worker gets further pieces; it gets `most` at a time, so that it is asked in time.
 class Pieces {
 public:
-    Pieces(std::int64_t count, int workers, const std::atomic<bool>* stop = nullptr)
+    Pieces(std::int64_t count, int workers, const std::atomic<bool>* stop = nullptr, std::int64_t most = all_pieces)
         : parts_(std::min(workers, most_parts)), stop_(stop) {
         for (int p = 0; p < parts_; ++p) {
             part_[p].next.store(count * p / parts_, std::memory_order_relaxed);
             part_[p].end = count * (p + 1) / parts_;
         }
-        at_a_time_ = std::max<std::int64_t>(1, count / (parts_ * 8));
+        at_a_time_ = std::clamp<std::int64_t>(count / (parts_ * 8), 1, most);
     }
 
 private:
@@ -46,8 +49,8 @@ class Chunks {
 public:
     Chunks(Pieces& pieces, int worker) : pieces_(&pieces), stop_(pieces.stop_), own_(worker % pieces.parts_) {}
     // All pieces, for a single worker: it gets them at once if nothing can stop it.
-    explicit Chunks(std::int64_t count, const std::atomic<bool>* stop = nullptr)
-        : stop_(stop), count_(count), at_a_time_(stop == nullptr ? count : std::max<std::int64_t>(1, count / 64)) {}
+    explicit Chunks(std::int64_t count, const std::atomic<bool>* stop = nullptr, std::int64_t most = all_pieces)
+        : stop_(stop), count_(count), at_a_time_(stop == nullptr ? count : std::clamp<std::int64_t>(count / 64, 1, most)) {}
 
     // The next pieces, first ≤ i < last; false when none are left.
     bool next(std::int64_t& first, std::int64_t& last) {
@@ -107,8 +110,9 @@ void keep_helpers_off(bool on);
 
 // Runs the task on up to `workers` threads over `count` pieces, and returns when all are done; the calling thread is
 // worker 0. Several threads may call it at the same time: one of them gets the helpers. Without `wake`, only helpers that
-// are still awake take part. When `stop` is true, pieces that no worker has begun are left out.
+// are still awake take part. When `stop` is true, pieces that no worker has begun are left out; a worker begins at most
+// `most` at a time.
 void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake = true,
-                  const std::atomic<bool>* stop = nullptr);
+                  const std::atomic<bool>* stop = nullptr, std::int64_t most = all_pieces);
 
 }  // namespace dmlgraph::cpu
