@@ -8,6 +8,7 @@
 
 #include "cpu/plan/planning.h"
 #include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/red_zones.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -23,7 +24,7 @@ struct Block {
 };
 
 std::size_t rounded(const Lifetime& lifetime) {
-    return std::max(cache_line, align_to_line(lifetime.bytes));
+    return std::max(cache_line, align_to_line(lifetime.bytes)) + red_zone;
 }
 
 // The blocks of the buffers; blocks[k] is that of lifetimes[b] if block_of[b] is k.
@@ -110,7 +111,8 @@ std::size_t assign_offsets(std::vector<Lifetime>& lifetimes, const std::vector<s
 // Lifetimes, and the offsets that follow from them.
 void assign_arena(Plan& plan) {
     const std::size_t external = plan.program.inputs.size() + plan.program.outputs.size();
-    std::vector<Lifetime> lifetimes(plan.temporary_bytes.size());
+    std::vector<Lifetime>& lifetimes = plan.program.temporaries;
+    lifetimes.resize(plan.temporary_bytes.size());
     for (std::size_t t = 0; t < lifetimes.size(); ++t) {
         lifetimes[t].bytes = plan.temporary_bytes[t];
     }
@@ -139,9 +141,6 @@ void assign_arena(Plan& plan) {
         });
     }
     plan.program.arena_bytes = assign_offsets(lifetimes, plan.program.steps, static_cast<BufferId>(external) + 1);
-    for (const Lifetime& each : lifetimes) {
-        plan.program.temporaries.push_back(each.offset);
-    }
 }
 
 }  // namespace dmlgraph::cpu

@@ -79,12 +79,26 @@ struct GraphSpec {
     std::vector<std::int32_t> outputs;
 };
 
+// A temporary buffer: the steps at which it is used, and where it is.
+struct Lifetime {
+    std::size_t bytes = 0;
+    std::int32_t first = -1;  // steps, both included; -1: never used
+    std::int32_t last = -1;
+    std::size_t offset = 0;  // in the arena
+
+    void extend(std::int32_t step) {
+        first = first < 0 ? step : first;
+        last = step;
+    }
+    bool lives_at(std::int32_t step) const { return first >= 0 && first <= step && step <= last; }
+};
+
 // Buffers are numbered: inputs, outputs, the buffer of all constants, then the temporary ones, which are in the arena.
 struct Program {
     std::vector<TensorDesc> inputs;
     std::vector<TensorDesc> outputs;  // packed
     std::vector<std::byte> constants;
-    std::vector<std::size_t> temporaries;  // offsets in the arena
+    std::vector<Lifetime> temporaries;
     std::vector<std::unique_ptr<Step>> steps;
     std::size_t arena_bytes = 0;
     std::size_t scratch_bytes = 0;  // of a worker

@@ -57,7 +57,7 @@ void RegionStep::run_custom(RunContext& context) const {
     const Schedule& schedule = custom->schedule;
     RegionMemory memory{bases.data(), context.scratch_base, context.scratch_stride, nullptr};
     Memory scratch, states;  // where those of the plan are too small
-    if (schedule.scratch_bytes > context.scratch_stride) {
+    if (schedule.scratch_bytes > context.scratch_bytes) {
         memory.scratch_stride = align_to_line(schedule.scratch_bytes);
         scratch = Memory(memory.scratch_stride * static_cast<std::size_t>(context.workers));
         memory.scratch = scratch.get();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "cpu/runtime/cache_line.h"
@@ -9,6 +11,10 @@
 
 namespace dmlgraph::cpu {
 namespace {
+
+std::size_t packed_bytes(const TensorDesc& desc) {
+    return static_cast<std::size_t>(desc.element_count()) * item_size(desc.type);
+}
 
 struct Extent {
     const std::byte* first;
@@ -19,7 +25,7 @@ Extent extent(const Array& array, const TensorDesc& desc) {
     const std::byte* first = array.data;
     const std::byte* last = array.data + item_size(desc.type);
     if (array.packed) {
-        return {first, first + static_cast<std::size_t>(desc.element_count()) * item_size(desc.type)};
+        return {first, first + packed_bytes(desc)};
     }
     for (int d = 0; d < desc.rank; ++d) {
         const std::int64_t reach = (desc.sizes[d] - 1) * array.strides[d];
@@ -80,19 +86,23 @@ const Step* keeper(const Program& program, std::size_t input, const Readers& rea
 
 Executable::Context::Context(const Program& program, int threads)
     : base_(program.buffer_count()), custom_(program.buffer_count()) {
-    arena_ = Memory(program.arena_bytes);
-    const std::size_t stride = align_to_line(program.scratch_bytes) + cache_line;
+    arena_ = Memory(red_zone + program.arena_bytes);
+    const std::size_t stride = align_to_line(program.scratch_bytes) + cache_line + red_zone;
     scratch_ = Memory(stride * static_cast<std::size_t>(threads));
     base_[static_cast<std::size_t>(program.constants_buffer())] = const_cast<std::byte*>(program.constants.data());
     for (std::size_t t = 0; t < program.temporaries.size(); ++t) {
-        base_[program.inputs.size() + program.outputs.size() + 1 + t] = arena_.get() + program.temporaries[t];
+        base_[program.inputs.size() + program.outputs.size() + 1 + t] = arena_.get() + red_zone + program.temporaries[t].offset;
     }
     staged_.resize(program.inputs.size() + program.outputs.size());
     bases = base_.data();
     custom = custom_.data();
     scratch_base = scratch_.get();
     scratch_stride = stride;
+    scratch_bytes = program.scratch_bytes;
     workers = threads;
+    if constexpr (has_red_zones) {
+        zones_ = std::make_unique<RedZones>(program, arena_.get(), scratch_base, stride, threads);
+    }
 }
 
 Executable::Executable(Program program, int threads) : program_(std::make_shared<const Program>(std::move(program))), threads_(threads) {}
@@ -130,6 +140,7 @@ void Executable::prepare(const Binding& constants, const std::function<void()>& 
     }
     with_fixed(constants, nullptr, [&](const RunContext& fixed) {
         for (std::size_t s = 0; s < program_->steps.size(); ++s) {
+            between();
             program_->steps[s]->prepare(fixed);
             for (const std::size_t i : last_read[s]) {
                 if (keeper(*program_, i, readers[i]) != nullptr) {
@@ -140,7 +151,6 @@ void Executable::prepare(const Binding& constants, const std::function<void()>& 
     });
 }
 
-            between();
 void unpack(const Program& program, std::size_t input, std::byte* to) {
     std::vector<std::byte*> base(program.buffer_count());
     const std::vector<const Sizes*> custom(program.buffer_count());
@@ -155,6 +165,7 @@ Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept, 
     Kept result;
     with_fixed(binding, &is_kept, [&](const RunContext& kept) {
         for (const auto& step : program_->steps) {
+            between();
             result.push_back(step->keep(kept));
         }
     });
@@ -165,7 +176,6 @@ Executable::Context& Executable::acquire() {
     if (free_.empty()) {
         all_.push_back(std::make_unique<Context>(*program_, threads_));
         free_.reserve(all_.size());  // so that putting one back never fails
-            between();
         return *all_.back();
     }
     Context& context = *free_.back();
@@ -206,11 +216,15 @@ bool Executable::may_share(const Array& input, std::size_t i, const Array& outpu
 void Executable::bind_arrays(Context& context, const Binding& binding) const {
     const std::size_t inputs = program_->inputs.size();
     const auto staged = [&](std::size_t buffer, const TensorDesc& desc) {
-        const std::size_t bytes = desc.total_bytes();
+        const std::size_t bytes = desc.total_bytes() + 2 * red_zone;
         if (context.staged_[buffer].bytes() < bytes) {
             context.staged_[buffer] = Memory(bytes);
         }
-        context.base_[buffer] = context.staged_[buffer].get();
+        context.base_[buffer] = context.staged_[buffer].get() + red_zone;
+        if constexpr (has_red_zones) {
+            forbid(context.staged_[buffer].get(), context.staged_[buffer].bytes());
+            allow_empty(context.base_[buffer], packed_bytes(desc));
+        }
         context.custom_[buffer] = nullptr;
         return Array{context.base_[buffer]};
     };
@@ -220,9 +234,11 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
         context.custom_[buffer] = array.packed ? nullptr : &array.strides;
         context.any_custom = context.any_custom || !array.packed;
     };
+    const bool watched = has_red_zones && !watches_addresses && !binding.may_overlap;  // packed arrays get red zones, too
     for (std::size_t i = 0; i < inputs; ++i) {
         const Array& array = binding.inputs[i];
-        if (!array.packed && program_->needs_packed[i] && program_->last_read[i] >= 0) {
+        const bool copied = array.packed ? watched && array.data != nullptr : program_->needs_packed[i];
+        if (copied && program_->last_read[i] >= 0) {
             copy(tensor_of(staged(i, program_->inputs[i]), program_->inputs[i]), tensor_of(array, program_->inputs[i]));
         } else {
             use(i, array);
@@ -230,7 +246,7 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
     }
     for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
         const Array& array = binding.outputs[o];
-        bool direct = array.packed || !program_->needs_packed[inputs + o];
+        bool direct = array.packed ? !watched : !program_->needs_packed[inputs + o];
         for (std::size_t i = 0; direct && binding.may_overlap && i < inputs; ++i) {
             direct = program_->last_read[i] < 0 || may_share(binding.inputs[i], i, array, o);
         }
@@ -238,6 +254,19 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
             use(inputs + o, array);
         } else {
             staged(inputs + o, program_->outputs[o]);
+        }
+    }
+}
+
+// Throws std::logic_error if a step has written beside the packed copy of an output.
+void Executable::check_staged(const Context& context) const {
+    const std::size_t inputs = program_->inputs.size();
+    for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
+        const Memory& memory = context.staged_[inputs + o];
+        const std::size_t used = red_zone + packed_bytes(program_->outputs[o]);
+        if (memory.get() != nullptr && context.base_[inputs + o] == memory.get() + red_zone &&
+            !(are_forbidden(memory.get(), red_zone) && are_forbidden(memory.get() + used, memory.bytes() - used))) {
+            throw std::logic_error("a step has written beside output " + std::to_string(o));
         }
     }
 }
@@ -251,11 +280,21 @@ void Executable::run(Context& context, const Binding& binding, std::vector<doubl
     for (std::size_t s = 0; s < program_->steps.size(); ++s) {
         const auto start = step_seconds == nullptr ? Clock::time_point() : Clock::now();
         context.state = kept == nullptr ? nullptr : (*kept)[s].get();
+        if constexpr (has_red_zones) {
+            context.zones_->before(s);
+            context.scratch_bytes = program_->steps[s]->scratch_bytes();
+        }
         program_->steps[s]->run(context);
         context.throw_if_cancelled();
+        if constexpr (has_red_zones) {
+            context.zones_->after(s);
+        }
         if (step_seconds != nullptr) {
             step_seconds->push_back(std::chrono::duration<double>(Clock::now() - start).count());
         }
+    }
+    if constexpr (has_red_zones) {
+        check_staged(context);
     }
     const std::size_t inputs = program_->inputs.size();
     for (std::size_t o = 0; o < program_->outputs.size(); ++o) {

@@ -11,6 +11,7 @@
 
 #include "cpu/plan/plan.h"
 #include "cpu/runtime/memory.h"
+#include "cpu/runtime/red_zones.h"
 
 namespace dmlgraph::cpu {
 
@@ -69,6 +70,7 @@ private:
     template <class Function>
     void with_fixed(const Binding& binding, const std::vector<bool>* only, const Function& function) const;
     void bind_arrays(Context& context, const Binding& binding) const;
+    void check_staged(const Context& context) const;
     bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
 
     std::shared_ptr<const Program> program_;
@@ -92,6 +94,7 @@ private:
     Memory arena_;
     Memory scratch_;
     std::vector<Memory> staged_;  // by input, then output: packed copies, kept for the next run
+    std::unique_ptr<RedZones> zones_;
 };
 
 }  // namespace dmlgraph::cpu

@@ -123,6 +123,7 @@ public:
     bool any_custom = false;
     std::byte* scratch_base = nullptr;
     std::size_t scratch_stride = 0;
+    std::size_t scratch_bytes = 0;  // that a step may use, of a worker
     int workers = 1;
 
 private:

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/runtime/red_zones.h"
+
 namespace dmlgraph::cpu::tests {
 namespace {
 
@@ -39,7 +41,7 @@ std::vector<std::unique_ptr<Step>> steps(int count) {
 TEST_CASE("memory that was left between others is used for what comes later") {
     // A large buffer, three small ones of which the last lives on, and two more large ones.
     std::vector<Lifetime> lifetimes{{4096, 0, 1}, {1024, 1, 3}, {1024, 2, 3}, {1024, 3, 5}, {4096, 4, 6}, {4096, 5, 6}};
-    CHECK(assign_offsets(lifetimes, steps(7), 0) == 4096 + 4096 + 1024);
+    CHECK(assign_offsets(lifetimes, steps(7), 0) == 4096 + 4096 + 1024 + 3 * red_zone);
 }
 
 TEST_CASE("buffers that live at the same time are apart") {
@@ -54,7 +56,7 @@ TEST_CASE("buffers that live at the same time are apart") {
             if (draw(8) > 0) {
                 each.extend(draw(count));
                 each.extend(each.first + draw(count - each.first));
-                all += each.bytes + 64;
+                all += each.bytes + 64 + red_zone;
             }
         }
         const std::size_t end = assign_offsets(lifetimes, steps(count), 0);
@@ -78,7 +80,7 @@ TEST_CASE("a buffer gets the memory of one that its step overwrites") {
     chain.push_back(std::make_unique<Overwriting>(std::set<std::pair<BufferId, BufferId>>{{first + 1, first + 2}}));
     chain.push_back(std::make_unique<Overwriting>());
     std::vector<Lifetime> lifetimes{{256, 0, 1}, {256, 1, 2}, {256, 2, 3}, {512, 0, 3}};
-    CHECK(assign_offsets(lifetimes, chain, first) == 512 + 256);
+    CHECK(assign_offsets(lifetimes, chain, first) == 512 + 256 + 2 * red_zone);
     CHECK(lifetimes[0].offset == lifetimes[1].offset);
     CHECK(lifetimes[1].offset == lifetimes[2].offset);
 }
