@@ -21,7 +21,7 @@ import numpy as np
 from hypothesis import strategies as st
 from quantized_steps import quantized
 from sketches import ACTIVATIONS, FLOATS, PLAIN, TYPES, Choices, Dice, Sample, Sketch, Value, transposed_strides
-from view_steps import along_axes, element_wise, pictures, product, reordered, view
+from view_steps import along_axes, element_wise, joined_views, mostly_ones, pictures, product, reordered, view
 from window_steps import any_reader, copied, joined, reader, window
 
 import dmlgraph as dg
@@ -387,6 +387,7 @@ _MOVING: tuple[Step, ...] = (copies, movements, repeated)
 _CONSTANT: tuple[Step, ...] = (constants_only, constants_only, chosen, movements)
 _WINDOWS: tuple[Step, ...] = (window, window, window, joined, joined, copied, reader, reader, reader, any_reader)
 _VIEWS: tuple[Step, ...] = (*(view, view, view, element_wise, element_wise, product, along_axes, reordered, pictures),)
+_ONES: tuple[Step, ...] = (mostly_ones, *(joined_views, joined_views, view), element_wise, product, along_axes)
 _HEAVY: tuple[Step, ...] = (products, convolutions, sums, normalizations)
 
 FOCUSES: dict[str, tuple[Step, ...]] = {
@@ -397,6 +398,7 @@ FOCUSES: dict[str, tuple[Step, ...]] = {
     "products": (*_HEAVY, lines),
     "windows": (*_WINDOWS, any_operator),
     "views": _VIEWS,
+    "ones": _ONES,
     "quantized": (quantized,),
     "formulas": (formulas, formulas, lines, bounds),
     "everything": (*_SINGLE, *_NUMBERS, *_MOVING, *_CONSTANT, *_HEAVY, formulas),

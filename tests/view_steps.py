@@ -1,7 +1,7 @@
 """Steps of random graphs with views: chains of them, their readers of every kind, and several readers of each value.
 
-Most sizes are larger than 1, since the order of dimensions of size 1 does not matter, and some are multiples of others,
-so that reshapes merge and split dimensions.
+Most sizes are larger than 1, and some are multiples of others, so that reshapes merge and split dimensions.  Other
+steps have mostly dimensions of size 1: their order does not matter to memory, but to those who join and pad.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import dmlgraph as dg
 from dmlgraph.tensor import MAX_RANK, DataType
 
 SIZES = (1, 2, 2, 3, 4, 6)
+ONES = (1, 1, 1, 1, 2, 3, 8)
 DTYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.UINT8, DataType.INT64)
 OUTPUTS = (1, 4)  # of the values that others read
 
@@ -123,6 +124,62 @@ VIEWS: tuple[Callable[[Sketch, Value], Value], ...] = (
     squeezed,
     flattened,
 )
+
+
+def mostly_ones(sketch: Sketch) -> None:
+    """A value most of whose dimensions have size 1, computed from a source."""
+    sizes = [sketch.pick(ONES) for _ in range(sketch.integer(2, 5))]
+    x = sketch.source(sketch.pick(DTYPES), sizes)
+    sketch.keep(sketch.pick((dg.negate, dg.abs, dg.activation_relu, dg.identity))(x))
+
+
+def other_ones(sketch: Sketch, x: Value) -> Value:
+    """The same elements in the same order, with dimensions of size 1 elsewhere."""
+    sizes = [size for size in x.sizes if size != 1]
+    most = min(MAX_RANK, 5)
+    rank = x.rank if sketch.chance(2, 3) else sketch.integer(max(1, len(sizes)), max(most, x.rank))
+    while len(sizes) < rank:
+        sizes.insert(sketch.integer(0, len(sizes)), 1)
+    kind = sketch.integer(0, 2)
+    if kind == 0 or rank != x.rank:
+        return x.reshape(sizes)
+    if kind == 1:  # dimensions of size 1 and others change places
+        rest, ones = ([axis for axis in range(x.rank) if (x.sizes[axis] == 1) is one] for one in (False, True))
+        return x.transpose([ones.pop(0) if size == 1 else rest.pop(0) for size in sizes])
+    for axis in reversed([axis for axis, size in enumerate(x.sizes) if size == 1]):
+        if x.rank > 1:
+            x = x.squeeze(axis)
+    for axis in [axis for axis, size in enumerate(sizes) if size == 1][x.rank - rank :]:
+        if x.rank < rank:
+            x = x.expand_dims(axis)
+    return x
+
+
+def joined_views(sketch: Sketch) -> None:
+    """A join or a padding of views of computed values that differ from them in dimensions of size 1."""
+    first = other_ones(sketch, _value(sketch))
+    axis = sketch.integer(0, first.rank - 1)
+    if sketch.chance(1, 4):
+        start, end = ([sketch.integer(0, 1) for _ in first.sizes] for _ in range(2))
+        sketch.keep(dg.padding(first, padding_mode="constant", padding_value=1, start_padding=start, end_padding=end))
+        return
+
+    def fitting(value: Value) -> Value | None:
+        """A view of the value that can be joined with the first one, of its length along the axis."""
+        rest = math.prod(first.sizes) // first.sizes[axis]
+        elements = math.prod(value.sizes)
+        if value.dtype is not first.dtype or elements % rest:
+            return None
+        sizes = [elements // rest if each == axis else size for each, size in enumerate(first.sizes)]
+        return value.reshape(sizes)
+
+    others = [view for view in map(fitting, sketch.values[-8:]) if view is not None]
+    parts = [first, *(sketch.pick([first, *others]) for _ in range(sketch.integer(1, 3)))]
+    at = sketch.integer(0, len(parts) - 1)
+    parts = parts[at:] + parts[:at]
+    if sum(math.prod(each.sizes) for each in parts) <= MAX_ELEMENTS:
+        joined = dg.join(parts, axis=axis)
+        sketch.keep(joined if sketch.chance(1, 2) else other_ones(sketch, joined))
 
 
 def element_wise(sketch: Sketch) -> None:

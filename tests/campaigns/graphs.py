@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from passes.perturbed import approximated, is_finite
 from random_graphs import FOCUSES, LEVELS, graph_of
+from sketches import Sample
 
 from campaigns.campaign import Campaign
 from campaigns.windows import assert_close
@@ -16,7 +17,11 @@ ULP = {DataType.FLOAT16: 8, DataType.FLOAT32: 64, DataType.FLOAT64: 64}
 
 def one_case(seed: int) -> None:
     focuses = sorted(FOCUSES)
-    sample = graph_of(seed, focuses[seed % len(focuses)], LEVELS[seed // len(focuses) % len(LEVELS)])
+    agrees(graph_of(seed, focuses[seed % len(focuses)], LEVELS[seed // len(focuses) % len(LEVELS)]))
+
+
+def agrees(sample: Sample) -> None:
+    """Compares a graph's results, fused and not, of one thread and of two, with the reference if all are finite."""
     graph = sample.graph
     finite = is_finite(graph, sample.inputs)
     runs = approximated(graph, sample.inputs, ULP) if finite else []
