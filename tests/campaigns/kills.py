@@ -1,4 +1,4 @@
-"""Processes that are killed at any moment while they compile into the cache of shaders and write files.
+"""Processes that are killed at any moment while they compile into the cache of shaders, compute and write files.
 
 Every file that they leave is complete: old, new or missing.  The next process finds what it needs and computes the
 right result.
@@ -29,6 +29,7 @@ Array = np.ndarray[Any, Any]
 
 # Sizes with small kernels, and with files that take several writes.
 ROWS, COLUMNS = 64, 400
+HEAVY = 3000
 VERSIONS = (1, 2)
 LATEST_KILL = 4.0  # seconds after the start
 MOST_SECONDS = 240  # for a process that is not killed
@@ -45,6 +46,14 @@ def graph_of(version: int) -> dg.Graph:
     graph.output("sum", dg.activation_softmax1(x, axes=[3]) + constants[1])
     graph.output("most", dg.reduce(dg.multiply(x, constants[1]), function="max", axes=[3]))
     graph.output("power", dg.tanh(x) * constants[0])
+    return graph
+
+
+def heavy() -> dg.Graph:
+    """Products that take long without Python, so that the process ends while they run."""
+    graph = dg.Graph("heavy")
+    x = graph.input("x", sizes=[1, 1, HEAVY, HEAVY], dtype="float32")
+    graph.output("y", dg.gemm(dg.gemm(dg.gemm(x, x), x), x))
     return graph
 
 
@@ -123,6 +132,10 @@ def check_trace(place: Place) -> None:
         json.loads(path.read_text(encoding="utf-8"))
 
 
+def check_nothing(_: Place) -> None:
+    """The process left no file."""
+
+
 def check_document(place: Place) -> None:
     dg.load(place.document)
     for path in visible(place.folder, "*.npy"):
@@ -143,6 +156,9 @@ VICTIMS = (
     Victim(lambda place: ["show", "victim.yaml", "-o", "picture.html"], check_picture),
     Victim(lambda place: ["bench", *running(place), "--repeats", "1", "--trace", "trace.json"], check_trace),
     Victim(lambda place: ["save", "victim.yaml"], check_document),
+    Victim(lambda _: ["run", "heavy.yaml", "--device", "cpu", "--random", "0"], check_nothing),
+    Victim(lambda _: ["bench", "heavy.yaml", "--device", "cpu", "--repeats", "1"], check_nothing),
+    Victim(lambda _: ["diff", "heavy.yaml", "--device", "cpu"], check_nothing),
 )
 
 
@@ -180,6 +196,7 @@ def one_case(seed: int) -> None:
         place = Place(pathlib.Path(folder), rng.choice(DEVICES))
         np.save(place.folder / "x.npy", numbers())
         graph_of(VERSIONS[0]).save(place.document)
+        heavy().save(place.folder / "heavy.yaml")
         for _ in range(rng.randint(1, 3)):
             kill_some(place, rng)
         survive(place)
@@ -229,4 +246,6 @@ def survive(place: Place) -> None:
         version_of(place.device, path.stem, np.load(path))
 
 
-CAMPAIGN = Campaign("kills", "processes that are killed while they compile and write", one_case, hang_seconds=900)
+CAMPAIGN = Campaign(
+    "kills", "processes that are killed while they compile, compute and write", one_case, hang_seconds=900
+)
