@@ -149,7 +149,8 @@ void allocate_joined_parts(Plan& plan) {
             joined.allocated = joined.raw = true;
         }
         for (const Piece& piece : spec.pieces) {
-            if (!is_whole(spec, piece) || is_filled_before(spec) || joined.has_read_gaps()) {  // what is cleared before
+            // What lies in memory that is filled or cleared for the join must be copied there afterwards.
+            if (!is_whole(spec, piece) || is_filled_before(spec) || joined.has_read_gaps()) {
                 continue;
             }
             const TensorDesc& desc = spec.inputs[static_cast<std::size_t>(piece.port)];

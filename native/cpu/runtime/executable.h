@@ -42,8 +42,9 @@ public:
     ~Executable();
 
     // Lets the steps prepare for the inputs that have an array in the binding, which must be the same in all runs. It is
-    // called before the first one. Calls between() before each step, which may throw, and let_go(input) as soon as no run reads the array of an input any more, since steps
-    // keep its elements: runs have no array for it, and `unpack` writes them.
+    // called before the first one. Calls between() before each step, which may throw, and let_go(input) as soon as no run
+    // reads the array of an input any more, since steps keep its elements: runs have no array for it, and `unpack` writes
+    // them.
     void prepare(const Binding& constants, const std::function<void()>& between, const std::function<void(std::size_t)>& let_go);
 
     // Lets the steps prepare for these inputs, which stay the same until others are given: `is_kept` tells which they are.
