@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+from campaigns import ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,3 +116,8 @@ def test_random_graphs(case: tuple[dg.Graph, dict[str, Array], dict[str, Array]]
     for name, array in inputs.items():
         if not any(target is array for target in out.values()):
             np.testing.assert_array_equal(array, before[name])
+
+
+def test_views_of_shapes_with_many_ones() -> None:
+    for seed in range(40):
+        ones.one_case(seed)
