@@ -18,6 +18,7 @@ StepTensors as_floats(const StepTensors& tensors, const BlockGemmParameters& par
     StepTensors result = tensors;
     result.inputs.resize(tensors.inputs.size() - tensors_behind);
     View& weights = result.inputs.at(weights_port);
+    weights.buffer = no_buffer;  // their bytes are read through a view of their own
     weights.type = DataType::float32;
     weights.rank = tensors.inputs.at(0).rank;
     weights.sizes.fill(1);
