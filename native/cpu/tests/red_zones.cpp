@@ -17,7 +17,7 @@
 namespace dmlgraph::cpu::tests {
 namespace {
 
-constexpr std::size_t bytes = 12;
+constexpr std::size_t length = 12;
 using Work = std::function<void(RunContext& context, std::byte* in, std::byte* out)>;
 
 class Worker final : public Step {
@@ -26,7 +26,7 @@ public:
 
     void run(RunContext& context) const override { work_(context, context.data(tensors_.inputs[0]), context.data(tensors_.outputs[0])); }
     Kind kind() const override { return Kind::native; }
-    std::size_t scratch_bytes() const override { return bytes; }
+    std::size_t scratch_bytes() const override { return length; }
     void visit(const Visitor& visitor) override {
         visitor(tensors_.inputs[0], false);
         visitor(tensors_.outputs[0], true);
@@ -48,7 +48,7 @@ private:
 
 // Runs works one after the other, each on the result of the one before; returns the error.
 std::string run_all(std::vector<Work> works) {
-    const TensorDesc desc = packed(DataType::uint8, {static_cast<std::int64_t>(bytes)});
+    const TensorDesc desc = packed(DataType::uint8, {static_cast<std::int64_t>(length)});
     GraphSpec spec;
     spec.inputs = {desc};
     for (std::size_t w = 0; w < works.size(); ++w) {
@@ -61,7 +61,7 @@ std::string run_all(std::vector<Work> works) {
     }
     spec.outputs = {static_cast<std::int32_t>(works.size())};
     Executable executable(plan(std::move(spec)), 2);
-    std::byte input[bytes] = {}, output[bytes] = {};
+    std::byte input[length] = {}, output[length] = {};
     Binding binding(1, 1);
     binding.inputs[0].data = input;
     binding.outputs[0].data = output;
@@ -73,7 +73,7 @@ std::string run_all(std::vector<Work> works) {
     return "";
 }
 
-void copy(RunContext&, std::byte* in, std::byte* out) { std::copy_n(in, bytes, out); }
+void copy(RunContext&, std::byte* in, std::byte* out) { std::copy_n(in, length, out); }
 
 }  // namespace
 
@@ -83,20 +83,20 @@ TEST_CASE("buffers lie between red zones while they live") {
         const Work make = [&](RunContext& context, std::byte*, std::byte* out) {
             first = out;
             CHECK(are_forbidden(out - red_zone, red_zone));
-            CHECK(are_forbidden(out + bytes, red_zone));
-            CHECK_MESSAGE((out[0] == std::byte{0xFF} && out[bytes - 1] == std::byte{0xFF}), "nothing has written it");
+            CHECK(are_forbidden(out + length, red_zone));
+            CHECK_MESSAGE((out[0] == std::byte{0xFF} && out[length - 1] == std::byte{0xFF}), "nothing has written it");
             CHECK_MESSAGE(context.scratch(1)[0] == std::byte{0xFF}, "nor scratch memory");
-            CHECK(are_forbidden(context.scratch(0) + bytes, red_zone));
-            std::fill_n(out, bytes, std::byte{7});
+            CHECK(are_forbidden(context.scratch(0) + length, red_zone));
+            std::fill_n(out, length, std::byte{7});
         };
         const Work pass = [&](RunContext&, std::byte* in, std::byte* out) {
-            CHECK_MESSAGE((in == first && in[bytes - 1] == std::byte{7}), "what was written stays");
-            CHECK(are_forbidden(in + bytes, red_zone));
-            std::copy_n(in, bytes, out);
+            CHECK_MESSAGE((in == first && in[length - 1] == std::byte{7}), "what was written stays");
+            CHECK(are_forbidden(in + length, red_zone));
+            std::copy_n(in, length, out);
         };
         const Work end = [&](RunContext&, std::byte* in, std::byte* out) {
-            CHECK_MESSAGE((in == first || are_forbidden(first, bytes)), "it is read no more");
-            std::copy_n(in, bytes, out);
+            CHECK_MESSAGE((in == first || are_forbidden(first, length)), "it is read no more");
+            std::copy_n(in, length, out);
         };
         CHECK(run_all({make, pass, end}) == "");
         CHECK(run_all({copy}) == "");
@@ -108,14 +108,14 @@ TEST_CASE("what is written beside a buffer is reported") {
         const auto write_at = [](std::ptrdiff_t place) -> Work {
             return [place](RunContext&, std::byte*, std::byte* out) { out[place] = std::byte{1}; };
         };
-        constexpr auto behind = static_cast<std::ptrdiff_t>(bytes), far = behind + static_cast<std::ptrdiff_t>(red_zone) - 1;
+        constexpr auto behind = static_cast<std::ptrdiff_t>(length), far = behind + static_cast<std::ptrdiff_t>(red_zone) - 1;
         for (const std::ptrdiff_t place : {std::ptrdiff_t{-1}, behind, far}) {
             CHECK(run_all({copy, write_at(place), copy}) == "the step of 'work 1' has written beside its buffers");
         }
         for (const std::ptrdiff_t place : {std::ptrdiff_t{-1}, behind}) {
             CHECK(run_all({copy, write_at(place)}) == "a step has written beside output 0");
         }
-        CHECK(run_all({copy, [](RunContext& context, std::byte*, std::byte*) { context.scratch(1)[bytes] = std::byte{}; }, copy}) ==
+        CHECK(run_all({copy, [](RunContext& context, std::byte*, std::byte*) { context.scratch(1)[length] = std::byte{}; }, copy}) ==
               "the step of 'work 1' has written beside its buffers");
     }
 }
