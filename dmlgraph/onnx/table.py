@@ -31,7 +31,7 @@ FAMILIES = (
     "resampling",
     "sampling",
     "deformable",
-    "regions",
+    "boxes",
     "spectral",
     "normalization",
     "recurrent",
