@@ -24,6 +24,7 @@ FAMILIES = (
     "activations",
     "matrix",
     "windows",
+    "regions",
     "reduction",
     "shapes",
     "indexing",

@@ -150,7 +150,6 @@ def _conv_transpose(node: Node) -> Result:
     auto, wanted = str(node.attribute("auto_pad", "NOTSET")), node.ints("output_shape")
     if wanted is None and auto.startswith("SAME"):
         wanted = [size * stride for size, stride in zip(window.spatial, window.strides, strict=True)]
-        extra = [0] * count
     if wanted is not None:
         wanted = wanted[-count:]
         for axis in range(count):
@@ -316,33 +315,3 @@ def _folded_by_taps(node: Node, window: Window, sizes: Sequence[int]) -> Value:
     ]
     whole: Value = dml.value(sliced(dml, node.tensor(total), cut))
     return whole
-
-
-@imports("RoiAlign", since=10, how="roi_align1")
-def _roi_align(node: Node) -> Result:
-    half = node.opset >= 16 and str(node.attribute("coordinate_transformation_mode", "half_pixel")) == "half_pixel"
-    mode = str(node.attribute("mode", "avg"))
-    if mode == "max":
-        raise Refusal("DirectML takes the greatest sample, ONNX the greatest weighted term", field="mode", got=mode)
-    samples = node.attribute("sampling_ratio", 0)
-    x, rois = node[0], node[1]
-    height, width = node.attribute("output_height", 1), node.attribute("output_width", 1)
-    scale = node.attribute("spatial_scale", 1.0)
-    return node.tensor(
-        node.dml.roi_align1(
-            x,
-            rois,
-            node.dml.converted(node.dml.index(node[2]), "uint32"),
-            sizes=[rois.shape[0], x.shape[1], height, width],
-            reduction_function="average",
-            interpolation_mode="linear",
-            spatial_scale_x=scale,
-            spatial_scale_y=scale,
-            input_pixel_offset=0.5 if half else 0.0,
-            output_pixel_offset=-0.5,
-            out_of_bounds_input_value=0.0,
-            minimum_samples_per_output=samples or 1,
-            maximum_samples_per_output=samples or 2**32 - 1,
-            align_regions_to_corners=False,
-        )
-    )

@@ -267,19 +267,25 @@ class Aligning(Operator):
         self, regions: Array, batches: Array, image: Sizes, outputs: Sizes
     ) -> Iterator[tuple[Samples, Samples, int]]:
         """(samples of rows, samples of columns, batch) for each region."""
-        scales = np.array([self.spatial_scale_x, self.spatial_scale_y] * 2)
+        scales = np.array([self.spatial_scale_x, self.spatial_scale_y] * 2, np.float32)
         for corners, batch in zip(regions.reshape(-1, 4), batches.ravel(), strict=True):
-            left, top, right, bottom = corners.astype(np.float64) * scales
+            left, top, right, bottom = corners.astype(np.float32) * scales
             rows = self.samples(top, bottom, image[2], outputs[0])
             columns = self.samples(left, right, image[3], outputs[1])
             yield rows, columns, int(batch)
 
-    def samples(self, start: float, end: float, size: int, count: int) -> Samples:
-        """Where a region is sampled for `count` output elements along a dimension of the input."""
+    def samples(self, start: np.float32, end: np.float32, size: int, count: int) -> Samples:
+        """Where a region is sampled for `count` output elements along a dimension of the input.
+
+        A length that is a multiple of `count` but for rounding is one in float32, so that decides how many samples
+        there are (measured).
+        """
         into, out_of, aligned = self.input_pixel_offset, self.output_pixel_offset, self.align_regions_to_corners
-        length = end - start
         least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
-        per_output = least if np.isnan(length) else int(np.clip(np.ceil(abs(length) / count), least, most))
+        wanted = np.ceil(abs(end - start) / np.float32(count))
+        per_output = least if np.isnan(wanted) else int(np.clip(np.float64(wanted), least, most))
+        start, end = np.float64(start), np.float64(end)
+        length = end - start
         total = count * per_output
         steps = np.arange(total) - out_of
         if not aligned:

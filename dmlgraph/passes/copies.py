@@ -70,7 +70,12 @@ def _forms(desc: TensorDesc) -> Iterator[TensorDesc]:
     yield _described(desc, desc.dtype, sizes, strides)
     for dtype in _SAME_BITS.get(desc.dtype.bits, ()):
         yield _described(desc, dtype, sizes, strides)
-    if desc.dtype.bits == 64:
+    yield from _as_pairs(desc, sizes, strides)
+
+
+def _as_pairs(desc: TensorDesc, sizes: list[int], strides: list[int]) -> Iterator[TensorDesc]:
+    """64-bit elements as pairs of 32-bit words, for which a dimension must be left."""
+    if desc.dtype.bits == 64 and len(sizes) < MAX_RANK:
         for dtype in _SAME_BITS[32]:
             yield _described(desc, dtype, [*sizes, 2], [*(2 * stride for stride in strides), 1])
 
@@ -90,10 +95,8 @@ def _windows(
     sizes, strides = [*ones, *desc.sizes], [*zeros, *desc.effective_strides]
     for dtype in (desc.dtype, *_SAME_BITS.get(desc.dtype.bits, ())):
         yield from _slices(_described(desc, dtype, sizes, strides), starts, steps, counts)
-    if desc.dtype.bits == 64 and len(sizes) < MAX_RANK:
-        for dtype in _SAME_BITS[32]:
-            pairs = _described(desc, dtype, [*sizes, 2], [*(2 * stride for stride in strides), 1])
-            yield from _slices(pairs, (*starts, 0), (*steps, 1), (*counts, 2))
+    for pairs in _as_pairs(desc, sizes, strides):
+        yield from _slices(pairs, (*starts, 0), (*steps, 1), (*counts, 2))
 
 
 def _slices(

@@ -61,11 +61,11 @@ private:
     std::int64_t channels() const { return image_.sizes[1]; }
 
     // A region's left, top, right and bottom.
-    std::array<double, 4> corners(const RunContext& context, std::int64_t region) const {
+    std::array<float, 4> corners(const RunContext& context, std::int64_t region) const {
         const float* const given = reinterpret_cast<const float*>(context.data(regions_)) + region * 4;
-        std::array<double, 4> result{};
+        std::array<float, 4> result{};
         for (std::size_t i = 0; i < result.size(); ++i) {
-            result[i] = static_cast<double>(given[i]) * p_.scales[i % 2];
+            result[i] = given[i] * static_cast<float>(p_.scales[i % 2]);
         }
         return result;
     }

@@ -6,11 +6,12 @@
 namespace dmlgraph::cpu {
 namespace {
 
-std::int64_t samples_for_output(const Sampling& sampling, double length, std::int64_t count) {
+// In float32, in which a length that is a multiple of `count` but for rounding is one.
+std::int64_t samples_for_output(const Sampling& sampling, float length, std::int64_t count) {
     if (std::isnan(length)) {
         return sampling.least;
     }
-    const double wanted = std::ceil(std::abs(length) / static_cast<double>(count));
+    const double wanted = std::ceil(std::abs(length) / static_cast<float>(count));
     return static_cast<std::int64_t>(std::clamp(wanted, static_cast<double>(sampling.least), static_cast<double>(sampling.most)));
 }
 
@@ -22,14 +23,15 @@ std::int32_t element_at(double place, int more, std::int64_t size) {
 
 }  // namespace
 
-double Samples::count(const Sampling& sampling, double start, double end, std::int64_t count) {
-    return static_cast<double>(samples_for_output(sampling, end - start, count)) * static_cast<double>(count);
+double Samples::count(const Sampling& sampling, float begin, float end, std::int64_t count) {
+    return static_cast<double>(samples_for_output(sampling, end - begin, count)) * static_cast<double>(count);
 }
 
-Samples::Samples(const Sampling& sampling, double start, double end, std::int64_t size, std::int64_t count) {
+Samples::Samples(const Sampling& sampling, float begin, float end, std::int64_t size, std::int64_t count) {
     taps_of_sample_ = sampling.is_nearest ? 1 : 2;
-    const double length = end - start;
-    per_output_ = samples_for_output(sampling, length, count);
+    per_output_ = samples_for_output(sampling, end - begin, count);
+    const auto start = static_cast<double>(begin);
+    const double length = static_cast<double>(end) - start;
     const std::int64_t total = count * per_output_;
     const bool aligned = sampling.aligns_to_corners;
     const double step = length / static_cast<double>(aligned ? total - 1 : total);

@@ -24,10 +24,10 @@ struct Tap {
 
 class Samples {
 public:
-    // How many samples a region from `start` to `end` has for `count` output elements.
-    static double count(const Sampling& sampling, double start, double end, std::int64_t count);
+    // How many samples a region from `begin` to `end` has for `count` output elements.
+    static double count(const Sampling& sampling, float begin, float end, std::int64_t count);
     // These samples, in an image of `size`.
-    Samples(const Sampling& sampling, double start, double end, std::int64_t size, std::int64_t count);
+    Samples(const Sampling& sampling, float begin, float end, std::int64_t size, std::int64_t count);
 
     std::int64_t per_output() const { return per_output_; }
     // The taps of a sample, of which there are two, or one if it is the nearest element; null if the sample is outside.
