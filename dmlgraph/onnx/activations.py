@@ -23,14 +23,13 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
         "activation_scaled_elu",
         {"alpha": ("alpha", 1.67326319217681884765625), "gamma": ("gamma", 1.05070102214813232421875)},
     ),
-    "Shrink": ("activation_shrink", {"bias": ("bias", 0.0), "threshold": ("lambd", 0.5)}),
     "Sigmoid": ("activation_sigmoid", {}),
     "Softplus": ("activation_softplus", {}),
     "Softsign": ("activation_softsign", {}),
     "Swish": ("activation_swish", {"sigmoid_input_scale": ("alpha", 1.0)}),
     "ThresholdedRelu": ("activation_thresholded_relu", {"alpha": ("alpha", 1.0)}),
 }
-_SINCE = {"Celu": 12, "Shrink": 9, "Swish": 24, "ThresholdedRelu": 10}
+_SINCE = {"Celu": 12, "Swish": 24, "ThresholdedRelu": 10}
 _ALONG = {"Softmax": "activation_softmax1", "LogSoftmax": "activation_log_softmax1", "Hardmax": "activation_hardmax1"}
 
 
@@ -45,6 +44,19 @@ def _activation(node: Node) -> Result:
 
 for _name, (_function, _) in _ACTIVATIONS.items():
     imports(_name, how=_function, since=_SINCE.get(_name, 7))(_activation)
+
+
+@imports("Shrink", since=9, how="activation_shrink; if lambd is negative: also negate; integers: cast")
+def _shrink(node: Node) -> Result:
+    x, dml = node[0], node.dml
+    bias, threshold = node.attribute("bias", 0.0), node.attribute("lambd", 0.5)
+    value = dml.value(x)
+    if not x.is_float:  # DirectML rounds the result to an integer, ONNX cuts its fraction
+        value = dml.converted(value, "float32")
+    # A number may be on both sides of a negative threshold: DirectML looks at the upper side first, ONNX at the lower.
+    turned = threshold < 0
+    made = dml.activation_shrink(dml.negate(value) if turned else value, bias=bias, threshold=threshold)
+    return node.tensor(dml.negate(made) if turned else made, x.shape)
 
 
 @imports("HardSwish", since=14, how="activation_hard_swish")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from dmlgraph.onnx.integer_powers import integer_power
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import imports
@@ -101,20 +100,6 @@ def _mean(node: Node) -> Result:
 def _mod(node: Node) -> Result:
     function = node.dml.modulus_truncate if node.attribute("fmod", 0) else node.dml.modulus_floor
     return node.tensor(function(node[0], node[1]), node.broadcast)
-
-
-@imports("Pow", how="pow; with one known exponent constant_pow; 64-bit integers: products")
-def _pow(node: Node) -> Result:
-    base, exponent = node[0], node[1]
-    if not base.is_float and base.dtype.itemsize == 8:
-        return node.tensor(integer_power(node, base, exponent), node.broadcast)
-    if base.is_float and exponent.known is not None and exponent.count == 1 and exponent.rank <= base.rank:
-        number = float(exponent.known.reshape(()).item())
-        return node.tensor(node.dml.constant_pow(base, exponent=number), base.shape)
-    x, y, kind = node.dml.value(base), node.dml.value(exponent), stored(base.dtype)
-    common = y.dtype if y.dtype.is_float and not x.dtype.is_float else x.dtype
-    made = node.dml.pow(node.dml.converted(x, common), node.dml.converted(y, common))
-    return node.tensor(node.dml.converted(made, kind), node.broadcast)
 
 
 @imports("Clip", until=10, how="clip")

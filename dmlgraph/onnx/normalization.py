@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import ByDefinition, Refusal
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import Calls, Tensor
+from dmlgraph.onnx.tensors import Calls, Tensor, stored
+from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
 FLOAT = 1  # TensorProto.FLOAT
@@ -27,19 +29,25 @@ def _batch(node: Node) -> Result:
     x, epsilon = node[0], node.attribute("epsilon", 1e-5)
     if not node.attribute("spatial", 1):
         raise node.refuse("spatial", "1")
-    scale, bias, mean, variance = (_per_channel(node, node[index], x.rank) for index in range(1, 5))
-    if node.opset >= 14 and node.attribute("training_mode", 0):
-        return _batch_training(node, scale, bias, mean, variance)
+    training = node.opset >= 14 and bool(node.attribute("training_mode", 0))
     if node.opset < 14 and any(node.outputs[1:]):
         raise Refusal("the mean and variance of training are not read in this opset", field="outputs")
-    whole = [node.dml.converted(each, node.dml.value(x).dtype) for each in (mean, variance, scale, bias)]
-    made = node.dml.batch_normalization(x, *whole, spatial=True, epsilon=epsilon)
+    # In the widest type of all: a variance may be beyond float16.  ONNX computes that of a batch in float32.
+    wide = stored(functools.reduce(np.promote_types, [each.dtype for each in node.given], x.dtype))
+    wide = DataType.FLOAT32 if training and wide is DataType.FLOAT16 else wide
+    image = node.dml.converted(x, wide)
+    scale, bias, mean, variance = (
+        node.dml.converted(_per_channel(node, node[index], x.rank), wide) for index in range(1, 5)
+    )
+    if training:
+        return _batch_training(node, image, scale, bias, mean, variance)
+    made = node.dml.batch_normalization(image, mean, variance, scale, bias, spatial=True, epsilon=epsilon)
     return node.tensor(made, x.shape)
 
 
-def _batch_training(node: Node, scale: Value, bias: Value, mean: Value, variance: Value) -> Result:
+def _batch_training(node: Node, x: Value, scale: Value, bias: Value, mean: Value, variance: Value) -> Result:
     """Also the running mean and variance: momentum · the old one + (1 − momentum) · the batch's."""
-    x, momentum = node[0], node.attribute("momentum", 0.9)
+    momentum = node.attribute("momentum", 0.9)
     made = node.dml.batch_normalization_training(x, scale, bias, epsilon=node.attribute("epsilon", 1e-5))
 
     def running(old: Value, new: Value) -> Tensor:

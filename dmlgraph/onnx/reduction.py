@@ -23,6 +23,7 @@ _FUNCTIONS = {
     "ReduceSum": "sum",
     "ReduceSumSquare": "sum_square",
 }
+_SHIFTED = "log_sum_exp"  # computed of differences from the maximum, so that no power overflows
 _NOT_IDENTITIES = ("l1", "l2", "log_sum", "sum_square")  # where one element is reduced
 
 
@@ -35,12 +36,17 @@ def _reduce(node: Node) -> Result:
     shape = [1 if axis in reduced else size for axis, size in enumerate(x.shape) if keeps or axis not in reduced]
     if 0 in x.shape:
         raise ByDefinition
-    function = _FUNCTIONS[node.operator]
+    function, axes = _FUNCTIONS[node.operator], sorted(reduced) or [0]
     if function == "average" and not x.is_float:  # of integers the quotient's fraction is dropped
-        total = node.dml.reduce(x, function="sum", axes=sorted(reduced) or [0])
+        total = node.dml.reduce(x, function="sum", axes=axes)
         count = math.prod(x.shape[axis] for axis in reduced)
         return node.tensor(node.dml.divide(total, Tensor.of(np.full(1, count, x.dtype))), shape)
-    return node.tensor(node.dml.reduce(x, function=function, axes=sorted(reduced) or [0]), shape)
+    if function != _SHIFTED or not x.is_float:
+        return node.tensor(node.dml.reduce(x, function=function, axes=axes), shape)
+    most = float(np.finfo(node.dml.value(x).dtype.numpy).max)  # a difference from an infinite maximum would be NaN
+    greatest = node.dml.clip1(node.dml.reduce(x, function="max", axes=axes), min=-most, max=most)
+    made = node.dml.reduce(node.dml.subtract(x, greatest), function=function, axes=axes)
+    return node.tensor(node.dml.add(made, greatest), shape)
 
 
 def _of_each(node: Node) -> Result:
@@ -53,7 +59,7 @@ def _of_each(node: Node) -> Result:
 
 
 for _name, _function in _FUNCTIONS.items():
-    imports(_name, how="reduce")(_reduce)
+    imports(_name, how="reduce" if _function != _SHIFTED else "reduce, clip1, subtract, add")(_reduce)
 
 
 @imports("ArgMax", "ArgMin", how="argmax, argmin")

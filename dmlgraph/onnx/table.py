@@ -21,6 +21,7 @@ OLDEST = 7  # the first opset that is read
 MICROSOFT = "com.microsoft"
 FAMILIES = (
     "element_wise",
+    "powers",
     "activations",
     "matrix",
     "windows",
