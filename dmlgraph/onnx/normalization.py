@@ -147,9 +147,12 @@ def _local_response(node: Node) -> Result:
     return node.tensor(made, x.shape)
 
 
-@imports("LpNormalization", how="lp_normalization")
+@imports("LpNormalization", how="lp_normalization; float16: cast")
 def _lp(node: Node) -> Result:
-    made = node.dml.lp_normalization(node[0], axis=node.axis(-1), epsilon=LEAST, p=node.attribute("p", 2))
+    x = node.dml.value(node[0])
+    if x.dtype is DataType.FLOAT16:  # in which the sum may overflow, and epsilon is 0
+        x = node.dml.converted(x, DataType.FLOAT32)
+    made = node.dml.lp_normalization(x, axis=node.axis(-1), epsilon=LEAST, p=node.attribute("p", 2))
     return node.tensor(made, node[0].shape)
 
 

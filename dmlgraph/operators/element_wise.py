@@ -70,13 +70,13 @@ class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
 
 
 class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
-    """The natural logarithm: −infinity at zero, NaN below."""
+    """The natural logarithm: −infinity at zero, NaN below.
+
+    DirectML computes that of float16 as log2 x · ln 2 in float16, within 2 units in the last place (measured).
+    """
 
     def function(self, x: Array) -> Array:
         return accurately(np.log, x)
-
-    def half(self, x: Array) -> Array:
-        return shader.log(x)
 
 
 class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):

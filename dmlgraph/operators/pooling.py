@@ -1,7 +1,7 @@
 """Pooling: one number for each window that slides over the spatial dimensions, and the gradients.
 
-Padding counts as zero in sums, and maxima ignore it.  A sum is rounded to the tensor's type before the division or the
-root: DirectML stores it in a buffer of that type (measured), so a float16 sum overflows.
+Padding counts as zero in sums, and maxima ignore it.  Of float16 a sum is a float32, and rounded after the division or
+the root.  DirectML adds up in float16, unless one window is the whole input (measured).
 """
 
 from __future__ import annotations
@@ -95,15 +95,15 @@ outputs: [y]
 """
 
 
-def sums(window: Windows, x: Array, dtype: np.dtype[Any]) -> Array:
-    """The sum of each window of x, rounded to the type in which it is stored in between (measured)."""
-    return np.asarray(window.over(window.pad(x.astype(np.float64), 0)).sum(window.tap_axes).astype(dtype))
+def sums(window: Windows, x: Array) -> Array:
+    """The sum of each window of x, in float32."""
+    return np.asarray(window.over(window.pad(x.astype(np.float64), 0)).sum(window.tap_axes).astype(np.float32))
 
 
 def averages(window: Windows, x: Array, include_padding: bool) -> Array:
     """The mean of each window of x, in x's type."""
     divisors = _divisors(window, x.shape[2:], include_padding)
-    return np.asarray(sums(window, x, x.dtype) / divisors.astype(x.dtype))
+    return np.asarray(sums(window, x) / divisors.astype(np.float32)).astype(x.dtype)
 
 
 def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
@@ -219,7 +219,7 @@ class LpNorms(Pooling):
         window = self.window
         with np.errstate(all="ignore"):
             powers = np.abs(x.astype(np.float64)) ** self.p
-            norms = sums(window, powers, x.dtype).astype(np.float64) ** (1 / self.p)
+            norms = sums(window, powers).astype(np.float64) ** (1 / self.p)
             return (norms.astype(x.dtype),)
 
 

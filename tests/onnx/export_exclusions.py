@@ -103,8 +103,6 @@ _REASONS = {
     """,
     "float16 is rounded after other steps": """
         lp_normalization: p ?: the square overflows (float16)
-        average_pooling*: a float16 sum overflows (float16)
-        lp_pooling*: a float16 sum overflows (float16)
         recip: float16 is rounded after the scale (float16)
     """,
     "infinities divided by one another are NaN": """

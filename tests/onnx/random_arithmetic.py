@@ -12,6 +12,7 @@ UNARY = """
     Softplus Softsign Sqrt:positive Tan Tanh ThresholdedRelu Celu Gelu
 """
 BINARY = "Add Sub Mul Div:positive Pow:positive PRelu Mod:integers"
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.5, -0.5, 7.0, np.inf, -np.inf, np.nan]
 COMPARISONS = "Equal Greater Less GreaterOrEqual LessOrEqual"
 REDUCTIONS = "Sum Mean Max Min Prod L1 L2 LogSum:positive LogSumExp SumSquare"
 
@@ -45,6 +46,30 @@ def _binary(m: Maker) -> Sample:
     if m.operator == "Mod" and m.maybe(0.3):
         m.attributes["fmod"] = 1
     return m.sample(exact=dtype != "float32")
+
+
+@makes("Pow", since=12)
+def _special_power(m: Maker) -> Sample:
+    """Of numbers with rules of their own, or integers to whole powers."""
+    shape = m.shape(0)
+    if m.maybe(0.3):
+        m.give(m.rng.integers(-6, 7, shape).astype("int32"))
+        m.give(m.rng.integers(0, 6, m.broadcasting(shape)).astype(m.one_of("int32", "int64", "float32")))
+        return m.sample(exact=True)
+    m.give(m.rng.choice(SPECIAL, shape).astype(np.float32))
+    if m.maybe():
+        m.give(m.rng.choice(SPECIAL, m.broadcasting(shape)).astype(np.float32))
+    else:
+        m.fix(m.one_of(*SPECIAL), "float32")
+    return m.sample()
+
+
+@makes("Shrink", since=9)
+def _shrink(m: Maker) -> Sample:
+    dtype = m.one_of("float32", "float32", "int32", "int8", "uint8")
+    m.give(m.numbers(m.shape(0), dtype=dtype))
+    m.attributes = {"lambd": m.one_of(None, -0.5, 0.0, 1.5), "bias": m.one_of(None, 0.75, 2.0)}
+    return m.sample()
 
 
 @makes("Sum Mean Max Min", since=8)
@@ -102,7 +127,10 @@ def _cast(m: Maker) -> Sample:
 @makes(" ".join(f"Reduce{each}" for each in REDUCTIONS.split()))
 def _reduce(m: Maker) -> Sample:
     shape = m.shape(1)
-    m.give(m.numbers(shape, m.kind))
+    x = m.numbers(shape, m.kind)
+    if m.operator == "ReduceLogSumExp" and m.maybe():
+        x = np.where(m.rng.random(shape) < 0.1, m.one_of(np.inf, -np.inf, np.nan), x * 100).astype(np.float32)
+    m.give(x)
     m.attributes["keepdims"] = m.one_of(None, 0, 1)
     axes = m.axes(len(shape)) if m.maybe(0.8) else None
     by_input = m.opset >= (13 if m.operator == "ReduceSum" else 18)

@@ -103,6 +103,10 @@ def _conv_transpose(m: Maker) -> Sample:
     elif way == "auto":
         m.attributes["auto_pad"] = m.one_of("SAME_UPPER", "SAME_LOWER", "VALID")
         m.attributes["strides"] = [min(each) for each in zip(strides, kernel, strict=True)]
+        if m.maybe():
+            m.attributes["output_padding"] = [m.whole(0, stride - 1) for stride in m.attributes["strides"]]
+        if m.attributes["auto_pad"] != "VALID" and m.maybe(0.3):
+            m.attributes["dilations"] = [m.whole(1, 2) for _ in strides]
     elif way == "shape":
         m.attributes["output_shape"] = [
             (size - 1) * stride + length - m.whole(0, (length - 1) // 2) * 2
@@ -319,6 +323,34 @@ def _conv_integer(m: Maker) -> Sample:
             m.give(np.array(1, np.uint8))
     _window(m, spatial, kernel)
     return m.sample(exact=True)
+
+
+@makes("RoiAlign RoiAlign", since=10)
+def _roi_align(m: Maker) -> Sample:
+    """Half of them with corners in quarters: their samples meet the edges exactly."""
+    m.opset = min(m.opset, 16)  # the newest that ONNX Runtime has
+    batch, height, width, regions = m.whole(1, 2), m.whole(1, 8), m.whole(1, 8), m.whole(1, 9)
+    half = m.opset == 16 and m.maybe()
+    samples = m.whole(0, 3)
+    low = m.rng.uniform(-3, max(height, width) + 2, (regions, 2))
+    high = low + m.rng.uniform(-1, max(height, width) + 4, (regions, 2))
+    if half and not samples:  # ONNX Runtime fails for inverted ones
+        high = np.maximum(low, high)
+    corners = np.concatenate([low, high], 1)
+    scale = m.one_of(1.0, 0.25, 0.3)
+    corners = np.round(corners * 4) / 4 if m.maybe() and scale != 0.3 else corners
+    m.give(m.numbers([batch, m.whole(1, 3), height, width]))
+    m.give((corners / scale).astype(np.float32))
+    m.give(m.rng.integers(0, batch, regions))
+    m.attributes = {
+        "output_height": m.one_of(None, m.whole(1, 4)),
+        "output_width": m.one_of(None, m.whole(1, 4)),
+        "sampling_ratio": m.one_of(samples, None if samples == 0 else samples),
+        "spatial_scale": m.one_of(scale, None if scale == 1 else scale),
+    }
+    if m.opset == 16:
+        m.attributes["coordinate_transformation_mode"] = "half_pixel" if half else "output_half_pixel"
+    return m.sample()
 
 
 @makes("GridSample", since=16)

@@ -60,9 +60,8 @@ def _maximum(operator: Any) -> Payload | None:
 
 def _average(operator: Any) -> Payload | None:
     x, parts, code = operator.input, Parts(), Code()
-    divisors = parts.constant(_divisors(operator.window, x.sizes[2:], operator.include_padding), x.dtype)
-    # The sum is rounded to the tensor's type before it is divided, as it is stored there.
-    code.add("DIVIDE", code.convert(_SUMS, x.dtype), Value(_OPERAND, x.dtype))
+    divisors = parts.constant(_divisors(operator.window, x.sizes[2:], operator.include_padding), DataType.FLOAT32)
+    code.convert(code.add("DIVIDE", _SUMS, Value(_OPERAND, DataType.FLOAT32)), x.dtype)
     _pool(parts, operator, code, divisors)
     return parts.finish()
 
@@ -111,12 +110,12 @@ def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
 
 def _norm(operator: Any) -> Payload | None:
     x, p, parts, code = operator.input, operator.p, Parts(), Code()
-    total = code.convert(_SUMS, x.dtype)
+    root = _SUMS
     if p == 2:
-        code.add("SQRT", total)
+        root = code.add("SQRT", _SUMS)
     elif p > 2:
-        root = code.add("CONSTANT_POW", code.convert(total, DataType.FLOAT32), immediates=(1 / p,))
-        code.convert(root, x.dtype)
+        root = code.add("CONSTANT_POW", _SUMS, immediates=(1 / p,))
+    code.convert(root, x.dtype)
     _pool(parts, operator, code, power=p)
     return parts.finish()
 

@@ -1,8 +1,8 @@
 """Functions as DirectML's shaders compute them: by powers and logarithms of base 2, every step rounded.
 
 Each function works in the type of its array, float16 or float32, and rounds every step to it.  For float16 tensors
-DirectML computes most activations in float16, and some of the functions in them, such as log; others, such as exp, it
-computes in float32 and rounds the result.  The formulas are those of the shaders of DirectML 1.13.
+DirectML computes most activations in float16; other functions, such as exp, it computes in float32 and rounds the
+result.  The formulas are those of the shaders of DirectML 1.13.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ struct Single {
 };
 
 struct HalfSteps {
-    static constexpr float log2_e = 0x1.714p+0f, ln2 = 0x1.63p-1f;
+    static constexpr float log2_e = 0x1.714p+0f;
     // Rounds as half_of, but stays a float32. It has fewer branches, because loops with many do not vectorise.
     DMLGRAPH_INLINE static float round(float x) {
         const u32 magnitude = bits_of(x) & 0x7fffffffu;
@@ -50,10 +50,7 @@ DMLGRAPH_INLINE float log2_of(float x) {
 }
 
 // factor · ln x.
-template <class Steps>
-DMLGRAPH_INLINE float log_by_steps(float x, float factor = 1.0f) {
-    return Steps::round(Steps::round(log2_of(x)) * Steps::round(factor * Steps::ln2));
-}
+DMLGRAPH_INLINE float log_by_steps(float x, float factor = 1.0f) { return log2_of(x) * (factor * Single::ln2); }
 
 // tanh from e^-2x, and the logistic function from e^-x.
 template <class Steps>
@@ -107,7 +104,11 @@ struct Exp {
 };
 
 struct Log {
-    float operator()(float x) const { return log_by_steps<HalfSteps>(x); }
+    // Unlike DirectML, which multiplies in float16: that is up to two units in the last place off.
+    float operator()(float x) const {
+        const double logarithm = log2(static_cast<double>(magnitude(x))) * 0x1.62e42fefa39efp-1;
+        return x < 0.0f ? not_a_number : static_cast<float>(logarithm);
+    }
 };
 
 struct Erf {
@@ -119,15 +120,15 @@ struct Tanh {
 };
 
 struct Asinh {
-    float operator()(float x) const { return log_by_steps<Single>(x + ::sqrtf(x * x + 1.0f)); }
+    float operator()(float x) const { return log_by_steps(x + ::sqrtf(x * x + 1.0f)); }
 };
 
 struct Acosh {
-    float operator()(float x) const { return log_by_steps<Single>(x + ::sqrtf(x * x - 1.0f)); }
+    float operator()(float x) const { return log_by_steps(x + ::sqrtf(x * x - 1.0f)); }
 };
 
 struct Atanh {
-    float operator()(float x) const { return log_by_steps<Single>((1.0f + x) / (1.0f - x), 0.5f); }
+    float operator()(float x) const { return log_by_steps((1.0f + x) / (1.0f - x), 0.5f); }
 };
 
 struct Pow {
@@ -192,7 +193,7 @@ struct Softplus : One {
     using One::One;
     float operator()(float x) const {
         const float steep = first * x;
-        const float bent = log_by_steps<Single>(exp_by_steps<Single>(steep) + 1.0f) / first;
+        const float bent = log_by_steps(exp_by_steps<Single>(steep) + 1.0f) / first;
         return steep > softplus_line ? x : bent;
     }
 };
@@ -202,7 +203,7 @@ struct ParametricSoftplus : Two {
     using Two::Two;
     float operator()(float x) const {
         const float steep = second * x;
-        const float bent = log_by_steps<Single>(exp_by_steps<Single>(x, second) + 1.0f, first);
+        const float bent = log_by_steps(exp_by_steps<Single>(x, second) + 1.0f, first);
         return steep > softplus_line ? steep * first : bent;
     }
 };

@@ -65,17 +65,18 @@ class TestAveragePooling:
         for layout in ("transposed", "swapped", "spaced"):
             np.testing.assert_array_equal(run(operator, LAYOUTS[layout](packed))[0], expected)
 
-    def test_a_float16_sum_overflows(self) -> None:
-        operator = make(
-            "average_pooling",
-            input=desc((1, 1, 1, 2), "float16"),
-            window_size=(1, 2),
-            strides=(1, 1),
-            start_padding=(0, 0),
-            end_padding=(0, 0),
-            include_padding=True,
-        )
-        assert run(operator, np.full((1, 1, 1, 2), 6e4, np.float16))[0].item() == np.inf
+    @pytest.mark.parametrize(
+        ("operator", "fields"), [("average_pooling", {"include_padding": True}), ("lp_pooling", {"p": 1})]
+    )
+    def test_sums_of_float16_are_wider(self, operator: str, fields: dict[str, Any]) -> None:
+        """Also of windows that DirectML adds up in float16."""
+        window = {"window_size": (1, 51), "strides": (1, 51), "start_padding": (0, 0), "end_padding": (0, 0)}
+        made = make(operator, input=desc((1, 1, 1, 102), "float16"), **window, **fields)
+        scale = 51 if operator == "lp_pooling" else 1
+        x = np.repeat(np.array([1000, 3000], np.float16), 51).reshape(1, 1, 1, 102)
+        expected = np.array([1000, 3000]) * scale
+        np.testing.assert_array_equal(run(made, x)[0].ravel(), expected.astype(np.float16))
+        np.testing.assert_array_equal(made.evaluate(x)[0].ravel(), expected.astype(np.float16))
 
     @pytest.mark.parametrize("special", [np.nan, np.inf, 3e38])
     def test_what_is_not_finite_is_as_in_the_reference(self, special) -> None:
