@@ -46,7 +46,7 @@ for _name, (_function, _) in _ACTIVATIONS.items():
     imports(_name, how=_function, since=_SINCE.get(_name, 7))(_activation)
 
 
-@imports("Shrink", since=9, how="activation_shrink; if lambd is negative: also negate; integers: cast")
+@imports("Shrink", since=9, how="activation_shrink; of integers in float32; a negative lambd: also negate")
 def _shrink(node: Node) -> Result:
     x, dml = node[0], node.dml
     bias, threshold = node.attribute("bias", 0.0), node.attribute("lambd", 0.5)

@@ -24,7 +24,7 @@ def _per_channel(node: Node, tensor: Tensor, rank: int) -> Value:
     return node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)) if rank > 1 else (tensor.count,))
 
 
-@imports("BatchNormalization", how="batch_normalization; in training batch_normalization_training")
+@imports("BatchNormalization", how="batch_normalization; in training batch_normalization_training; in the widest type")
 def _batch(node: Node) -> Result:
     x, epsilon = node[0], node.attribute("epsilon", 1e-5)
     if not node.attribute("spatial", 1):
@@ -147,7 +147,7 @@ def _local_response(node: Node) -> Result:
     return node.tensor(made, x.shape)
 
 
-@imports("LpNormalization", how="lp_normalization; float16: cast")
+@imports("LpNormalization", how="lp_normalization; of float16 in float32")
 def _lp(node: Node) -> Result:
     x = node.dml.value(node[0])
     if x.dtype is DataType.FLOAT16:  # in which the sum may overflow, and epsilon is 0

@@ -96,12 +96,12 @@ def differing(got: Array, expected: Array) -> Array:
     return np.flatnonzero((bits_of(got) != bits_of(expected)) & ~(np.isnan(got) & np.isnan(expected)))
 
 
-@pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_a_logarithm_is_rounded_once(device: str):
+@pytest.mark.parametrize("where", ["reference", "cpu"])
+def test_a_logarithm_is_rounded_once(where: str):
     """Unlike DirectML's; from a float32, so that one close call is off by a unit."""
     with np.errstate(all="ignore"):
         expected = np.log(EVERY.astype(np.float64)).astype(np.float16)
-    got = run("log", [EVERY], device=device)
+    got = run("log", [EVERY], device=where)
     places = differing(got, expected)
     assert places.size <= 1
     assert ulps(got[places], expected[places]).max(initial=0) <= 1

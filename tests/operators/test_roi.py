@@ -227,3 +227,15 @@ class TestRoiAlign1(AlignTests):
             **fields,
         )
         assert_same(got, array([[[[4]]]], "float32"))
+
+    def test_a_length_is_rounded_to_float32(self, device: str) -> None:
+        """Its two halves have two samples each, though the difference of the float32 corners is more than 4."""
+        line = array([[[[0, 1, 4, 9, 16, 25]]]], "float32")
+        got = run(
+            "roi_align1",
+            [line, array([[0.3, 0, 4.3, 0]], "float32"), array([0], "uint32")],
+            device=device,
+            sizes=[1, 1, 1, 2],
+            **ALIGN1 | {"input_pixel_offset": 0.0, "maximum_samples_per_output": 9},
+        )
+        np.testing.assert_allclose(got.ravel(), [(0.8 + 3.4) / 2, (8 + 14.6) / 2], 1e-6)

@@ -18,6 +18,7 @@ ORDERS = {
     "repeated": ((2, 3, 2), (0, 2, 1)),
     "of rank 8": ((2, 1, 2, 1, 3, 1, 1, 2), (1, 0, 12, 0, 4, 0, 0, 2)),
 }
+NO_ONES = (3, 2, 2, 2, 2, 2, 2, 2), (1, 3, 6, 12, 24, 48, 96, 192)  # pairs of words would be a ninth dimension
 LEVELS = [level for level in FeatureLevel if level <= FeatureLevel.V6_2]
 
 
@@ -80,7 +81,7 @@ def test_every_window_has_a_copy_or_a_message(dtype: DataType, level: FeatureLev
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in DataType if dtype.bits > 4], ids=str)
 def test_the_highest_level_copies_all_but_four_bits(dtype: DataType) -> None:
-    for sizes, strides in ORDERS.values():
+    for sizes, strides in (*ORDERS.values(), NO_ONES):
         packing(TensorDesc(dtype=dtype, sizes=sizes, strides=strides), FeatureLevel.V6_2)
 
 
@@ -89,3 +90,26 @@ def test_four_bits_have_no_copy_at_any_level(dtype: str) -> None:
     with pytest.raises(dg.GraphError) as caught:
         packing(TensorDesc(dtype=dtype, sizes=(3, 2), strides=(1, 3)), max(FeatureLevel))
     assert caught.value.hint == "no level copies this data type in another order"
+
+
+@pytest.mark.usefixtures("directml_path")
+@pytest.mark.parametrize("device", ["reference", "cpu", "directml:software"])
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+def test_eight_dimensions_of_64_bits_in_another_order(dtype: str, device: str) -> None:
+    """As an output, before a join, and behind a slice that no strides express."""
+    x = np.arange(3 * 2**7).reshape(3, *(2,) * 7).astype(dtype)
+    graph = dg.Graph("orders")
+    value = graph.input("x", sizes=x.shape, dtype=dtype)
+    graph.output("turned", value.T)
+    graph.output("joined", dg.join([value.T, value.T], axis=2))
+    graph.output("back", value.T[1:, :, ::-1])
+    graph.output("flat", dg.reshape(value.T, sizes=[x.size]))
+    got = graph.compile(device=device).run({"x": x})
+    expected = {
+        "turned": x.T,
+        "joined": np.concatenate([x.T, x.T], 2),
+        "back": x.T[1:, :, ::-1],
+        "flat": x.T.ravel(),
+    }
+    for name, each in expected.items():
+        np.testing.assert_array_equal(got[name], each)

@@ -277,6 +277,20 @@ class TestDiffers:
         overflows = dtype == "float16" and count % 2 == 1
         np.testing.assert_array_equal(got, np.full(count, INF if overflows else 32768, dtype))
 
+    def test_windows_of_float16_are_added_up_in_it(self, directml: DirectMLDevice, dtype: str) -> None:
+        """At every addition; not if one window is the whole input."""
+        x = np.concatenate([np.full(51, 1000, dtype), np.full(51, 3000, dtype)]).reshape(1, 1, 1, 102)
+        window = {"window_size": [1, 51], "strides": [1, 51], "start_padding": [0, 0], "end_padding": [0, 0]}
+        for operator, norm in (("average_pooling", {"include_padding": False}), ("lp_pooling", {"p": 2})):
+            (got,) = run(directml, lowered(directml, operator, [x], **window, **norm), [x])
+            expected = np.array([1000, 3000]) * (1 if operator == "average_pooling" else 51**0.5)
+            if dtype == "float32":
+                np.testing.assert_allclose(got.ravel(), expected, 1e-5)
+            elif operator == "lp_pooling":
+                np.testing.assert_array_equal(got.ravel(), [INF, INF])
+            else:
+                np.testing.assert_array_equal(got.ravel(), [994.5, INF])
+
     @pytest.mark.parametrize("count", [1, 2, 3, 4])
     def test_the_difference_that_is_squared_in_float16(self, directml: DirectMLDevice, dtype: str, count: int) -> None:
         """It is rounded to float16 if the number of elements is odd."""
