@@ -274,7 +274,7 @@ class Aligning(Operator):
             columns = self.samples(left, right, image[3], outputs[1])
             yield rows, columns, int(batch)
 
-    def samples(self, start: np.float32, end: np.float32, size: int, count: int) -> Samples:
+    def samples(self, begin: np.float32, end: np.float32, size: int, count: int) -> Samples:
         """Where a region is sampled for `count` output elements along a dimension of the input.
 
         A length that is a multiple of `count` but for rounding is one in float32, so that decides how many samples
@@ -282,10 +282,10 @@ class Aligning(Operator):
         """
         into, out_of, aligned = self.input_pixel_offset, self.output_pixel_offset, self.align_regions_to_corners
         least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
-        wanted = np.ceil(abs(end - start) / np.float32(count))
-        per_output = least if np.isnan(wanted) else int(np.clip(np.float64(wanted), least, most))
-        start, end = np.float64(start), np.float64(end)
-        length = end - start
+        wanted = float(np.ceil(abs(end - begin) / np.float32(count)))
+        per_output = least if np.isnan(wanted) else int(np.clip(wanted, least, most))
+        start = float(begin)
+        length = float(end) - start
         total = count * per_output
         steps = np.arange(total) - out_of
         if not aligned:
