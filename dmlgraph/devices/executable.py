@@ -167,7 +167,9 @@ class Executable(abc.ABC):
         run = {each.name: each.operator for each in self.graph.nodes if isinstance(each, OperatorDescNode)}
         operators = [[run[name] for name in step.nodes if name in run] for step in steps]
         return [
-            dataclasses.replace(step, operations=sum(map(operations, those)), of_integers=any(map(of_integers, those)))
+            dataclasses.replace(
+                step, operations=sum(map(operations, those)), of_integers=any(map(of_integers, those))
+            )
             for step, those in zip(steps, operators, strict=True)
         ]
 

@@ -1,7 +1,7 @@
 """Pow with the special values of IEEE's pow, of which DirectML's formula, 2^(y · log2 |x|), lacks some.
 
-x^0 is 1 for every x, and 1^y is 1 for every y.  Odd powers of −0 have its sign.  Powers of −∞ that are no
-whole numbers, and infinite powers of a negative x, are those of |x|.
+x^0 is 1 for every x, and 1^y is 1 for every y.  Odd powers of −0 have its sign.  −∞ to an exponent with a fraction, and
+a negative x to an infinite one, are powers of |x|.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlgraph.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
-_ROUNDING = 2.0**-20  # how far off a power may be that is a whole number
+_ROUNDING = 2.0**-20  # how far off DirectML's power may be where it is a whole number
 
 
 @imports("Pow", how="pow; with one known exponent constant_pow; special values: if_; 64-bit integers: multiply, if_")
@@ -92,7 +92,7 @@ def _equal(dml: Calls, a: Value, b: Value | float) -> Value:
 
 
 def _whole_where_near(dml: Calls, x: Value) -> Value:
-    """Numbers that are whole but for DirectML's rounding, whole: 5^3 is 125, not 124.99999."""
+    """Numbers near whole ones rounded to them: DirectML's 5^3 is 124.99999."""
     whole = dml.round(x)
     away = dml.abs(dml.subtract(x, whole))
     near = dml.logical_less_than_or_equal(away, dml.multiply(dml.abs(whole), _ROUNDING), dtype="uint8")

@@ -30,6 +30,9 @@ def _roi_align(node: Node) -> Result:
     half = node.opset >= 16 and str(node.attribute("coordinate_transformation_mode", "half_pixel")) == "half_pixel"
     dml, samples = node.dml, node.attribute("sampling_ratio", 0)
     x, rois = dml.value(node[0]), dml.value(node[1])
+    if len(x.sizes) != 4 or len(rois.sizes) != 2 or rois.sizes[1] != 4:
+        got = [list(node[0].shape), list(node[1].shape)]
+        raise Refusal("needs images and regions", code="sizes", got=got, allowed="[N, C, H, W] and [regions, 4]")
     if node[0].dtype == np.float16:  # too narrow for regions
         x, rois = dml.converted(x, "float32"), dml.converted(rois, "float32")
     sizes = [rois.sizes[0], x.sizes[1], node.attribute("output_height", 1), node.attribute("output_width", 1)]

@@ -277,8 +277,8 @@ class Aligning(Operator):
     def samples(self, begin: np.float32, end: np.float32, size: int, count: int) -> Samples:
         """Where a region is sampled for `count` output elements along a dimension of the input.
 
-        A length that is a multiple of `count` but for rounding is one in float32, so that decides how many samples
-        there are (measured).
+        How many samples there are is decided in float32, where a length near a multiple of `count` may be that
+        (measured).
         """
         into, out_of, aligned = self.input_pixel_offset, self.output_pixel_offset, self.align_regions_to_corners
         least, most = self.minimum_samples_per_output, self.maximum_samples_per_output

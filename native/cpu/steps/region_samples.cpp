@@ -6,7 +6,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// In float32, in which a length that is a multiple of `count` but for rounding is one.
+// In float32, where a length near a multiple of `count` may be that.
 std::int64_t samples_for_output(const Sampling& sampling, float length, std::int64_t count) {
     if (std::isnan(length)) {
         return sampling.least;
