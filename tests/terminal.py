@@ -10,7 +10,9 @@ import threading
 from collections.abc import Mapping, Sequence
 
 
-def run_on_terminal(arguments: Sequence[str], folder: pathlib.Path, environment: Mapping[str, str]) -> tuple[int, str]:
+def run_on_terminal(
+    arguments: Sequence[str], folder: pathlib.Path, environment: Mapping[str, str]
+) -> tuple[int, str]:
     """The exit code of `dmlgraph` with these arguments, and what it printed."""
     import pty  # POSIX only
 

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from one_node import DEVICES, results
 
+import dmlgraph as dg
+
 Array = np.ndarray[Any, Any]
 H, W = 5, 7
 IMAGES = np.random.default_rng(0).normal(size=(2, 2, H, W)).astype(np.float32)
@@ -111,3 +113,10 @@ def test_a_widened_region_has_one_sample(device: str) -> None:
     (got,) = results("RoiAlign", {"x": IMAGES, "rois": regions, "batches": np.zeros(40, np.int64)}, device, opset=10)
     expected = [aligned(region, IMAGES[0].astype(np.float64), 1, 1, 1.0, 1, False) for region in regions]
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("shapes", [((5, 7), (3, 4)), ((1, 1, 5, 7), (3, 5)), ((1, 1, 5, 7), (1, 3, 4))])
+def test_other_dimensions_are_refused(device: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    x, rois = (np.zeros(shape, np.float32) for shape in shapes)
+    with pytest.raises(dg.ModelError, match=r"\[N, C, H, W\] and \[regions, 4\]"):
+        results("RoiAlign", {"x": x, "rois": rois, "batches": np.zeros(3, np.int64)}, device)
