@@ -17,6 +17,7 @@ from dmlgraph.tensor import MAX_RANK, DataType
 
 SIZES = (1, 2, 2, 3, 4, 6)
 ONES = (1, 1, 1, 1, 2, 3, 8)
+SMALL = (1, 2, 2, 2)  # of as many dimensions as there may be, which leave none for the words of 64-bit numbers
 DTYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.UINT8, DataType.INT64)
 OUTPUTS = (1, 4)  # of the values that others read
 
@@ -268,7 +269,8 @@ def _value(sketch: Sketch, dtype: DataType | None = None) -> Value:
     sketch.outputs = OUTPUTS
     fitting = [each for each in sketch.values if dtype in (None, each.dtype)]
     if not fitting or sketch.chance(1, 8):
-        sizes = [sketch.pick(SIZES) for _ in range(sketch.pick((1, 2, 3, 3, 4, 4, 5)))]
+        rank = sketch.pick((1, 2, 3, 3, 4, 4, 5, MAX_RANK))
+        sizes = [sketch.pick(SIZES if rank < MAX_RANK else SMALL) for _ in range(rank)]
         value = sketch.source(dtype or sketch.pick(DTYPES), sizes)
         sketch.keep(value)
         return value
