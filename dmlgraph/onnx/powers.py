@@ -52,8 +52,10 @@ def _are_whole(exponents: Array) -> bool:
 def _are_plain(exponents: Array) -> bool:
     """Whether the formula has the right result for every x."""
     wide = exponents.astype(np.float64)
+    if not _are_whole(wide):
+        return False
     odd = np.fmod(wide, 2) != 0
-    return _are_whole(wide) and bool(((wide != 0) & (abs(wide) < _all_even(np.float16)) & ~(odd & (wide < 0))).all())
+    return bool(((wide != 0) & (abs(wide) < _all_even(np.float16)) & ~(odd & (wide < 0))).all())
 
 
 def _to_number(dml: Calls, x: Value, exponent: float) -> Value:
