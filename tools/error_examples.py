@@ -202,7 +202,7 @@ dg.load_dxdispatch("model.json")
 open("model.onnx", "wb").write(b"a graph")
 dg.load("model.onnx")
 """,
-    "opset": _MODEL.format(opset=6, x="float[2]", nodes="y = Relu (x)"),
+    "opset": _MODEL.format(opset=99, x="float[2]", nodes="y = Relu (x)"),
     "unknown-value": _MODEL.format(opset=21, x="float[2]", nodes="y = NonZero (x)"),
     "empty-tensor": _MODEL.format(opset=21, x="float[0, 2]", nodes="y = Relu (x)"),
     "extra": """\

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import ByDefinition
-from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.table import OLDEST, imports
 from dmlgraph.onnx.tensors import Tensor
 
 # ONNX's name → the function of dmlgraph, and its fields: the name of the attribute, its default.
@@ -29,7 +29,7 @@ _ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
     "Swish": ("activation_swish", {"sigmoid_input_scale": ("alpha", 1.0)}),
     "ThresholdedRelu": ("activation_thresholded_relu", {"alpha": ("alpha", 1.0)}),
 }
-_SINCE = {"Celu": 12, "Swish": 24, "ThresholdedRelu": 10}
+_SINCE = {"Celu": 12, "Swish": 24}
 _ALONG = {"Softmax": "activation_softmax1", "LogSoftmax": "activation_log_softmax1", "Hardmax": "activation_hardmax1"}
 
 
@@ -43,7 +43,7 @@ def _activation(node: Node) -> Result:
 
 
 for _name, (_function, _) in _ACTIVATIONS.items():
-    imports(_name, how=_function, since=_SINCE.get(_name, 7))(_activation)
+    imports(_name, how=_function, since=_SINCE.get(_name, OLDEST))(_activation)
 
 
 @imports("Shrink", since=9, how="activation_shrink; of integers in float32; a negative lambd: also negate")

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal, give_values
-from dmlgraph.onnx.table import imports
+from dmlgraph.onnx.table import OLDEST, imports
 from dmlgraph.onnx.tensors import BOOL, Calls, Tensor, parse_dtype, stored, type_name
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
@@ -60,7 +60,13 @@ _BINARY = {
     "BitwiseXor": "bit_xor",
 }
 _OF_MANY = {"Sum": "add", "Max": "max", "Min": "min"}
-_SINCE = {"GreaterOrEqual": 12, "LessOrEqual": 12, **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), 18)}
+_SINCE = {
+    **dict.fromkeys(("Acos", "Asin", "Atan", "Cos", "Sin", "Tan"), 7),
+    **dict.fromkeys(("Acosh", "Asinh", "Atanh", "Cosh", "Sinh", "Erf", "IsNaN", "Sign"), 9),
+    "Round": 11,
+    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), 12),
+    **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), 18),
+}
 
 
 def _unary(node: Node) -> Result:
@@ -76,9 +82,9 @@ def _of_many(node: Node) -> Result:
 
 
 for _name, _function in _UNARY.items():
-    imports(_name, how=_function)(_unary)
+    imports(_name, how=_function, since=_SINCE.get(_name, OLDEST))(_unary)
 for _name, _function in (_BINARY | _OF_MANY).items():
-    imports(_name, how=_function, since=_SINCE.get(_name, 7))(_of_many)
+    imports(_name, how=_function, since=_SINCE.get(_name, OLDEST))(_of_many)
 
 
 @imports("Abs", how="abs; unsigned numbers: none")

@@ -22,6 +22,7 @@ from dmlgraph.onnx.empty import empty_results, reads_empty
 from dmlgraph.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.noting import Notes
+from dmlgraph.onnx.old_opsets import RENEWED, renewed
 from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.value import Value
@@ -174,7 +175,7 @@ class Importer:
         """
         for node in body:
             label = prefix + _label(node)
-            opset = opsets.get("" if node.domain == "ai.onnx" else node.domain, 1)
+            opset = opsets.get("" if node.domain == "ai.onnx" else node.domain, 1 if node.domain else 0)
             known = signature("" if node.domain == "ai.onnx" else node.domain, node.op_type, opset)
             said = f"{node.op_type}, opset {opset}: "
             with self.notes.noting(label, *node.outputs, said=said, checked=known is not None):
@@ -232,24 +233,31 @@ class Importer:
         given: Attributes,
     ) -> Sequence[Tensor | None]:
         """The outputs of an operator's node: computed on the host, by its rule, or by its definition."""
+        if opset < table.OLDEST:
+            raise Refusal("the model imports no opset of ONNX's operators", code="opset")
         rules = signature(domain, node.op_type, opset)
         if rules is not None:
             check(rules, inputs, len(node.outputs), given, self.convert.values())
         if domain == "" and node.op_type == "Constant":
             return [self._constant_node(given)]
+        row = table.find(domain, node.op_type, opset)
+        if domain == "" and opset < RENEWED:
+            dml = Calls(self.graph, self.names, label)
+            old = Node(node.op_type, "", opset, inputs, [], given, dml, self._subgraph, self._converted)
+            inputs, given = renewed(old)
+            opset = RENEWED
         depends = frozenset[str]().union(*(each.depends for each in inputs if each is not None))
         arrays = [None if each is None else each.known for each in inputs]
         known = all(each is None or each.known is not None for each in inputs)
         if known and folding.can_fold(domain, node.op_type, arrays):
-            results = folding.evaluate(_proto(node, domain, given), opset, arrays)
+            results = folding.evaluate(_proto(node, domain, inputs, given), opset, arrays)
             return [Tensor.of(self._cast(each), depends=depends) for each in results]
         if reads_empty(inputs):
-            empty = empty_results(_proto(node, domain, given), domain, opset, inputs)
+            empty = empty_results(_proto(node, domain, inputs, given), domain, opset, inputs)
             if empty is not None:
                 return [None if each is None else Tensor.of(each, depends=depends) for each in empty]
-        row = table.find(domain, node.op_type, opset)
         if row is None:
-            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
         dml = Calls(self.graph, self.names, label, row.how)
 
         def run(graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
@@ -260,11 +268,11 @@ class Importer:
         try:
             result = row.rule(seen)
         except ByDefinition:
-            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
         except OperatorError as error:
             if not _is_too_new(error) or definition(domain, node.op_type, opset) is None:
                 raise
-            return self._by_definition(_proto(node, domain, given), opset, inputs, given, label)
+            return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
         types = output_types(domain, node.op_type, opset, inputs, len(outputs))
         return [self._tensor(each, dtype, dml, depends) for each, dtype in zip(_listed(result), types, strict=False)]
 
@@ -390,10 +398,10 @@ def _resolved(own: Mapping[str, ir.Attr], call: Attributes) -> dict[str, ir.Attr
     return found
 
 
-def _proto(node: ir.Node, domain: str, given: Attributes) -> onnx.NodeProto:
+def _proto(node: ir.Node, domain: str, inputs: Sequence[Tensor | None], given: Attributes) -> onnx.NodeProto:
     """The node for ONNX's own functions; subgraphs are left out."""
     proto = onnx.NodeProto(op_type=node.op_type, domain=domain, name=node.name or "")
-    proto.input.extend("" if each is None else f"x{index}" for index, each in enumerate(node.inputs))
+    proto.input.extend("" if each is None else f"x{index}" for index, each in enumerate(inputs))
     proto.output.extend(f"y{index}" if each.name else "" for index, each in enumerate(node.outputs))
     proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type not in _GRAPHS)
     return proto

@@ -20,6 +20,7 @@ from dmlgraph.onnx.table import OLDEST
 from dmlgraph.onnx.weights import without_weights
 from dmlgraph.plain_files import open_file, reason
 
+SAYS_OPSET = 3  # the version of the file format from which models say their opsets
 NEWEST_OPSET: int = onnx.defs.onnx_opset_version()
 
 
@@ -75,6 +76,8 @@ def prepare(model: ir.Model, folder: pathlib.Path | None, whole: pathlib.Path | 
     Removing Identity, lifting and merging constants, inlining and shape inference leave the graph as it is: the
     importer does this itself, and keeps the names of weights and calls.
     """
+    if not model.opset_imports and (model.ir_version or 0) < SAYS_OPSET:
+        model.opset_imports[""] = OLDEST
     opset = model.opset_imports.get("", NEWEST_OPSET)
     if not OLDEST <= opset <= NEWEST_OPSET:
         raise ModelError(
@@ -82,7 +85,7 @@ def prepare(model: ir.Model, folder: pathlib.Path | None, whole: pathlib.Path | 
             code="opset",
             got=opset,
             allowed=f"{OLDEST} to {NEWEST_OPSET}",
-            hint="onnx.version_converter.convert_version(model, target) converts a model",
+            hint="onnx.version_converter.convert_version(model, target) converts a model" if opset > 0 else None,
         )
     _confine(model, folder, whole)
     try:

@@ -156,8 +156,13 @@ def _lp(node: Node) -> Result:
     return node.tensor(made, node[0].shape)
 
 
+MEAN_VARIANCE_EPSILON = 1e-18  # ONNX adds its root to the deviation
+
+
 @imports("MeanVarianceNormalization", since=9, how="mean_variance_normalization1")
 def _mean_variance(node: Node) -> Result:
     x = node[0]
     axes = sorted(at_axis(axis, x.rank) for axis in node.attribute("axes", [0, 2, 3]))
-    return node.tensor(node.dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=1e-9))
+    return node.tensor(
+        node.dml.mean_variance_normalization1(x, axes=axes, normalize_variance=True, epsilon=MEAN_VARIANCE_EPSILON)
+    )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dmlgraph.onnx.node import Node, Result
 
-OLDEST = 7  # the first opset that is read
+OLDEST = 1  # the first opset that is read
 MICROSOFT = "com.microsoft"
 FAMILIES = (
     "element_wise",
@@ -40,6 +40,7 @@ FAMILIES = (
     "quantization",
     "control",
     "sequences",
+    "experimental",
     "microsoft",
     "microsoft_products",
     "microsoft_normalization",
