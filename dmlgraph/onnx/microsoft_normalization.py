@@ -10,7 +10,6 @@ import numpy as np
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx.delegation import channels_first, channels_last, own
 from dmlgraph.onnx.node import Node, Result
-from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import MICROSOFT, imports
 from dmlgraph.onnx.tensors import Calls, Tensor
@@ -57,35 +56,51 @@ def _layer(node: Node) -> Result:
     axes, epsilon = list(range(node.axis(-1), x.rank)), node.attribute("epsilon", 1e-5)
     bias = None if simplified else node.get(2)
     made = _scaled(dml, normalized(dml, x, axes, epsilon, centred=not simplified), node[1], bias)
-    results: list[Tensor | Value | None] = [node.tensor(made, x.shape)]
+    mean, deviation = _statistics(node, dml.value(x), axes, epsilon, centred=not simplified, last=1 + (not simplified))
+    return [node.tensor(made, x.shape), *(() if simplified else (mean,)), deviation]
+
+
+def _statistics(
+    node: Node, x: Value, axes: Sequence[int], epsilon: float, *, centred: bool, last: int
+) -> tuple[Value | None, Value | None]:
+    """What was computed for a normalization, in float32: the mean, output 1, and the inverse deviation, output `last`.
+
+    Not centred, the mean counts as 0; None is what is not asked for.
+    """
+    dml, wanted = node.dml, node.wants(last)
+    if not wanted and not (centred and node.wants(1)):
+        return None, None
     wide = dml.converted(x, "float32")
-    mean = None if simplified else dml.reduce(wide, function="average", axes=axes)
-    if not simplified:
-        results.append(mean if node.wants(1) else None)
-    if node.wants(1 if simplified else 2):
-        away = wide if mean is None else dml.subtract(wide, mean)
-        results.append(inverse_deviation(dml, away, axes, epsilon))
-    return results
+    mean = dml.reduce(wide, function="average", axes=axes) if centred else None
+    away = wide if mean is None else dml.subtract(wide, mean)
+    return mean, inverse_deviation(dml, away, axes, epsilon) if wanted else None
 
 
-@imports("SkipLayerNormalization", domain=MICROSOFT, how="add, mean_variance_normalization1")
+@imports(
+    "SkipLayerNormalization",
+    domain=MICROSOFT,
+    how="add, mean_variance_normalization1; its mean and deviation: reduce, sqrt",
+)
 @imports(
     "SkipSimplifiedLayerNormalization",
     domain=MICROSOFT,
     how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply",
 )
 def _skip_layer(node: Node) -> Result:
-    """Inputs: x, skip, gamma, beta, bias; simplified: x, skip, gamma, bias."""
-    if node.wants(1) or node.wants(2):
-        raise Refusal("the mean and deviation of a normalization are not read", field="outputs")
+    """Inputs: x, skip, gamma, beta, bias; simplified: x, skip, gamma, bias.
+
+    Outputs: y, mean, inverse deviation, the sum.
+    """
     simplified = node.operator.startswith("SkipSimplified")
     total = node.dml.add(node[0], node[1])
     bias = node.get(3 if simplified else 4)
     total = total if bias is None else node.dml.add(total, bias)
-    epsilon = node.attribute("epsilon", 1e-12)
-    made = normalized(node.dml, total, [node[0].rank - 1], epsilon, centred=not simplified)
+    axes, epsilon = [node[0].rank - 1], node.attribute("epsilon", 1e-12)
+    made = normalized(node.dml, total, axes, epsilon, centred=not simplified)
     made = _scaled(node.dml, made, node[2], None if simplified else node.get(3))
-    return [made, None, None, total]
+    mean, deviation = _statistics(node, total, axes, epsilon, centred=not simplified, last=2)
+    zeros = np.broadcast_to(np.float32(0), (*node[0].shape[:-1], 1))  # ONNX Runtime's mean of the simplified one
+    return [made, zeros if simplified else mean, deviation, total]
 
 
 @imports("EmbedLayerNormalization", domain=MICROSOFT, how="gather, add, mean_variance_normalization1; reduce")
