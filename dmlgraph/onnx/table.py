@@ -41,6 +41,7 @@ FAMILIES = (
     "control",
     "sequences",
     "experimental",
+    "random_numbers",
     "microsoft",
     "microsoft_products",
     "microsoft_normalization",

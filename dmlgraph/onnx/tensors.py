@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import math
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -228,6 +229,11 @@ class Calls:
     def level(self) -> FeatureLevel:
         """The feature level at which the nodes must be legal."""
         return self._graph.level
+
+    @property
+    def fingerprint(self) -> int:
+        """A number of 32 bits that tells the node from others: from its label and its place in the graph."""
+        return zlib.crc32(f"{self._label} {len(self._graph.nodes)}".encode())
 
     # Views: only where something changes.
 
