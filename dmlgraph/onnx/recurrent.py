@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.recurrent_steps import gru_by_steps
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Tensor
@@ -28,8 +30,8 @@ _DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "T
 _DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "bidirectional"}
 
 
-@imports("RNN", how="rnn, views")
-@imports("GRU", how="gru, views")
+@imports("RNN", how="rnn, views; with clip: lstm")
+@imports("GRU", how="gru, views; with clip: its steps, of gemm, activations, …")
 @imports("LSTM", how="lstm, views")
 def _recurrent(node: Node) -> Result:
     direction = str(node.attribute("direction", "forward"))
@@ -46,8 +48,10 @@ def _recurrent(node: Node) -> Result:
         "direction": _DIRECTIONS[direction],
     }
     clip = node.attribute("clip")
-    if clip is not None and node.operator != "LSTM":
-        raise Refusal("has no counterpart in DirectML", field="clip", got=clip)
+    if clip is not None and node.operator == "GRU":
+        turned = [direction == "reverse"] if count == 1 else [False, True]
+        made = gru_by_steps(node, x, fields["hidden_init"], fields["activation_descs"], turned, clip)
+        return _outputs(node, made, batch_first)
     if node.operator == "GRU":
         fields["linear_before_reset"] = bool(node.attribute("linear_before_reset", 0))
     if node.operator == "LSTM":
@@ -56,15 +60,47 @@ def _recurrent(node: Node) -> Result:
         fields["couple_input_forget"] = bool(node.attribute("input_forget", 0))
         if clip is not None:
             fields["clip_threshold"] = clip
-    weights = (_leading(node, node[1], 1), _leading(node, node[2], 1))
-    asked = {"output_sequence": True, "output_single": True}
+    weights = [node.dml.reshaped(node[index], (1, *node[index].shape)) for index in (1, 2)]
+    function, asked = node.operator.lower(), {"output_sequence": True, "output_single": True}
     if node.operator == "LSTM":
         asked["output_cell_single"] = True
-    function = getattr(node.dml, node.operator.lower())
-    made = function(node.dml.reshaped(x, (1, *x.sizes)), *weights, **fields, **asked)
-    sequence = made.output_sequence
-    if batch_first:
-        sequence = node.dml.transposed(sequence, [2, 0, 1, 3])
+    if clip is not None and node.operator == "RNN":
+        function, weights = "lstm", [_behind_gates(node, each, 2) for each in weights]
+        fields |= _as_lstm(node, fields, clip)
+    made = getattr(node.dml, function)(node.dml.reshaped(x, (1, *x.sizes)), *weights, **fields, **asked)
+    return _outputs(node, made, batch_first)
+
+
+def _as_lstm(node: Node, fields: dict[str, Any], clip: float) -> dict[str, Any]:
+    """The fields of an LSTM that computes an RNN, for `clip`, which DirectML's RNN lacks.
+
+    Its input and output gates are 1 and its forget gate 0, so the new cell is g of the product, and h passes it on.
+    """
+    bias, descs = fields["bias"], fields["activation_descs"]
+    if bias is not None:  # {1, 1, D, 2 H}
+        *_, directions, size = bias.sizes
+        split = node.dml.reshaped(bias, (1, directions, 2, size // 2))
+        bias = node.dml.reshaped(_behind_gates(node, split, 3), (1, 1, directions, 4 * size))
+    one, same = ({"op": "activation_linear", "alpha": alpha, "beta": 1.0 - alpha} for alpha in (0.0, 1.0))
+    return {
+        "bias": bias,
+        "activation_descs": [each for desc in descs for each in (one, desc, same)],
+        "couple_input_forget": True,
+        "clip_threshold": clip,
+    }
+
+
+def _behind_gates(node: Node, x: Value, axis: int) -> Value:
+    """The part of an LSTM's weights for its cell, behind zeros for the gates: input, output, forget."""
+    before = [3 * size if each == axis else 0 for each, size in enumerate(x.sizes)]
+    made: Value = node.dml.padding(
+        x, padding_mode="constant", padding_value=0, start_padding=before, end_padding=[0] * len(before)
+    )
+    return made
+
+
+def _outputs(node: Node, made: Sequence[Value], batch_first: bool) -> Result:
+    sequence = node.dml.transposed(made[0], [2, 0, 1, 3]) if batch_first else made[0]
     return [sequence, *(_single(node, each, batch_first) for each in made[1:])]
 
 

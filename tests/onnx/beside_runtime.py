@@ -17,7 +17,6 @@ Array = np.ndarray[Any, Any]
 
 # Refusals that are meant: a part of the title, and a part of the message.
 REFUSED = {
-    "'clip'": "has no counterpart in DirectML",  # of RNN and GRU
     "'count_include_pad'": "the padding that ceil_mode adds would count",
     "(float64": "does not take float64",  # casts to bool
 }
