@@ -12,6 +12,7 @@ import numpy as np
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.region_maxima import greatest_terms
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Array, Calls, Tensor
 from dmlgraph.value import Value
@@ -22,17 +23,16 @@ _NEAR = 2.0**-21  # how near to the edge a sample is at it, as a part of the ima
 _LEAST_STEP = 1e-30  # instead of 0, of empty regions
 
 
-@imports("RoiAlign", since=10, how="roi_align1, arithmetic on the regions")
+@imports("RoiAlign", since=10, how="roi_align1, arithmetic on the regions; max: gather, multiply, reduce")
 def _roi_align(node: Node) -> Result:
-    mode = str(node.attribute("mode", "avg"))
-    if mode == "max":
-        raise Refusal("DirectML takes the greatest sample, ONNX the greatest weighted term", field="mode", got=mode)
     half = node.opset >= 16 and str(node.attribute("coordinate_transformation_mode", "half_pixel")) == "half_pixel"
     dml, samples = node.dml, node.attribute("sampling_ratio", 0)
     x, rois = dml.value(node[0]), dml.value(node[1])
     if len(x.sizes) != 4 or len(rois.sizes) != 2 or rois.sizes[1] != 4:
         got = [list(node[0].shape), list(node[1].shape)]
         raise Refusal("needs images and regions", code="sizes", got=got, allowed="[N, C, H, W] and [regions, 4]")
+    if str(node.attribute("mode", "avg")) == "max":
+        return greatest_terms(node, half_pixel=half)
     if node[0].dtype == np.float16:  # too narrow for regions
         x, rois = dml.converted(x, "float32"), dml.converted(rois, "float32")
     sizes = [rois.sizes[0], x.sizes[1], node.attribute("output_height", 1), node.attribute("output_width", 1)]

@@ -45,7 +45,6 @@ _REASONS = {
     "this opset is not read": "test_scan_sum",
     "the indices belong to another size": "test_maxunpool_export_with_output_shape",
     "a product with a matrix has no value for places outside": "test_resize_tf_crop_and_resize_extrapolation_value",
-    "DirectML takes the greatest sample, ONNX the greatest weighted term": "test_roialign_mode_max",
     "DirectML's remainder of an infinite divisor is NaN": "test_mod_float_edge_cases_fmod_0_*",
 }
 EXCLUDED = {pattern: reason for reason, patterns in _REASONS.items() for pattern in patterns.split()}
