@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -95,27 +97,14 @@ def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
 
 @imports("Scan", since=9, how="the steps one after another")
 def _scan(node: Node) -> Result:
-    body, count = node.required("body"), node.required("num_scan_inputs")
+    count = node.required("num_scan_inputs")
     states = len(node.given) - count
     axes = node.attribute("scan_input_axes") or [0] * count
-    backward = node.attribute("scan_input_directions") or [0] * count
     outputs = len(node.outputs) - states
     axes_out = node.attribute("scan_output_axes") or [0] * outputs
     backward_out = node.attribute("scan_output_directions") or [0] * outputs
-    state, inputs = node.given[:states], node.given[states:]
-    steps = inputs[0].shape[axes[0]]
-    if steps > MOST_STEPS:
-        raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
-    stacked: list[list[Tensor]] = [[] for _ in range(outputs)]
-    for step in range(steps):
-        parts = [
-            _part(node, each, axis, steps - 1 - step if back else step)
-            for each, axis, back in zip(inputs, axes, backward, strict=True)
-        ]
-        results = node.run(body, [*state, *parts])
-        state = results[:states]
-        for each, whole in zip(results[states:], stacked, strict=True):
-            whole.append(each)
+    backward = node.attribute("scan_input_directions") or [0] * count
+    state, stacked = _scanned(node, node.given[:states], node.given[states:], axes, backward)
     return [
         *state,
         *(
@@ -123,6 +112,45 @@ def _scan(node: Node) -> Result:
             for each, axis, back in zip(stacked, axes_out, backward_out, strict=True)
         ),
     ]
+
+
+@imports("Scan", since=8, until=8, how="the steps of each sequence one after another")
+def _scan_of_batches(node: Node) -> Result:
+    """Inputs: lengths, states {B, …}, sequences {B, T, …}; the body has no batches."""
+    count, given = node.required("num_scan_inputs"), [each for each in node.inputs[1:] if each is not None]
+    states, sequences = given[: len(given) - count], given[len(given) - count :]
+    batch, steps = sequences[0].shape[:2]
+    lengths = [] if node.get(0) is None else [int(each) for each in node.known(0).flat]
+    if any(each != steps for each in lengths):
+        raise Refusal("sequences of different lengths are not read", field="sequence_lens", got=lengths)
+    backward = node.attribute("directions") or [0] * count
+    results = []
+    for index in range(batch):
+        first, parts = ([_part(node, each, 0, index) for each in tensors] for tensors in (states, sequences))
+        state, stacked = _scanned(node, first, parts, [0] * count, backward)
+        results.append([*state, *(joined(node, each) for each in stacked)])
+    return [joined(node, list(each)) for each in zip(*results, strict=True)]
+
+
+def _scanned(
+    node: Node, state: list[Tensor], inputs: list[Tensor], axes: Sequence[int], backward: Sequence[int]
+) -> tuple[list[Tensor], list[list[Tensor]]]:
+    """The last state, and each output's parts in the order of the steps."""
+    states = len(state)
+    stacked: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - states)]
+    steps = inputs[0].shape[axes[0]]
+    if steps > MOST_STEPS:
+        raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
+    for step in range(steps):
+        parts = [
+            _part(node, each, axis, steps - 1 - step if back else step)
+            for each, axis, back in zip(inputs, axes, backward, strict=True)
+        ]
+        results = node.run(node.required("body"), [*state, *parts])
+        state = results[:states]
+        for each, whole in zip(results[states:], stacked, strict=True):
+            whole.append(each)
+    return state, stacked
 
 
 def _part(node: Node, x: Tensor, axis: int, index: int) -> Tensor:

@@ -42,7 +42,6 @@ _REASONS = {
     "random numbers are not ONNX's": """
         test_bernoulli* test_training_dropout test_training_dropout_default* test_training_dropout_mask
     """,
-    "this opset is not read": "test_scan_sum",
     "the indices belong to another size": "test_maxunpool_export_with_output_shape",
     "a product with a matrix has no value for places outside": "test_resize_tf_crop_and_resize_extrapolation_value",
     "DirectML's remainder of an infinite divisor is NaN": "test_mod_float_edge_cases_fmod_0_*",

@@ -7,10 +7,14 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from microsoft_cases import SOFTWARE, Case
+from onnx_runtime import session
 
 import dmlgraph as dg
+from dmlgraph.onnx.importer import Importer
+from dmlgraph.onnx.model import prepare
 
 DEVICES = ["reference", "cpu", SOFTWARE]
 CHANCE = np.random.default_rng(0)
@@ -222,3 +226,98 @@ def test_the_first_files_do_not_say_their_opset(tmp_path: pathlib.Path) -> None:
 def test_later_ones_must(version: int, opsets: dict[str, int], tmp_path: pathlib.Path) -> None:
     with pytest.raises(dg.ModelError, match="the model imports no opset of ONNX's operators"):
         dg.load(saved(tmp_path, version, **opsets))
+
+
+# Whole models.
+
+BODY = "body (float[3] s, float[3] a, float[3] b) => (float[3] t, float[3] o) { t = Add (s, a) o = Mul (t, b) }"
+SCAN = f"""<ir_version: 4, opset_import: ["" : 8]>
+    g (int64[2] n, float[2, 3] s, float[2, 4, 3] a, float[2, 4, 3] b) => (float[2, 3] t, float[2, 4, 3] o) {{
+        t, o = Scan <num_scan_inputs = 2, directions = [0, 1], body = {BODY}> (LENGTHS, s, a, b)
+    }}"""
+
+
+def imported(model: onnx.ModelProto, **values: Any) -> dg.Graph:
+    prepared = prepare(ir.from_proto(model), None)
+    return Importer(prepared, dims={}, values=values, target=None, convert=None).read()
+
+
+@pytest.mark.parametrize("lengths", ["", "n"])
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.usefixtures("directml_path")
+def test_scan_of_batches(device: str, lengths: str) -> None:
+    """Opset 8, whose sequences have batches; one is read backward."""
+    model = onnx.parser.parse_model(SCAN.replace("LENGTHS", lengths or '""'))
+    feeds = {"s": A[:2, 0, 0, :3].copy(), "a": A[:, 0, :, :3].copy(), "b": A[:, 1, :, :3].copy()}
+    full = np.array([4, 4])
+    expected = session(model.SerializeToString())(feeds | {"n": full})
+    graph = imported(model, **({"n": full} if lengths else {}))
+    given = feeds if lengths else feeds | {"n": full}
+    for name, got in graph.compile(device).run(given).items():
+        np.testing.assert_allclose(got, expected[name], 1e-5, 1e-6)
+
+
+def test_scan_of_sequences_of_different_lengths_is_refused() -> None:
+    model = onnx.parser.parse_model(SCAN.replace("LENGTHS", "n"))
+    with pytest.raises(dg.ModelError, match=r"field 'sequence_lens': .*different lengths are not read; got \[4, 3\]"):
+        imported(model, n=np.array([4, 3]))
+
+
+def network(opset: int) -> onnx.ModelProto:
+    """A network as Caffe2 wrote them: weights are inputs, too, and sums broadcast along an axis."""
+    chance = np.random.default_rng(3)
+    weights = {
+        "w": chance.normal(size=(6, 3, 3, 3)),
+        "c": chance.normal(size=6),
+        "slope": np.abs(chance.normal(size=6)),
+        "scale": chance.normal(size=6),
+        "deviation": np.abs(chance.normal(size=6)),
+        "m": chance.normal(size=(4, 12)),
+        "d": chance.normal(size=4),
+    }
+    made, attributes = onnx.helper.make_node, {"transB": 1, "broadcast": 1}
+    idle = {"consumed_inputs": [0, 0, 0, 1, 1]} if opset < 6 else {}
+    resized = {"shape": [2, 12]}
+    nodes = [
+        made("Conv", ["x", "w"], ["1"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        made("Add", ["1", "c"], ["2"], broadcast=1, axis=1),
+        made("BatchNormalization", ["2", "scale", "c", "c", "deviation"], ["3"], is_test=1, **idle),
+        made("PRelu", ["3", "slope"], ["4"]),
+        made("Dropout", ["4"], ["5", "mask"], is_test=1),
+        made("Concat", ["5", "4"], ["6"], **({"axis": 1} if opset > 3 else {})),
+        made("GlobalAveragePool", ["6"], ["7"]),
+        made("Reshape", ["7"] if opset < 5 else ["7", "shape"], ["8"], **(resized if opset < 5 else {})),
+        made("Gemm", ["8", "m", "d"], ["9"], **attributes),
+        made("Softmax", ["9"], ["y"]),
+    ]
+    info = onnx.helper.make_tensor_value_info
+    tensors = [onnx.numpy_helper.from_array(each.astype(np.float32), name) for name, each in weights.items()]
+    tensors += [onnx.numpy_helper.from_array(np.array([2, 12]), "shape")] if opset > 4 else []
+    inputs = [info("x", 1, [2, 3, 5, 6]), *(info(each.name, each.data_type, each.dims) for each in tensors)]
+    graph = onnx.helper.make_graph(nodes, "network", inputs, [info("y", 1, [2, 4])], tensors)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=3)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.usefixtures("directml_path")
+def test_a_network_of_each_opset(device: str) -> None:
+    """The same numbers in all: ONNX Runtime's of opset 7, where what is for channels has all dimensions."""
+    newest = network(7)
+    for node in newest.graph.node:
+        dropped = [each for each in node.attribute if each.name in ("broadcast", "is_test", "axis")]
+        for each in dropped if node.op_type != "Concat" else ():
+            node.attribute.remove(each)
+    for node in newest.graph.node:
+        for name in {"Add": ["c"], "PRelu": ["slope"]}.get(node.op_type, []):
+            node.input[1] = f"{name} of channels"
+            (found,) = [each for each in newest.graph.initializer if each.name == name]
+            newest.graph.initializer.append(
+                onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(found).reshape(-1, 1, 1), node.input[1])
+            )
+    newest.ir_version = 4
+    x = np.random.default_rng(4).normal(size=(2, 3, 5, 6)).astype(np.float32)
+    wanted = session(newest.SerializeToString())({"x": x})["y"]
+    for opset in range(1, 7):
+        graph = imported(network(opset))
+        assert [each.name for each in graph.inputs] == ["x"]
+        np.testing.assert_allclose(graph.compile(device).run({"x": x})["y"], wanted, 1e-5, 1e-6)
