@@ -119,6 +119,10 @@ def _scan_of_batches(node: Node) -> Result:
     """Inputs: lengths, states {B, …}, sequences {B, T, …}; the body has no batches."""
     count, given = node.required("num_scan_inputs"), [each for each in node.inputs[1:] if each is not None]
     states, sequences = given[: len(given) - count], given[len(given) - count :]
+    whole = all(each.rank > 1 and each.shape[:2] == sequences[0].shape[:2] for each in sequences)
+    if not 1 <= count <= len(given) or not whole or any(each.shape[:1] != sequences[0].shape[:1] for each in states):
+        shapes = [[*each.shape] for each in given]
+        raise Refusal("needs states {B, …} and sequences {B, T, …}", code="sizes", got=shapes)
     batch, steps = sequences[0].shape[:2]
     lengths = [] if node.get(0) is None else [int(each) for each in node.known(0).flat]
     if any(each != steps for each in lengths):

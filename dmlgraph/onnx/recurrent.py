@@ -48,6 +48,8 @@ def _recurrent(node: Node) -> Result:
         "direction": _DIRECTIONS[direction],
     }
     clip = node.attribute("clip")
+    if clip is not None and not clip > 0:
+        raise Refusal("must be positive", code="range", field="clip", got=clip)
     if clip is not None and node.operator == "GRU":
         turned = [direction == "reverse"] if count == 1 else [False, True]
         made = gru_by_steps(node, x, fields["hidden_init"], fields["activation_descs"], turned, clip)

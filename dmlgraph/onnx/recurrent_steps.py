@@ -35,8 +35,14 @@ def gru_by_steps(
         clip: what the activations are given is clipped to ±clip.
 
     Raises:
-        Refusal: there are too many steps.
+        Refusal: there are too many steps, or the node is damaged.
     """
+    if any(node[index].rank != 3 for index in range(3)):
+        shapes = [[*node[index].shape] for index in range(3)]
+        raise Refusal("the input and the weights need 3 dimensions", code="rank", got=shapes)
+    if len(activations) != 2 * len(backward):
+        message = "needs two activations for each direction"
+        raise Refusal(message, code="count", field="activations", got=len(activations), allowed=f"{2 * len(backward)}")
     if x.sizes[0] > MOST_STEPS:
         raise Refusal(
             "with clip there are too many steps", code="too-large", field="clip", allowed=f"{MOST_STEPS} steps"

@@ -263,6 +263,12 @@ def test_scan_of_sequences_of_different_lengths_is_refused() -> None:
         imported(model, n=np.array([4, 3]))
 
 
+def test_scan_without_batches_is_refused() -> None:
+    text = SCAN.replace("LENGTHS", '""').replace("float[2, 4, 3] b)", "float[4, 3] b)")
+    with pytest.raises(dg.ModelError, match=r"needs states \{B, …\} and sequences \{B, T, …\}"):
+        imported(onnx.parser.parse_model(text))
+
+
 def network(opset: int) -> onnx.ModelProto:
     """A network as Caffe2 wrote them: weights are inputs, too, and sums broadcast along an axis."""
     chance = np.random.default_rng(3)

@@ -96,7 +96,20 @@ def test_layout_and_float16(operator: str) -> None:
     half.check([sequence.astype(np.float16), last.astype(np.float16)], "reference", "cpu", SOFTWARE)
 
 
-def test_too_many_steps_are_refused() -> None:
-    inputs = [np.zeros(each, np.float32) for each in ((MOST_STEPS + 1, 1, 1), (1, 3, 1), (1, 3, 1))]
-    with pytest.raises(dg.ModelError, match=r"field 'clip': .*with clip there are too many steps"):
-        Case("GRU", [*inputs], {"hidden_size": 1, "clip": 1.0}, domain="").graph()
+SMALL = [np.zeros(each, np.float32) for each in ((2, 1, 1), (1, 3, 1), (1, 3, 1))]
+REFUSED = {
+    r"field 'clip': .*with clip there are too many steps": (np.zeros((MOST_STEPS + 1, 1, 1), np.float32), {}),
+    r"field 'clip': .*must be positive; got 0": (SMALL[0], {"clip": 0.0}),
+    r"field 'activations': .*needs two activations .*; got 3": (
+        SMALL[0],
+        {"activations": ["Relu"] * 3},
+    ),
+    "the input and the weights need 3 dimensions": (SMALL[0][0], {}),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_does_not_fit_is_refused(message: str) -> None:
+    x, fields = REFUSED[message]
+    with pytest.raises(dg.ModelError, match=message):
+        Case("GRU", [x, *SMALL[1:]], {"hidden_size": 1, "clip": 1.0} | fields, domain="").graph()
