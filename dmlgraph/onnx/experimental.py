@@ -51,6 +51,13 @@ def _whole(node: Node, name: str, count: int) -> list[int]:
     return value
 
 
+def _numbers(node: Node, name: str) -> list[float]:
+    value = node.attribute(name, [])
+    if not isinstance(value, list) or not all(isinstance(each, (int, float)) for each in value):
+        raise Refusal("must be numbers", code="kind", field=name, got=value)
+    return value
+
+
 @imports("Scale", how="multiply", until=LAST)
 def _scale(node: Node) -> Result:
     return node.tensor(node.dml.multiply(node[0], _number(node, "scale", 1.0)), node[0].shape)
@@ -61,8 +68,8 @@ VALUE_SCALE_CHANNELS = (1, 3)  # that VALUE_SCALE_2D takes
 
 @imports("ImageScaler", how="value_scale_2d; of other than 1 or 3 channels multiply, add", until=LAST)
 def _image_scaler(node: Node) -> Result:
-    x, scale, bias = node[0], _number(node, "scale", 1.0), node.attribute("bias", [])
-    if x.rank != 4 or not isinstance(bias, list) or len(bias) != x.shape[1]:
+    x, scale, bias = node[0], _number(node, "scale", 1.0), _numbers(node, "bias")
+    if x.rank != 4 or len(bias) != x.shape[1]:
         allowed = "a number for each channel of an image {N, C, H, W}"
         raise Refusal("the bias does not fit the image", code="count", field="bias", got=bias, allowed=allowed)
     if len(bias) in VALUE_SCALE_CHANNELS:
@@ -109,7 +116,7 @@ def _mean_variance(node: Node) -> Result:
 
 @imports("GivenTensorFill", how="known", until=LAST)
 def _given_fill(node: Node) -> Result:
-    shape, values = _fill_shape(node), node.attribute("values", [])
+    shape, values = _fill_shape(node), _numbers(node, "values")
     if len(values) != math.prod(shape):
         message = "the shape has another number of elements"
         raise Refusal(message, code="count", field="values", got=len(values), allowed=str(math.prod(shape)))
@@ -119,20 +126,20 @@ def _given_fill(node: Node) -> Result:
 @imports("ConstantFill", how="fill_value_constant", until=LAST)
 def _constant_fill(node: Node) -> Result:
     types = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_}
-    to = node.attribute("dtype", 1)
+    to = _number(node, "dtype", 1)
     if to not in types:
         raise node.refuse("dtype", ", ".join(map(str, types)))
-    value: Array = np.asarray(_number(node, "value", 0.0)).astype(types[to])
+    value: Array = np.asarray(_number(node, "value", 0.0)).astype(types[int(to)])
     return np.broadcast_to(value, _fill_shape(node))
 
 
 def _fill_shape(node: Node) -> list[int]:
     """The attribute `shape`, or the shape of the input or the numbers in it, with `extra_shape` behind."""
-    shape: list[int] = node.ints("shape", default=[]) or []
+    shape = [int(each) for each in _numbers(node, "shape")]
     if node.get(0) is not None:
         as_shape = node.attribute("input_as_shape", 0)
         shape = [int(each) for each in (node.known(0).ravel() if as_shape else node[0].shape)]
-    shape += node.ints("extra_shape", default=[]) or []
+    shape += [int(each) for each in _numbers(node, "extra_shape")]
     if min(shape, default=1) < 1:
         raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", field="shape", got=shape)
     return shape

@@ -142,7 +142,7 @@ def _scales_by_name(node: Node) -> Change:
 
 def _whole_power(node: Node) -> Change:
     p = node.attribute("p", 2)
-    if p != int(p):
+    if not float(p).is_integer():
         raise node.refuse("p", "a whole number")
     return node.inputs, {"p": int(p)}
 

@@ -42,13 +42,26 @@ def _form(node: Node) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """
     like = node[0] if node.operator.endswith("Like") else None
     shape = tuple(node.ints("shape", default=[]) or []) if like is None else like.shape
-    to = node.attribute("dtype", None if like is not None else ir.DataType.FLOAT.value)
-    dtype = node.converted(like.dtype if to is None and like is not None else parse_dtype(ir.DataType(to).name.lower()))
+    dtype = _type(node, np.dtype(np.float32) if like is None else like.dtype)
     if not Tensor(dtype, ()).is_float:
         raise Refusal("random numbers are floats", code="dtype", field="dtype", got=str(dtype))
     if min(shape, default=1) < 1:
         raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape])
     return shape, dtype
+
+
+def _type(node: Node, default: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that the attribute `dtype` names.
+
+    Raises:
+        Refusal: ONNX has no such type.
+    """
+    to = node.attribute("dtype")
+    if to is None:
+        return node.converted(default)
+    if to not in {each.value for each in ir.DataType}:
+        raise Refusal("ONNX has no such type", code="unknown-dtype", field="dtype", got=to)
+    return node.converted(parse_dtype(ir.DataType(to).name.lower()))
 
 
 @imports("RandomUniform", "RandomUniformLike", how="random_generator, bit_shift_right, cast, multiply, add, clip")
@@ -90,11 +103,10 @@ def _finite(node: Node, name: str, default: float) -> float:
 @imports("Bernoulli", since=15, how="random_generator, logical_less_than, cast")
 def _bernoulli(node: Node) -> Result:
     """1 with the probability that the input gives; ONNX's definition by other operators has 0 and 1 exchanged."""
-    x, to = node[0], node.attribute("dtype")
+    x = node[0]
     drawn = node.dml.reshaped(_uniform(node, x.count), x.sizes)
     made = node.dml.logical_less_than(drawn, node.dml.converted(x, "float32"), dtype="uint8")
-    dtype = x.dtype if to is None else parse_dtype(ir.DataType(to).name.lower())
-    return cast(node, Tensor(BOOL, x.shape, made=made), dtype)
+    return cast(node, Tensor(BOOL, x.shape, made=made), _type(node, x.dtype))
 
 
 @imports("Multinomial", since=7, how="random_generator, exp, cumulative_summation, logical_less_than_or_equal, reduce")
@@ -111,5 +123,4 @@ def _multinomial(node: Node) -> Result:
     places = dml.multiply(dml.reshaped(_uniform(node, batch * samples), (batch, samples, 1)), total)
     before = dml.logical_less_than_or_equal(dml.reshaped(sums, (batch, 1, classes)), places, dtype="uint8")
     counted = dml.reduce(dml.converted(before, "uint32"), function="sum", axes=[2])
-    to = parse_dtype(ir.DataType(node.attribute("dtype", ir.DataType.INT32.value)).name.lower())
-    return node.tensor(dml.converted(counted, stored(to)), (batch, samples))
+    return node.tensor(dml.converted(counted, stored(_type(node, np.dtype(np.int32)))), (batch, samples))

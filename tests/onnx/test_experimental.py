@@ -124,7 +124,7 @@ def test_fills(device: str) -> None:
 
 IMAGE = np.zeros((1, 3, 4, 5), np.float32)
 REFUSED = {
-    "bias": case("ImageScaler", IMAGE, bias=[1.0, 2.0]),
+    "bias": case("ImageScaler", IMAGE, bias=["1", "2", "3"]),
     "scale": case("ImageScaler", IMAGE, scale="x", bias=[1.0, 2.0, 3.0]),
     "border": case("Crop", IMAGE, border=[2, 0, 3, 0]),
     "alpha": case("ScaledTanh", IMAGE, beta=1.0),
@@ -138,6 +138,11 @@ def test_what_does_not_fit_is_refused_by_its_field(field: str) -> None:
     with pytest.raises(dg.ModelError) as caught:
         REFUSED[field].graph()
     assert [problem.field for problem in caught.value.problems] == [field]
+
+
+def test_a_bias_of_another_count_is_refused() -> None:
+    with pytest.raises(dg.ModelError, match=r"field 'bias': .*a number for each channel"):
+        case("ImageScaler", IMAGE, bias=[1.0, 2.0]).graph()
 
 
 @pytest.mark.parametrize("operator", ["ATen", "GRUUnit", "LoopIndexTensor"])

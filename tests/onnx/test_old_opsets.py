@@ -192,6 +192,7 @@ REFUSED = {
     "batches": (case("BatchNormalization", 6, A, *STATISTICS, is_test=0), "field 'is_test'"),
     "no type": (case("Cast", 1, A, to="INTEGER"), "field 'to': .*ONNX has no such type"),
     "p": (case("GlobalLpPool", 1, A, p=1.5), "field 'p'"),
+    "p of NaN": (case("LpPool", 1, A, kernel_shape=[1, 1], p=float("nan")), "field 'p'"),
     "scale": (case("Upsample", 1, A, height_scale=-1.0, width_scale=1.0), "must be positive"),
     "image": (case("Upsample", 1, A[0], height_scale=2.0, width_scale=1.0), "needs an image"),
     "tiles": (case("Tile", 1, A, np.float32([2]), np.float32([4]), known=(1, 2)), "there is no such axis"),

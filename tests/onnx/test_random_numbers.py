@@ -153,17 +153,19 @@ def test_nodes_without_a_seed_draw_other_numbers() -> None:
     assert (first != second).mean() > 0.9
 
 
-REFUSED = {
-    "high": case("RandomUniform", shape=[2], low=2.0, high=1.0),
-    "scale": case("RandomNormal", shape=[2], scale=float("inf")),
-    "dtype": case("RandomUniformLike", np.zeros(2, np.int32)),
-}
+REFUSED = [
+    ("high", case("RandomUniform", shape=[2], low=2.0, high=1.0)),
+    ("scale", case("RandomNormal", shape=[2], scale=float("inf"))),
+    ("dtype", case("RandomUniformLike", np.zeros(2, np.int32))),
+    ("dtype", case("RandomNormal", shape=[2], dtype=-1)),
+    ("dtype", case("Multinomial", np.zeros((1, 2), np.float32), dtype=99)),
+]
 
 
-@pytest.mark.parametrize("field", REFUSED)
-def test_what_is_no_distribution_is_refused(field: str) -> None:
+@pytest.mark.parametrize(("field", "refused"), REFUSED)
+def test_what_is_no_distribution_is_refused(field: str, refused: Case) -> None:
     with pytest.raises(dg.ModelError) as caught:
-        REFUSED[field].graph()
+        refused.graph()
     assert [problem.field for problem in caught.value.problems] == [field]
 
 
