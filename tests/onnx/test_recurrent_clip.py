@@ -58,7 +58,7 @@ def _rnn(chance: Chance) -> Case:
     return recurrent("RNN", chance)
 
 
-@making(12)
+@making(8)
 def _gru(chance: Chance) -> Case:
     return recurrent("GRU", chance, linear_before_reset=chance.flag())
 

@@ -13,7 +13,7 @@ import dmlgraph as dg
 making = Makers()
 
 
-@making(24)
+@making(6)
 def _roi_align_max(chance: Chance) -> Case:
     """Images of one element, regions beyond the image and without area, samples exactly at edges."""
     batch, channels, height, width = chance.size(1, 2), chance.size(1, 3), chance.size(1, 7), chance.size(1, 7)
