@@ -26,14 +26,15 @@ def noting_files() -> Iterator[dict[pathlib.Path, None]]:
 
 
 def find_file(name: object, folder: object, suffix: str = ".npy") -> pathlib.Path:
-    """The path of a file in the document's folder, a path; `suffix` is the usual one of such files.
+    """The path of a file in the document's folder, a path; `suffix` is the usual one of such files, "" for any.
 
     Raises:
         GraphError: not a path, or not one that means the same on every system; outside the folder; or no such file.
             Its field is `file`.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        raise GraphError(f"must be the path of a {suffix} file", code="kind", field="file", got=name)
+        kind = f"{suffix} file" if suffix else "file"
+        raise GraphError(f"must be the path of a {kind}", code="kind", field="file", got=name)
     if not isinstance(folder, pathlib.Path):
         raise GraphError(
             "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name

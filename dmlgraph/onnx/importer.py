@@ -22,6 +22,7 @@ from dmlgraph.onnx.empty import empty_results, reads_empty
 from dmlgraph.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.noting import Notes
+from dmlgraph.onnx.numbers import numbers
 from dmlgraph.onnx.old_opsets import RENEWED, renewed
 from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
@@ -127,14 +128,12 @@ class Importer:
             Refusal: it is damaged, or of a type that is not read.
         """
         try:
-            array = tensor.numpy()
+            array = numbers(tensor)
         except MemoryError:
             raise
         except Exception as error:  # of onnx-ir and NumPy, for damaged tensors
             lines = str(error).splitlines() or [type(error).__name__]
             raise Refusal(f"the tensor is damaged: {lines[0]}", code="model") from None
-        if array.shape != tuple(tensor.shape):
-            raise Refusal("the tensor is damaged: it has a negative size", code="model", got=[*tensor.shape])
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
         return Tensor.of(taken_out(array), name=as_label(name))
@@ -175,8 +174,8 @@ class Importer:
         """
         for node in body:
             label = prefix + _label(node)
-            opset = opsets.get("" if node.domain == "ai.onnx" else node.domain, 1 if node.domain else 0)
-            known = signature("" if node.domain == "ai.onnx" else node.domain, node.op_type, opset)
+            opset = opsets.get(node.domain, 1 if node.domain else 0)
+            known = signature(node.domain, node.op_type, opset)
             said = f"{node.op_type}, opset {opset}: "
             with self.notes.noting(label, *node.outputs, said=said, checked=known is not None):
                 if not isinstance(node.op_type, str) or not isinstance(node.domain, str):
@@ -189,26 +188,24 @@ class Importer:
 
     def _check_known(self, node: ir.Node, opset: int) -> None:
         """Refuses a node behind a refused one that cannot be imported whatever its inputs are."""
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        if domain == "" and node.op_type == "Constant":
+        if node.domain == "" and node.op_type == "Constant":
             return
-        if not self._has_function(node) and table.find(domain, node.op_type, opset) is None:
-            if definition(domain, node.op_type, opset):
+        if not self._has_function(node) and table.find(node.domain, node.op_type, opset) is None:
+            if definition(node.domain, node.op_type, opset):
                 return
-            raise _no_counterpart(domain, node.op_type)
+            raise _no_counterpart(node.domain, node.op_type)
 
     def _has_function(self, node: ir.Node) -> bool:
         return node.op_identifier() in self.model.functions
 
     def _run_node(self, node: ir.Node, label: str, env: Env, opset: int, attributes: Attributes) -> None:
-        domain = "" if node.domain == "ai.onnx" else node.domain
         given = _resolved(node.attributes, attributes)
         inputs = [self._read(each, env) for each in node.inputs]
         if self._has_function(node):
             function = self.model.functions[node.op_identifier()]
             results: Sequence[Tensor | None] = self.call(function, inputs, given, label)
         else:
-            results = self._apply(node, domain, label, env, opset, inputs, given)
+            results = self._apply(node, label, env, opset, inputs, given)
         for value, tensor in zip(node.outputs, results, strict=False):
             if tensor is not None:
                 tensor.name = tensor.name or label
@@ -225,7 +222,6 @@ class Importer:
     def _apply(
         self,
         node: ir.Node,
-        domain: str,
         label: str,
         env: Env,
         opset: int,
@@ -235,6 +231,7 @@ class Importer:
         """The outputs of an operator's node: computed on the host, by its rule, or by its definition."""
         if opset < table.OLDEST:
             raise Refusal("the model imports no opset of ONNX's operators", code="opset")
+        domain = node.domain
         rules = signature(domain, node.op_type, opset)
         if rules is not None:
             check(rules, inputs, len(node.outputs), given, self.convert.values())

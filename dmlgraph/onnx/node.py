@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
+from dmlgraph.onnx.numbers import numbers
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.tensors import Array, Calls, Tensor
 from dmlgraph.value import Value
@@ -72,7 +73,7 @@ class Node:
         if found is None or found.value is None:
             return default
         if found.type is ir.AttributeType.TENSOR:  # isinstance is slow with onnx-ir's protocols
-            return found.value.numpy()
+            return numbers(found.value)
         return list(found.value) if isinstance(found.value, tuple) else found.value
 
     def required(self, name: str) -> Any:

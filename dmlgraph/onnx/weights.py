@@ -1,4 +1,4 @@
-"""Weights inside a model's file as external data of the same file, so that they are read once, from the mapped file.
+"""Weights inside a model's file stay there, so that they are read once, from the mapped file.
 
 A tensor whose numbers are in the message itself is read three times: with the file, into the message, and from it.
 """
@@ -6,6 +6,7 @@ A tensor whose numbers are in the message itself is read three times: with the f
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,16 +28,41 @@ _MODEL = {
 }
 
 
-def without_weights(data: memoryview, path: str | os.PathLike[str]) -> bytes:
-    """A model's message, in which large tensors are external data of the file at `path`, which holds it.
+class Places:
+    """Where in a model's file the large weights are that its message no longer holds.
+
+    A place stands in `raw_data` itself: whatever else the tensor says, and in which order, means what it did.  It has a
+    random beginning, so that no file holds one.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._begin = secrets.token_bytes(16)
+
+    def write(self, offset: int, length: int) -> bytes:
+        """A place, for `raw_data`."""
+        return self._begin + offset.to_bytes(8) + length.to_bytes(8)
+
+    def read(self, raw: bytes) -> tuple[int, int] | None:
+        """The offset and the length, if `raw` is a place."""
+        if len(raw) != 32 or not raw.startswith(self._begin):
+            return None
+        return int.from_bytes(raw[16:24]), int.from_bytes(raw[24:])
+
+
+def without_weights(data: memoryview, places: Places) -> bytes:
+    """A model's message with places for large weights; `data` is all of the file.
 
     Raises:
         ValueError: it is damaged.
     """
-    return _rewritten(data, 0, len(data), _MODEL, os.fspath(path))
+    return _rewritten(data, 0, len(data), _MODEL, places)
 
 
-def _rewritten(data: memoryview, start: int, end: int, fields: Mapping[int, Any], path: str) -> bytes:
+def _rewritten(data: memoryview, start: int, end: int, fields: Mapping[int, Any], places: Places) -> bytes:
     """The message between two offsets."""
     parts: list[bytes | memoryview] = []
     at = kept = start
@@ -54,23 +80,14 @@ def _rewritten(data: memoryview, start: int, end: int, fields: Mapping[int, Any]
         if fields is _TENSOR:
             if number != _RAW_DATA or size < LEAST:
                 continue
-            new = _external(path, first, size)
+            inner = places.write(first, size)
         elif size >= LEAST and number in fields:
-            inner = _rewritten(data, first, at, fields[number], path)
-            new = _written(tag) + _written(len(inner)) + inner
+            inner = _rewritten(data, first, at, fields[number], places)
         else:
             continue
-        parts += [data[kept:begin], new]
+        parts += [data[kept:begin], _written(tag), _written(len(inner)), inner]
         kept = at
     return b"".join([*parts, data[kept:end]])
-
-
-def _external(path: str, offset: int, length: int) -> bytes:
-    """The fields of a tensor that say where its numbers are."""
-    tensor = onnx.TensorProto(data_location=onnx.TensorProto.EXTERNAL)
-    for key, value in (("location", path), ("offset", offset), ("length", length)):
-        tensor.external_data.add(key=key, value=str(value))
-    return bytes(tensor.SerializeToString())
 
 
 def _behind(data: memoryview, at: int, end: int, encoding: int) -> int:

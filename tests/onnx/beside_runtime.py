@@ -34,7 +34,7 @@ def problem(seed: int, device: str) -> str | None:
     if any(each.size == 0 for each in expected):
         return None  # DirectML has no tensors without elements
     try:
-        graph = Importer(prepare(ir.from_proto(made.model), None), dims={}, values={}, target=None, convert={}).read()
+        graph = Importer(prepare(ir.from_proto(made.model)), dims={}, values={}, target=None, convert={}).read()
         feeds = {
             each.name: made.feeds[each.name].astype(each.desc.dtype.numpy).reshape(each.desc.sizes)
             for each in graph.inputs

@@ -92,7 +92,7 @@ class Case:
 
     def graph(self, target: dg.FeatureLevel | None = None) -> dg.Graph:
         """Imported."""
-        prepared = prepare(ir.from_proto(self.model()), None)
+        prepared = prepare(ir.from_proto(self.model()))
         return Importer(prepared, dims={}, values={}, target=target, convert=None).read()
 
     def run(self, device: str, target: dg.FeatureLevel | None = None) -> list[Array]:

@@ -67,7 +67,7 @@ def imported(
     values: dict[str, Any] = {}
     convert: dict[str, str] = {}
     for _ in range(MOST_TRIES):
-        prepared = prepare(ir.from_proto(model), None)
+        prepared = prepare(ir.from_proto(model))
         try:
             return Importer(prepared, dims={}, values=values, target=target, convert=convert).read(), convert
         except dg.ModelError as error:

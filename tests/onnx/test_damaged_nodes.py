@@ -40,7 +40,7 @@ def model_of(node: onnx.NodeProto, opset: int = 21) -> onnx.ModelProto:
 
 
 def graph_of(model: onnx.ModelProto) -> dg.Graph:
-    prepared = prepare(ir.from_proto(model), None)
+    prepared = prepare(ir.from_proto(model))
     return Importer(prepared, dims={}, values={}, target=None, convert=None).read()
 
 

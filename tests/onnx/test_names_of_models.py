@@ -43,7 +43,7 @@ def chain(names: list[str], weights: list[str] | None = None) -> onnx.ModelProto
 
 
 def graph_of(model: onnx.ModelProto, **options: Any) -> dg.Graph:
-    prepared = prepare(ir.from_proto(model), None)
+    prepared = prepare(ir.from_proto(model))
     given = {"dims": {}, "values": {}, "target": None, "convert": None} | options
     return Importer(prepared, **given).read()
 

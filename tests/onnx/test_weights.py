@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import dmlgraph as dg
 from dmlgraph import mapped
 from dmlgraph.mapped import LEAST, taken_out
-from dmlgraph.onnx.weights import without_weights
+from dmlgraph.onnx.weights import Places, without_weights
 
 SIDE = 160  # a matrix of more than LEAST bytes
 assert SIDE * SIDE * 4 >= LEAST
@@ -55,17 +55,18 @@ def test_results_do_not_depend_on_where_weights_lie(tmp_path: pathlib.Path, exte
 def test_a_message_without_weights_is_small_and_has_the_rest() -> None:
     model, (w, b) = _model(np.random.default_rng(0))
     data = model.SerializeToString()
-    small = without_weights(memoryview(data), "model.onnx")
+    places = Places("model.onnx")
+    small = without_weights(memoryview(data), places)
     assert len(small) < 1000
     found = onnx.ModelProto.FromString(small)
     tensors = {"w": (found.graph.initializer[0], w), "b": (found.graph.node[0].attribute[0].t, b)}
     for name, (tensor, array) in tensors.items():
-        said = {each.key: each.value for each in tensor.external_data}
-        assert (tensor.name, said["location"]) == (name, "model.onnx")
-        start = int(said["offset"])
-        assert data[start : start + int(said["length"])] == array.tobytes()
-    del found.graph.initializer[:], found.graph.node[0].attribute[:]
-    del model.graph.initializer[:], model.graph.node[0].attribute[:]
+        assert tensor.name == name
+        place = places.read(tensor.raw_data)
+        assert place is not None
+        assert data[place[0] : sum(place)] == array.tobytes()
+        assert Places("model.onnx").read(tensor.raw_data) is None
+        tensor.raw_data = array.tobytes()
     assert found == model
 
 
