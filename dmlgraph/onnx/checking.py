@@ -73,7 +73,10 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
         for each in known.inputs
     )
     attributes = {name: (ir.AttributeType(each.type.value), each.required) for name, each in known.attributes.items()}
-    counts = (known.min_input, known.max_input), (known.min_output, known.max_output)
+    least = known.min_input
+    while least and known.inputs[least - 1].option == option.Optional:
+        least -= 1  # onnx-ir leaves out "" at the end
+    counts = (least, known.max_input), (known.min_output, known.max_output)
     return Signature(inputs, counts, attributes)
 
 
