@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.errors import DocumentError, Location, Problem
+from dmlgraph.kinds import kind_of, other_kind
 
 if TYPE_CHECKING:
     from dmlgraph.graph import Graph
@@ -21,7 +23,7 @@ def load(
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
 ) -> Graph:
-    """The graph in a YAML file or, if the name ends in `.onnx`, of an ONNX model.
+    """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 
     Args:
         path: the file; the files it names are in its folder.
@@ -34,9 +36,9 @@ def load(
         DocumentError: every problem of a graph file, each with its line and column.
         ModelError: every problem of a model.
     """
-    from dmlgraph import onnx
+    if holds_model(path):
+        from dmlgraph import onnx
 
-    if onnx.is_model(path):
         return onnx.load(path, dims=dims, values=values, target=target, convert=convert)
     place = Location(os.fspath(path), 1, 1)
     given = {"values": values, "target": target, "convert": convert}
@@ -50,6 +52,28 @@ def load(
     from dmlgraph import document
 
     return document.load(path, dims=dims)
+
+
+def holds_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds an ONNX model rather than a graph file; the name decides where the content does not.
+
+    Raises:
+        DocumentError: it holds something else, which is named.
+    """
+    from dmlgraph.document.discover import is_graph_file
+    from dmlgraph.onnx import is_model
+    from dmlgraph.plain_files import open_file
+
+    try:
+        with open_file(path) as file:
+            kind = kind_of(file)
+    except OSError:
+        return is_model(path)  # whoever reads it reports why it cannot be read
+    if kind is None:
+        return is_model(path) and not is_graph_file(pathlib.Path(path))
+    if not kind.is_model:
+        raise other_kind(kind, os.fspath(path), "a graph file or an ONNX model")
+    return True
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:

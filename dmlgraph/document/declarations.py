@@ -9,6 +9,7 @@ from typing import Any
 
 from dmlgraph.document.tree import Tree
 from dmlgraph.errors import DocumentError, Location, Problem
+from dmlgraph.kinds import kind_of_bytes, other_kind
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.names import operator_hint
 from dmlgraph.operators.registry import find
@@ -35,8 +36,11 @@ def decode(data: bytes, file: str) -> str:
     """The text of a document's bytes; `file` names it in the error.
 
     Raises:
-        DocumentError: not UTF-8.
+        DocumentError: not UTF-8, or no document but something else, which is named.
     """
+    kind = kind_of_bytes(data)
+    if kind is not None:
+        raise other_kind(kind, file, "text of YAML or JSON")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a path names an ONNX model: by its suffix."""
+    """Whether a path names an ONNX model, by its suffix; `dmlgraph.loading.holds_model` looks at the content."""
     return pathlib.PurePath(path).suffix.lower() == ".onnx"
 
 
@@ -54,11 +54,14 @@ def read(path: str | os.PathLike[str]) -> ir.Model:
     """The model in a file, as `onnx_ir` has it: read and put in order by onnx and onnx-ir.
 
     Raises:
-        ModelError: the file is not a model.
+        DocumentError: the file holds something else, which is named.
+        ModelError: it is not a model, or is damaged.
     """
+    from dmlgraph.loading import holds_model
     from dmlgraph.memory import enough_memory
 
     need()
+    holds_model(path)
     from dmlgraph.onnx import model
 
     with _at(path), enough_memory(f"read '{path}'"):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from dmlgraph.dims import combinations
 from dmlgraph.document.discover import graph_files
 from dmlgraph.errors import DmlGraphError, DocumentError, Location
-from dmlgraph.loading import load
-from dmlgraph.onnx import is_model
+from dmlgraph.loading import holds_model, load
 from dmlgraph.plain_files import read_file, reason
 from dmlgraph.testing.bundle import MOST_BYTES, Bundle, pack, pack_graph
 from dmlgraph.testing.records import Outcome, Record, Result
@@ -98,7 +97,7 @@ def from_path(
     load_model: Callable[[pathlib.Path, Mapping[str, int]], Graph] = lambda path, dims: load(path, dims=dims),
 ) -> Iterator[Subject]:
     """The graph of a graph file or an ONNX model; the errors are those of `from_file` and `from_graph`."""
-    if is_model(path):
+    if holds_model(path):
         for chosen, sizes in combinations(dims):
             yield from_graph(load_model(path, chosen), os.fspath(path), sizes, most_bytes)
         return
