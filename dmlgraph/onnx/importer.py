@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 import dmlgraph as dg
-from dmlgraph.errors import ModelError, OperatorError, listing, suggestion
+from dmlgraph.errors import ModelError, OperatorError, Problem, listing, suggestion
 from dmlgraph.free_names import FreeNames
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.mapped import taken_out
@@ -31,7 +32,8 @@ from dmlgraph.value import Value
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 UNDETERMINED, UNKNOWN_VALUE = "undetermined", "unknown-value"  # codes of what the caller must give
 MOST_NESTED = 64  # functions and subgraphs inside one another
-Env = dict[ir.Value, Tensor | None]  # None: an optional input that is left out
+MOST_NODES = 100_000  # to which functions and the steps of loops expand, as templates do
+Env = MutableMapping[ir.Value, Tensor | None]  # None: an optional input that is left out
 Attributes = Mapping[str, ir.Attr]
 
 
@@ -64,6 +66,7 @@ class Importer:
         self.graph.is_imported = True
         self.names = Names(map(as_label, model.graph.initializers), map(_label, model.graph))
         self.depth = 0
+        self.expanded = 0  # nodes of functions and subgraphs, and uses of these
 
     def read(self) -> dg.Graph:
         """The graph.
@@ -78,7 +81,11 @@ class Importer:
         if missing:  # what else must be given is looked for with stand-ins, and nothing else
             self.notes = Notes()
         self._initializers(self.model.graph, env)
-        self.run_nodes(self.model.graph, env, self.model.opset_imports, {})
+        try:
+            self.run_nodes(self.model.graph, env, self.model.opset_imports, {})
+        except _TooManyNodesError as error:
+            self.notes.problems = [error.problem]
+            self._settle()
         if missing:
             self.notes.problems = [*missing, *(each for each in self.notes.problems if each.code == UNKNOWN_VALUE)]
             self._settle()
@@ -174,6 +181,8 @@ class Importer:
         """
         for node in body:
             label = prefix + _label(node)
+            if self.depth:
+                self.count(label)
             opset = opsets.get(node.domain, 1 if node.domain else 0)
             known = signature(node.domain, node.op_type, opset)
             said = f"{node.op_type}, opset {opset}: "
@@ -185,6 +194,16 @@ class Importer:
                     self.notes.broken.update(node.outputs)
                     continue
                 self._run_node(node, label, env, opset, attributes)
+
+    def count(self, label: str) -> None:
+        """Counts a node that functions and subgraphs expand to; `label` is that of the node.
+
+        Raises:
+            _TooManyNodesError: there are too many.
+        """
+        self.expanded += 1
+        if self.expanded > MOST_NODES:
+            raise _TooManyNodesError(label)
 
     def _check_known(self, node: ir.Node, opset: int) -> None:
         """Refuses a node behind a refused one that cannot be imported whatever its inputs are."""
@@ -325,7 +344,7 @@ class Importer:
         env: Env = dict.fromkeys(function.inputs)
         env.update(zip(function.inputs, inputs, strict=False))
         attributes = {key: each for key, each in function.attributes.items() if each.value is not None} | dict(given)
-        with _Deeper(self):
+        with _Deeper(self, label):
             before = len(self.notes.problems)
             opsets = self.model.opset_imports | function.opset_imports
             self.run_nodes(function, env, opsets, attributes, f"{label}/")
@@ -335,9 +354,8 @@ class Importer:
 
     def _subgraph(self, graph: ir.Graph, env: Env, tensors: Sequence[Tensor], label: str) -> list[Tensor]:
         """The outputs of a subgraph, which sees the tensors outside."""
-        env = dict(env)
-        env.update(zip(graph.inputs, tensors, strict=False))
-        with _Deeper(self):
+        env = ChainMap(dict(zip(graph.inputs, tensors, strict=False)), env)
+        with _Deeper(self, label):
             before = len(self.notes.problems)
             self._initializers(graph, env)
             self.run_nodes(graph, env, self.model.opset_imports, {}, f"{label}/")
@@ -349,13 +367,23 @@ class Importer:
         return [each for each in outputs if each is not None]
 
 
+class _TooManyNodesError(Exception):
+    """Functions and loops expand to too many nodes: importing on is useless."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__(label)
+        message = "the functions, conditions and loops of the model expand to too many nodes"
+        self.problem = Problem(message, code="too-large", node=label, allowed=f"at most {MOST_NODES:,}")
+
+
 class _Deeper:
     """Counts functions and subgraphs inside one another, so that a function that calls itself ends."""
 
-    def __init__(self, importer: Importer) -> None:
-        self.importer = importer
+    def __init__(self, importer: Importer, label: str) -> None:
+        self.importer, self.label = importer, label
 
     def __enter__(self) -> None:
+        self.importer.count(self.label)
         self.importer.depth += 1
         if self.importer.depth > MOST_NESTED:
             self.importer.depth -= 1
