@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from dmlgraph.onnx.matrix import as_matrices, product_shape
 from dmlgraph.onnx.node import Node, Result, at_axis
-from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Tensor, parse_dtype, stored
 from dmlgraph.onnx.windows import Window
@@ -61,6 +61,12 @@ def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, .
             raise Refusal(message, code="sizes", got=list(tensor.shape), allowed=str(list(wanted)))
         if is_whole:
             return node.dml.reshaped(tensor, (*wanted[: axis + 1], 1, *wanted[axis + 1 :]))
+        if stored(tensor.dtype).bits == 4:  # GATHER takes none
+            if tensor.known is None:
+                message = "zero points of 4 bits must be known where the last block is not whole"
+                raise Refusal(message, code="unknown-value", got=tensor.name or None, hint=give_values(tensor.depends))
+            repeated: Value = node.dml.value(Tensor.of(tensor.known.take(places, axis), name=tensor.name))
+            return repeated
         indices = places.reshape((1,) * (x.rank - 1) + (-1,))
         made: Value = node.dml.gather(tensor, Tensor.of(indices), axis=axis, index_dimensions=1)
         return made
