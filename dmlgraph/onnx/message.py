@@ -115,6 +115,9 @@ class _Settler:
                     self.numbers.settle(tensor)
                 if attribute.type == AttributeProto.SPARSE_TENSOR:
                     self._densify(node, attribute)
+                elif attribute.type == AttributeProto.SPARSE_TENSORS:
+                    field = as_text(attribute.name)
+                    raise GraphError("lists of sparse tensors are not read", code="unsupported", field=field)
             if attribute.type in _GRAPHS:
                 for graph in (attribute.g, *attribute.graphs) if attribute.HasField("g") else attribute.graphs:
                     self._graph(graph)
