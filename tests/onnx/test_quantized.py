@@ -245,6 +245,30 @@ def test_scales_for_blocks(dtype: Any, axis: int, shape: tuple[int, int], device
     np.testing.assert_array_equal(on_device(model, inputs, device, tmp_path), on_onnxruntime(model, inputs))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("kind", [onnx.TensorProto.UINT4, onnx.TensorProto.INT4], ids=["uint4", "int4"])
+def test_zero_points_of_4_bits_for_blocks_of_which_the_last_is_not_whole(
+    kind: int, axis: int, tmp_path: pathlib.Path
+) -> None:
+    low, blocks = (-8 if kind == onnx.TensorProto.INT4 else 0), [(3, 7), (5, 4)][axis]
+    rng = np.random.default_rng(axis)
+    weights = [
+        helper.make_tensor(name, kind, sizes, rng.integers(low, low + 16, sizes).ravel())
+        for name, sizes in (("w", (5, 7)), ("z", blocks))
+    ]
+    weights.append(onnx.numpy_helper.from_array(rng.uniform(0.1, 2, blocks).astype(np.float32), "s"))
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], axis=axis, block_size=2),
+        helper.make_node("Mul", ["x", "d"], ["y"]),
+    ]
+    infos = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [5, 7]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", infos[:1], infos[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    inputs = {"x": np.ones((5, 7), np.float32)}
+    for device in ("reference", "cpu"):
+        np.testing.assert_array_equal(on_device(model, inputs, device, tmp_path), on_onnxruntime(model, inputs))
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [np.uint16, np.int16], ids=["uint16", "int16"])
 def test_quantization_to_16_bits(dtype: Any, device: str, tmp_path: pathlib.Path) -> None:
