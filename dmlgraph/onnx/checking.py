@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from dmlgraph.errors import listing, plural, suggestion
 from dmlgraph.onnx.definitions import schema
+from dmlgraph.onnx.forms import Form, check_forms, forms
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.tensors import Tensor, TensorList, type_name
 
@@ -47,11 +48,13 @@ class Signature:
         inputs: the last one may stand for several.
         counts: the least and the largest number of inputs, and of outputs.
         attributes: by name: the type, and whether it must be given.
+        forms: the shapes of the first inputs, where they are checked.
     """
 
     inputs: tuple[Formal, ...]
     counts: tuple[tuple[int, int], tuple[int, int]]
     attributes: Mapping[str, tuple[ir.AttributeType, bool]]
+    forms: tuple[Form, ...]
 
 
 @functools.cache
@@ -77,7 +80,7 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
     while least and known.inputs[least - 1].option == option.Optional:
         least -= 1  # onnx-ir leaves out "" at the end
     counts = (least, known.max_input), (known.min_output, known.max_output)
-    return Signature(inputs, counts, attributes)
+    return Signature(inputs, counts, attributes, forms(operator) if domain == "" else ())
 
 
 def _types(names: Iterable[str]) -> frozenset[np.dtype[Any]] | None:
@@ -116,7 +119,12 @@ def check(
             allowed = f"{least}" if least == most else f"at least {least}" if count < least else f"at most {most}"
             raise Refusal(f"the node has {plural(count, what)}", code="count", allowed=allowed)
     _check_attributes(known, attributes)
+    said = attributes.get("num_outputs")
+    if said is not None and said.value != outputs:
+        message = "differs from the number of outputs"
+        raise Refusal(message, code="count", field=said.name, got=said.value, allowed=str(outputs))
     _check_inputs(known, inputs, others)
+    check_forms(known.forms, inputs, [each.name for each in known.inputs])
 
 
 def _check_attributes(known: Signature, given: Mapping[str, ir.Attr]) -> None:

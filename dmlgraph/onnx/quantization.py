@@ -13,7 +13,7 @@ from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import imports
 from dmlgraph.onnx.tensors import Tensor, parse_dtype, stored
-from dmlgraph.onnx.windows import Window
+from dmlgraph.onnx.windows import filter_window
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
@@ -180,7 +180,7 @@ def _channels(node: Node, tensor: Tensor | None, rank: int) -> Value | None:
 
 
 def _convolved(node: Node, x: Tensor, w: Tensor) -> dict[str, Any]:
-    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
+    window = filter_window(node, x, w)
     return {"group_count": node.attribute("group", 1), **window.fields()}
 
 

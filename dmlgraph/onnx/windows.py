@@ -127,10 +127,19 @@ def _bias(node: Node, tensor: Tensor | None, rank: int) -> Value | None:
     return None if tensor is None else node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
 
 
+def filter_window(node: Node, x: Tensor, w: Tensor) -> Window:
+    """The window of a convolution, which has the sizes of its filter {M, C, …}."""
+    kernel, sizes = node.ints("kernel_shape", default=w.shape[2:]), list(w.shape[2:])
+    if kernel != sizes:
+        message = "differs from the sizes of the filter"
+        raise Refusal(message, code="sizes", field="kernel_shape", got=kernel, allowed=str(sizes))
+    return Window.of(node, x.shape[2:], sizes)
+
+
 @imports("Conv", how="convolution")
 def _conv(node: Node) -> Result:
     x, w = node[0], node[1]
-    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
+    window = filter_window(node, x, w)
     made = node.dml.convolution(
         x, w, _bias(node, node.get(2), x.rank), group_count=node.attribute("group", 1), **window.fields()
     )
@@ -140,7 +149,7 @@ def _conv(node: Node) -> Result:
 @imports("ConvTranspose", how="convolution with direction: backward")
 def _conv_transpose(node: Node) -> Result:
     x, w = node[0], node[1]
-    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
+    window = filter_window(node, x, w)
     count = len(window.spatial)
     extra = node.ints("output_padding", default=[0] * count) or []
     whole = [
