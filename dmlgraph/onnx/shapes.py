@@ -110,7 +110,9 @@ def _split(node: Node) -> Result:
     whole, count = x.shape[axis], len(node.outputs)
     sizes = node.ints("split", 1)
     if sizes is None:
-        part = -(-whole // max(node.attribute("num_outputs", count), 1))
+        if node.attribute("num_outputs") is None and whole % count:
+            raise Refusal("cannot be split into equal parts", code="sizes", got=whole, allowed=f"a multiple of {count}")
+        part = -(-whole // max(count, 1))
         sizes = [max(0, min(part, whole - index * part)) for index in range(count)]
     if sum(sizes) != whole or min(sizes) < 0 or len(sizes) != count:
         raise Refusal("the parts do not add up to the size", code="sizes", got=sizes, allowed=str(whole))

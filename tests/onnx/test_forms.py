@@ -45,6 +45,7 @@ CASES: dict[str, dict[str, Any]] = {
     "EyeLike of rank 3": {"operator": "EyeLike", "shapes": [(2, 3, 4)]},
     "EyeLike of rank 1": {"operator": "EyeLike", "shapes": [(2,)]},
     "Split, 2 of 3": {"operator": "Split", "shapes": [(6,)], "outputs": 3, "num_outputs": 2},
+    "Split, parts that differ": {"operator": "Split", "shapes": [(7,)], "outputs": 3, "opset": 13},
     "Split, 4 of 3": {"operator": "Split", "shapes": [(6,)], "outputs": 3, "num_outputs": 4},
     "Expand": known("Expand", [[2], [3]]),
     "Reshape": known("Reshape", [[3], [2]]),
@@ -58,7 +59,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 def model_of(
-    operator: str, shapes: list[Any], known: Any = None, outputs: int = 1, **attributes: Any
+    operator: str, shapes: list[Any], known: Any = None, outputs: int = 1, opset: int = 20, **attributes: Any
 ) -> onnx.ModelProto:
     inputs = [f"x{index}" for index in range(len(shapes))]
     weights = [] if known is None else [onnx.numpy_helper.from_array(known, "k")]
@@ -69,7 +70,7 @@ def model_of(
     ]
     made = [helper.make_empty_tensor_value_info(name) for name in results]
     graph = helper.make_graph([node], "g", infos, made, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
 
 
 @pytest.mark.parametrize("what", CASES)
