@@ -45,7 +45,7 @@ _MARKS = [
     (b"\x89HDF\r\n", 0, Kind("an HDF5 file, as Keras writes", _EXPORT)),
     (b"\x93NUMPY", 0, Kind("an array of NumPy", "a graph file names it as the 'file' of a constant")),
     (b"\x1f\x8b", 0, Kind("a gzip archive", _UNPACK)),
-    (b"BZh", 0, Kind("a bzip2 archive", _UNPACK)),
+    (b"1AY&SY", 4, Kind("a bzip2 archive", _UNPACK)),
     (b"\xfd7zXZ\0", 0, Kind("an xz archive", _UNPACK)),
     (b"\x28\xb5\x2f\xfd", 0, Kind("a zstd archive", _UNPACK)),
     (b"7z\xbc\xaf\x27\x1c", 0, Kind("a 7z archive", _UNPACK)),

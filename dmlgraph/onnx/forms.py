@@ -13,11 +13,8 @@ from dmlgraph.onnx.tensors import Tensor
 Form = tuple[str, ...]
 _ANY = "..."
 _REDUCTIONS = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
-_RECURRENT = "S B I, D W I, D W H, D V, L, h1 h2 h3, c1 c2 c3, D P"  # the order of S and B follows from the layout
 _FORMS = {
-    "AffineGrid": "N R C, D",
     "BatchNormalization": "N C ..., C, C, C, C",
-    "CenterCropPad": "..., D",
     "Col2Im": "N CK L, D, D",
     "Compress": "..., B",
     "ConstantOfShape": "D",
@@ -27,8 +24,6 @@ _FORMS = {
     "InstanceNormalization": "N C ..., C, C",
     "LinearAttention": "N S Q, N S K, N S V",
     "NegativeLogLikelihoodLoss": "N C ..., N ..., C",
-    "OneHot": "..., ..., V",
-    "Pad": "..., P",
     "Reshape": "..., D",
     "Resize": "..., roi, scales, sizes",
     "ReverseSequence": "..., B",
@@ -36,9 +31,7 @@ _FORMS = {
     "Slice": "..., A, A, A, A",
     "SoftmaxCrossEntropyLoss": "N C ..., N ..., C",
     "Tile": "..., D",
-    "TopK": "..., K",
     **dict.fromkeys((f"Reduce{each}" for each in _REDUCTIONS.split()), "..., A"),
-    **dict.fromkeys(("GRU", "LSTM", "RNN"), _RECURRENT),
 }
 
 

@@ -32,7 +32,8 @@ from dmlgraph.value import Value
 _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 UNDETERMINED, UNKNOWN_VALUE = "undetermined", "unknown-value"  # codes of what the caller must give
 MOST_NESTED = 64  # functions and subgraphs inside one another
-MOST_NODES = 100_000  # to which functions and the steps of loops expand, as templates do
+MOST_NODES = 100_000  # to which functions and the steps of loops expand, as templates do …
+MOST_OF_ONE = 100  # … and for each node of the main graph: what ONNX's own definitions expand to
 Env = MutableMapping[ir.Value, Tensor | None]  # None: an optional input that is left out
 Attributes = Mapping[str, ir.Attr]
 
@@ -66,6 +67,7 @@ class Importer:
         self.graph.is_imported = True
         self.names = Names(map(as_label, model.graph.initializers), map(_label, model.graph))
         self.depth = 0
+        self.most_nodes = MOST_NODES + MOST_OF_ONE * len(model.graph)
         self.expanded = 0  # nodes of functions and subgraphs, and uses of these
 
     def read(self) -> dg.Graph:
@@ -202,8 +204,8 @@ class Importer:
             _TooManyNodesError: there are too many.
         """
         self.expanded += 1
-        if self.expanded > MOST_NODES:
-            raise _TooManyNodesError(label)
+        if self.expanded > self.most_nodes:
+            raise _TooManyNodesError(label, self.most_nodes)
 
     def _check_known(self, node: ir.Node, opset: int) -> None:
         """Refuses a node behind a refused one that cannot be imported whatever its inputs are."""
@@ -370,10 +372,10 @@ class Importer:
 class _TooManyNodesError(Exception):
     """Functions and loops expand to too many nodes: importing on is useless."""
 
-    def __init__(self, label: str) -> None:
+    def __init__(self, label: str, most: int) -> None:
         super().__init__(label)
         message = "the functions, conditions and loops of the model expand to too many nodes"
-        self.problem = Problem(message, code="too-large", node=label, allowed=f"at most {MOST_NODES:,}")
+        self.problem = Problem(message, code="too-large", node=label, allowed=f"at most {most:,}")
 
 
 class _Deeper:
