@@ -20,7 +20,6 @@ _FORMS = {
     "ConstantOfShape": "D",
     "Expand": "..., D",
     "EyeLike": "R C",
-    "GroupNormalization": "N C ..., G, G",
     "InstanceNormalization": "N C ..., C, C",
     "LinearAttention": "N S Q, N S K, N S V",
     "NegativeLogLikelihoodLoss": "N C ..., N ..., C",
