@@ -33,8 +33,7 @@ def find_file(name: object, folder: object, suffix: str = ".npy") -> pathlib.Pat
             Its field is `file`.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        kind = f"{suffix} file" if suffix else "file"
-        raise GraphError(f"must be the path of a {kind}", code="kind", field="file", got=name)
+        raise GraphError(f"must be the path of a {f'{suffix} file'.lstrip()}", code="kind", field="file", got=name)
     if not isinstance(folder, pathlib.Path):
         raise GraphError(
             "a document that is not a file has no folder for other files", code="no-folder", field="file", got=name
