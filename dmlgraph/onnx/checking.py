@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ import onnx_ir as ir
 from dmlgraph.errors import listing, plural, suggestion
 from dmlgraph.onnx.definitions import schema
 from dmlgraph.onnx.forms import Form, check_forms, forms
+from dmlgraph.onnx.ranks import MOST, ranks
 from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.table import MICROSOFT
 from dmlgraph.onnx.tensors import Tensor, TensorList, type_name
 
 _STRING = np.dtype(object)  # stands for strings, which NumPy has several types for
@@ -31,6 +35,7 @@ class Formal:
         types: the allowed ones; None if other things than tensors are.
         is_optional: whether it may be left out.
         is_same: whether all that it stands for, if it stands for several, have the same type.
+        ranks: the least and the greatest rank.
     """
 
     name: str
@@ -38,6 +43,7 @@ class Formal:
     types: frozenset[np.dtype[Any]] | None
     is_optional: bool
     is_same: bool
+    ranks: tuple[int, int] = (0, MOST)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,12 +60,14 @@ class Signature:
     inputs: tuple[Formal, ...]
     counts: tuple[tuple[int, int], tuple[int, int]]
     attributes: Mapping[str, tuple[ir.AttributeType, bool]]
-    forms: tuple[Form, ...]
+    forms: tuple[Form, ...] = ()
 
 
 @functools.cache
 def signature(domain: str, operator: str, opset: int) -> Signature | None:
     """The signature of an operator; None if ONNX does not know it, or no longer."""
+    if domain == MICROSOFT:
+        return _of_microsoft(operator)
     known = schema(domain, operator, opset)
     if known is None or known.deprecated:
         return None
@@ -72,6 +80,7 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
             _types(constraints.get(each.type_str, [each.type_str])),
             each.option != option.Single,
             each.option != option.Variadic or each.is_homogeneous,
+            ranks(domain, operator).get(each.name, (0, MOST)),
         )
         for each in known.inputs
     )
@@ -81,6 +90,32 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
         least -= 1  # onnx-ir leaves out "" at the end
     counts = (least, known.max_input), (known.min_output, known.max_output)
     return Signature(inputs, counts, attributes, forms(operator) if domain == "" else ())
+
+
+def _of_microsoft(operator: str) -> Signature | None:
+    found = _microsoft().get(operator)
+    if found is None:
+        return None
+    inputs = tuple(
+        Formal(
+            name,
+            kind,
+            _types(found["types"].get(kind, [kind])),
+            option != "Single",
+            option != "Variadic" or is_same,
+            ranks(MICROSOFT, operator).get(name, (0, MOST)),
+        )
+        for name, kind, option, is_same in found["inputs"]
+    )
+    attributes = {name: (ir.AttributeType[kind], required) for name, (kind, required) in found["attributes"].items()}
+    (least, most), (fewest, all_outputs) = found["counts"]
+    return Signature(inputs, ((least, most), (fewest, all_outputs)), attributes)
+
+
+@functools.cache
+def _microsoft() -> Any:
+    """ONNX Runtime's schemas, as tools/generate_microsoft_schemas.py writes them."""
+    return json.loads(resources.files("dmlgraph.onnx").joinpath("microsoft_schemas.json").read_text(encoding="utf-8"))
 
 
 def _types(names: Iterable[str]) -> frozenset[np.dtype[Any]] | None:
@@ -158,7 +193,8 @@ def _check_inputs(known: Signature, inputs: Sequence[Tensor | None], others: Col
             continue
         if isinstance(tensor, TensorList) and formal.types is not None:
             raise Refusal("a sequence of tensors is given", code="kind", field=field, allowed="a tensor")
-        dtype = _STRING if tensor.dtype.kind in "OUS" else tensor.dtype
+        _check_rank(formal, field, tensor)
+        dtype = _STRING if tensor.is_text else tensor.dtype
         if formal.types is None or dtype in others:
             continue
         if dtype not in formal.types:
@@ -175,3 +211,11 @@ def _check_inputs(known: Signature, inputs: Sequence[Tensor | None], others: Col
     for formal in known.inputs[len(inputs) :]:
         if not formal.is_optional:
             raise Refusal("an input is missing", code="missing", field=formal.name)
+
+
+def _check_rank(formal: Formal, field: str, tensor: Tensor) -> None:
+    least, most = formal.ranks
+    if not least <= tensor.rank <= most:
+        allowed = f"{least}" if least == most else f"{least} or more" if most == MOST else f"{least} to {most}"
+        got = list(tensor.shape)
+        raise Refusal("the input has another rank", code="rank", field=field, got=got, allowed=f"rank {allowed}")

@@ -108,4 +108,5 @@ def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
     """The type and shape of a tensor as ONNX writes them."""
     if tensor is None:
         return onnx.TypeProto()
-    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(tensor.dtype), tensor.shape)
+    dtype = np.dtype(object) if tensor.is_text else tensor.dtype
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), tensor.shape)

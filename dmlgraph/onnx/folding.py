@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
 from dmlgraph.onnx.refusals import Refusal
-from dmlgraph.onnx.tensors import Array
+from dmlgraph.onnx.tensors import Array, type_name
 
 MOST_ELEMENTS = 1 << 20  # of a result that is computed on the host
 
@@ -131,11 +131,12 @@ def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Array | None]) -
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             made = ReferenceEvaluator(function, new_ops=[GatherElements, Slice]).run(None, feeds, attributes={})
-    except MemoryError:
+    except (MemoryError, Refusal):
         raise
-    except Exception as error:  # NumPy's and ONNX's, of many kinds
-        lines = str(error).splitlines() or [type(error).__name__]
-        raise Refusal(f"cannot be computed: {lines[0]}", code="evaluation") from None
+    except Exception:  # NumPy's and ONNX's, of many kinds, whose words say nothing of the model
+        given = [None if each is None else f"{type_name(each.dtype)}{list(each.shape)}" for each in inputs]
+        message = "cannot be computed: the numbers, sizes or attributes do not fit"
+        raise Refusal(message, code="evaluation", got=given) from None
     results = iter(np.asarray(each) for each in made)
     return [next(results) if name else np.empty(0) for name in node.output]
 

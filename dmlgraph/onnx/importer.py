@@ -98,7 +98,7 @@ class Importer:
     def _settle(self) -> None:
         problems = self.notes.problems
         if problems:
-            raise ModelError(problems)
+            raise ModelError(problems) from self.notes.cause
 
     # What comes in and goes out.
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import onnx_ir as ir
 
-from dmlgraph.errors import DmlGraphError, Problem, shorten
+from dmlgraph.errors import DmlGraphError, Problem
 from dmlgraph.onnx.refusals import AlreadyNotedError, Refusal
 
-# What rules raise for numbers that do not fit one another and that they do not look for: an axis beyond the shape,
-# sizes that do not add up, a division by a size 0.
+# What Python raises in rules for numbers that do not fit one another.  Each is a check that the rule lacks: the campaign
+# `onnx_schemas` finds those.
 _DAMAGED = (ArithmeticError, LookupError, ValueError, ir.serde.SerdeError)
 # Of operators without a schema the attributes and inputs are not checked: any may have another type or be missing.
 _UNCHECKED = (AttributeError, TypeError)
@@ -24,10 +24,12 @@ class Notes:
     Attributes:
         problems: those found.
         broken: the values.
+        cause: the first error of Python's own among what was noted; None as it should be.
     """
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self.cause: Exception | None = None
         self.broken: set[ir.Value] = set()
 
     @contextlib.contextmanager
@@ -53,8 +55,8 @@ class Notes:
         except (*_DAMAGED, *_UNCHECKED) as error:
             if checked and not isinstance(error, _DAMAGED):
                 raise
-            what = shorten(str(error) or type(error).__name__)
-            self._note(label, said, Problem(f"the node does not fit its inputs or attributes: {what}", code="model"))
+            self.cause = self.cause or error
+            self._note(label, said, Problem("the node does not fit its inputs or attributes", code="model"))
         self.broken.update(outputs)
 
     def _note(self, label: str, said: str, problem: Problem) -> None:

@@ -26,6 +26,7 @@ from dmlgraph.value import Value
 Array = np.ndarray[Any, Any]
 BOOL = np.dtype(bool)
 INT64 = np.dtype(np.int64)
+_TEXT = "OUS"  # NumPy's kinds of strings
 _HELPERS = frozenset(["reshape", "transpose", "broadcast_to", "cast"])
 _NAMES = {"double": "float64", "float": "float32", "half": "float16"}  # ONNX's names of NumPy's types
 
@@ -76,6 +77,10 @@ class Tensor:
     def is_float(self) -> bool:
         return self.dtype.kind == "f" or self.dtype == ml_dtypes.bfloat16
 
+    @property
+    def is_text(self) -> bool:
+        return self.dtype.kind in _TEXT
+
 
 @dataclasses.dataclass(slots=True, eq=False)
 class TensorList(Tensor):
@@ -121,7 +126,7 @@ def stored(dtype: np.dtype[Any]) -> DataType:
 
 def type_name(dtype: np.dtype[Any]) -> str:
     """The ONNX name of a type."""
-    return "double" if dtype == np.float64 else "string" if dtype.kind in "OUS" else str(dtype)
+    return "double" if dtype == np.float64 else "string" if dtype.kind in _TEXT else str(dtype)
 
 
 class Calls:
