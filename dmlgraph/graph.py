@@ -437,6 +437,11 @@ class Graph:
         """The names of the nodes on which an output depends."""
         return self._network.upstream(node for node, _ in self._outputs.values())
 
+    def upstream(self, name: str) -> set[str]:
+        """The names of a node and of all nodes on which it depends."""
+        self.node(name)
+        return self._network.upstream([name])
+
     def reference(self, name: str, port: int) -> str:
         """The reference to an output of a node in a graph file."""
         self.node(name)

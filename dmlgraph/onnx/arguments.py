@@ -13,10 +13,11 @@ import onnx_ir as ir
 
 from dmlgraph.errors import ModelError, Problem, listing, suggestion
 from dmlgraph.onnx.names import as_text
-from dmlgraph.onnx.refusals import Refusal
+from dmlgraph.onnx.refusals import DATA, Refusal
 from dmlgraph.onnx.tensors import Array, Tensor, parse_dtype, type_name
 
 MOST = 2**32 - 1  # the size of a dim
+MOST_GIVEN = 4096  # elements of an input that a hint names to be given as a value
 STAND_IN = 1  # the size of a dim that is not given, while what else is missing is looked for
 
 
@@ -106,7 +107,9 @@ class Arguments:
             dim.name for dim, size in zip(_dims(value), sizes, strict=True) if isinstance(dim, OpenDim) and size is None
         ]
         missing = list(dict.fromkeys(opened))
-        return Tensor(dtype, shape, depends=frozenset([name]), name=name), missing
+        tensor = Tensor(dtype, shape, name=name)
+        tensor.depends = frozenset([DATA if _is_data(tensor) else name])
+        return tensor, missing
 
     def _sizes(self, value: ir.Value) -> list[int | None]:
         """The sizes of an input; None where the model leaves one open and none is given."""
@@ -146,6 +149,11 @@ def _check_dims(dims: object) -> None:
     ]
     if problems:
         raise ModelError(problems)
+
+
+def _is_data(tensor: Tensor) -> bool:
+    """Whether an input is rather an image or the like than a shape, a condition or a few numbers."""
+    return tensor.count > MOST_GIVEN or (tensor.is_float and tensor.rank > 2)
 
 
 def _dims(value: ir.Value) -> list[int | OpenDim]:

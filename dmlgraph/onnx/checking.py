@@ -63,12 +63,16 @@ class Signature:
     forms: tuple[Form, ...] = ()
 
 
+# Written before ONNX had them, or instead: the operator and the opset whose schema they keep to.
+_LATER = dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization"), ("LayerNormalization", 17))
+
+
 @functools.cache
 def signature(domain: str, operator: str, opset: int) -> Signature | None:
     """The signature of an operator; None if ONNX does not know it, or no longer."""
     if domain == MICROSOFT:
         return _of_microsoft(operator)
-    known = schema(domain, operator, opset)
+    known = schema(domain, operator, opset) or schema(domain, *_LATER.get(operator, (operator, opset)))
     if known is None or known.deprecated:
         return None
     constraints = {each.type_param_str: each.allowed_type_strs for each in known.type_constraints}

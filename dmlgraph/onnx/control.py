@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from dmlgraph.onnx.node import Node, Result
+from dmlgraph.onnx.folding import numbers
+from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import AlreadyNotedError, Refusal, give_values
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
@@ -20,7 +21,7 @@ MOST_STEPS = 1000  # of a loop
 def _if(node: Node) -> Result:
     condition = node[0]
     branches = node.required("then_branch"), node.required("else_branch")
-    if condition.known is not None:
+    if numbers(condition) is not None:
         return node.run(branches[0 if node.scalar(0) else 1])
     hint = give_values(condition.depends)
     try:
@@ -53,7 +54,8 @@ def _loop(node: Node) -> Result:
             raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
         first = Tensor.of(np.bool_(True)) if condition is None else condition
         results = node.run(body, [Tensor.of(np.int64(step)), first, *state])
-        condition = None if node.get(1) is None and results[0].known is None else results[0]
+        _check_results(results, 1 + len(node.outputs))
+        condition = None if node.get(1) is None and numbers(results[0]) is None else results[0]
         state, scanned = results[1 : 1 + len(state)], results[1 + len(state) :]
         for each, whole in zip(scanned, stacked, strict=True):
             whole.append(each)
@@ -64,28 +66,40 @@ def _loop(node: Node) -> Result:
     return [*state, *scanned]
 
 
+def _check_results(results: list[Tensor], count: int) -> None:
+    if len(results) != count:
+        message = "the body has another number of outputs than the node's take"
+        raise Refusal(message, code="count", field="body", got=len(results), allowed=f"{count}")
+
+
 def _is_true(condition: Tensor) -> bool:
-    if condition.known is None:
+    known = numbers(condition)
+    if known is None:
         raise Refusal(
             "the number of steps is known only when the model runs",
             code="unknown-value",
             hint=give_values(condition.depends),
         )
-    return bool(condition.known.reshape(()).item())
+    return bool(known.reshape(()).item())
 
 
-def _of_no_step(body: ir.Graph, index: int) -> Tensor:
+def _of_no_step(body: ir.Graph, index: int, axis: int = 0) -> Tensor:
     """What a loop of no steps stacks: its shape is what the body's output declares."""
     output = body.outputs[index]
-    shape = None if output.shape is None else output.shape.numpy() if output.shape.is_static() else None
-    if shape is None or output.dtype is None:
+    if output.shape is None or not output.shape.is_static() or output.dtype is None:
         message = "the loop has no steps, and its body does not declare the shape of an output"
         raise Refusal(message, code="undetermined", got=output.name)
-    return Tensor.of(np.empty((0, *shape), parse_dtype(output.dtype.name.lower())))
+    shape = list(output.shape.numpy())
+    shape.insert(at_axis(axis, len(shape) + 1), 0)
+    return Tensor.of(np.empty(shape, parse_dtype(output.dtype.name.lower())))
 
 
 def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
     """Tensors of one shape, stacked along a new axis."""
+    axis = at_axis(axis, parts[0].rank + 1)
+    if len({each.shape for each in parts}) > 1:
+        shapes = [list(each.shape) for each in parts]
+        raise Refusal("the steps give tensors of different shapes", code="sizes", got=shapes)
     if all(each.known is not None for each in parts):
         return Tensor.of(np.stack([each.known for each in parts if each.known is not None], axis))
     shape = parts[0].shape
@@ -99,19 +113,33 @@ def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
 def _scan(node: Node) -> Result:
     count = node.required("num_scan_inputs")
     states = len(node.given) - count
+    if not 1 <= count <= len(node.given):
+        raise Refusal("there are not so many inputs", code="count", field="num_scan_inputs", got=count)
     axes = node.attribute("scan_input_axes") or [0] * count
     outputs = len(node.outputs) - states
     axes_out = node.attribute("scan_output_axes") or [0] * outputs
     backward_out = node.attribute("scan_output_directions") or [0] * outputs
     backward = node.attribute("scan_input_directions") or [0] * count
-    state, stacked = _scanned(node, node.given[:states], node.given[states:], axes, backward)
-    return [
-        *state,
-        *(
-            joined(node, each[::-1] if back else each, axis % (each[0].rank + 1))
-            for each, axis, back in zip(stacked, axes_out, backward_out, strict=True)
-        ),
+    state, inputs = node.given[:states], node.given[states:]
+    for name, given, wanted in (
+        ("scan_input_axes", axes, count),
+        ("scan_input_directions", backward, count),
+        ("scan_output_axes", axes_out, outputs),
+        ("scan_output_directions", backward_out, outputs),
+    ):
+        if len(given) != wanted:
+            raise Refusal("needs a number for each", code="count", field=name, got=given, allowed=f"{wanted}")
+    axes = [at_axis(axis, each.rank) for axis, each in zip(axes, inputs, strict=True)]
+    lengths = [each.shape[axis] for axis, each in zip(axes, inputs, strict=True)]
+    if len(set(lengths)) > 1:
+        raise Refusal("the inputs have different numbers of steps", code="sizes", field="scan_input_axes", got=lengths)
+    state, stacked = _scanned(node, state, inputs, axes, backward)
+    body = node.required("body")
+    scanned = [
+        joined(node, each[::-1] if back else each, axis) if each else _of_no_step(body, states + index, axis)
+        for index, (each, axis, back) in enumerate(zip(stacked, axes_out, backward_out, strict=True))
     ]
+    return [*state, *scanned]
 
 
 @imports("Scan", since=8, until=8, how="the steps of each sequence one after another")
@@ -151,6 +179,7 @@ def _scanned(
             for each, axis, back in zip(inputs, axes, backward, strict=True)
         ]
         results = node.run(node.required("body"), [*state, *parts])
+        _check_results(results, len(node.outputs))
         state = results[:states]
         for each, whole in zip(results[states:], stacked, strict=True):
             whole.append(each)
@@ -159,7 +188,6 @@ def _scanned(
 
 def _part(node: Node, x: Tensor, axis: int, index: int) -> Tensor:
     """x at an index of an axis."""
-    axis %= x.rank
     shape = [size for each, size in enumerate(x.shape) if each != axis]
     if x.known is not None:
         return Tensor.of(x.known.take(index, axis))

@@ -155,12 +155,12 @@ def _dropout(node: Node) -> Result:
 
 @imports("Cast", how="cast; bool: logical_equals, logical_not; 4 bits: quantize, dequantize")
 def _cast(node: Node) -> Result:
-    return cast(node, node[0], parse_dtype(ir.DataType(node.required("to")).name.lower()))
+    return cast(node, node[0], node.dtype("to"))
 
 
 @imports("BitCast", since=26, how="integers: cast, bit_and; others: known inputs only")
 def _bit_cast(node: Node) -> Result:
-    x, dtype = node[0], parse_dtype(ir.DataType(node.required("to")).name.lower())
+    x, dtype = node[0], node.dtype("to")
     given, wanted = stored(x.dtype), stored(dtype)
     if given.bits != wanted.bits or given.bits < 8:
         raise node.refuse("to", f"a type of {given.bits} bits", got=type_name(dtype))

@@ -1,4 +1,9 @@
-"""Nodes whose results are known: they are computed on the host, by ONNX's own reference implementation."""
+"""Nodes whose results are known: they are computed on the host.
+
+What shapes are usually computed with is, as soon as its inputs are known, by ONNX's own reference implementation, which
+takes all types.  Any other value that depends on constants only is computed when a rule needs its numbers, by the nodes
+that it has become, on the device `reference`.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +17,15 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from dmlgraph.graph import Graph
+from dmlgraph.nodes import InputNode, OperatorNode
 from dmlgraph.onnx.refusals import Refusal
-from dmlgraph.onnx.tensors import Array, type_name
+from dmlgraph.onnx.tensors import Array, Tensor, type_name
+from dmlgraph.operators.random import RandomGenerator
+from dmlgraph.passes.constants import work
 
-MOST_ELEMENTS = 1 << 20  # of a result that is computed on the host
+MOST_ELEMENTS = 1 << 20  # of a result that ONNX's implementation computes
+MOST_WORK = 1 << 28  # operations, roughly, of a value that the nodes in the graph compute
 
 
 def _broadcast(inputs: Sequence[Array | None]) -> int:
@@ -39,22 +49,42 @@ def _product(inputs: Sequence[Array | None]) -> int:
     return math.prod(max(each.size, 1) for each in inputs if each is not None)
 
 
+def _tiled(inputs: Sequence[Array | None]) -> int:
+    data, repeats = inputs[:2]
+    return 0 if data is None or repeats is None else data.size * math.prod(max(int(each), 1) for each in repeats.flat)
+
+
+def _one_hot(inputs: Sequence[Array | None]) -> int:
+    indices, depth = inputs[:2]
+    return 0 if indices is None or depth is None else indices.size * int(depth.max(initial=0))
+
+
+def _padded(inputs: Sequence[Array | None]) -> int:
+    """A bound: each dimension with all the padding, whose axes may be another input."""
+    data, pads = inputs[:2]
+    added = 0 if pads is None else sum(max(int(each), 0) for each in pads.flat)
+    return 0 if data is None else math.prod(size + added for size in data.shape)
+
+
 # A bound for the number of elements of a result, by operator.  Operators that are not here become nodes.
 _BROADCAST = (
-    "Abs Add And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Clip Cos Div Equal Exp Floor Greater "
-    "GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not Or Pow Reciprocal Relu Round "
-    "Sigmoid Sign Sin Sqrt Sub Sum Tanh Where Xor"
+    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Clip Cos "
+    "Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not "
+    "Or PRelu Pow Reciprocal Relu Round Sigmoid Sign Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor"
 )
 _SHORTER = (
-    "ArgMax ArgMin Cast CastLike Compress Concat CumSum Flatten Identity NonZero ReduceL1 ReduceL2 ReduceMax "
-    "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ScatterElements ScatterND Slice Split Squeeze "
-    "Transpose Trilu Unique Unsqueeze"
+    "ArgMax ArgMin Cast CastLike Compress Concat CumProd CumSum DepthToSpace EyeLike Flatten Identity NonZero ReduceL1 ReduceL2 ReduceMax "
+    "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ReverseSequence ScatterElements ScatterND Slice "
+    "SpaceToDepth Split Squeeze TopK Transpose Trilu Unique Unsqueeze"
 )
-_GATHERED = "Gather GatherElements GatherND"
+_PRODUCTS = "Einsum Gather GatherElements GatherND Gemm MatMul MatMulInteger"
 _BOUNDS: dict[str, Callable[[Sequence[Array | None]], int]] = {
     **dict.fromkeys(_BROADCAST.split(), _broadcast),
     **dict.fromkeys(_SHORTER.split(), _sum),
-    **dict.fromkeys(_GATHERED.split(), _product),
+    **dict.fromkeys(_PRODUCTS.split(), _product),
+    "OneHot": _one_hot,
+    "Pad": _padded,
+    "Tile": _tiled,
     "MelWeightMatrix": _mel,
 }
 # Weights are given another form on the host whatever their size: nothing is copied, or the copy replaces them.
@@ -107,6 +137,11 @@ def _is_large_fill(array: Array) -> bool:
     return array.size > MOST_ELEMENTS and not any(array.strides)
 
 
+def is_folded(domain: str, operator: str) -> bool:
+    """Whether nodes of an operator are computed on the host if their inputs are known."""
+    return not domain and (operator in _FORMS or operator in _BOUNDS)
+
+
 def can_fold(domain: str, operator: str, inputs: Sequence[Array | None]) -> bool:
     """Whether a node with known inputs is computed on the host."""
     if domain or not inputs:
@@ -115,6 +150,34 @@ def can_fold(domain: str, operator: str, inputs: Sequence[Array | None]) -> bool
         return not any(each is not None and _is_large_fill(each) for each in inputs)
     bound = _BOUNDS.get(operator)
     return bound is not None and _sum(inputs) <= MOST_ELEMENTS and bound(inputs) <= MOST_ELEMENTS
+
+
+def numbers(tensor: Tensor) -> Array | None:
+    """The numbers of a tensor, if they are known or depend on constants only; from then on it is a known one.
+
+    Raises:
+        Refusal: to compute them takes more than MOST_WORK.
+    """
+    value = tensor.made
+    if tensor.known is not None or value is None:
+        return tensor.known
+    graph = value.graph
+    needed = graph.upstream(value.node)
+    nodes = [each for each in graph.nodes if each.name in needed]
+    if any(isinstance(each, InputNode) for each in nodes):
+        return None
+    operators = [each.operator for each in nodes if isinstance(each, OperatorNode)]
+    if any(isinstance(each, RandomGenerator) for each in operators):
+        return None
+    taken = sum(map(work, operators))
+    if taken > MOST_WORK:
+        message = "its numbers are needed when the model is imported, and computing them is too much work"
+        raise Refusal(message, code="too-large", got=f"{taken} operations", allowed=f"{MOST_WORK}")
+    outputs = {"known": (value.node, value.port)}
+    part = Graph.assembled(graph, [(each, graph.sources(each.name)) for each in nodes], outputs)
+    result = part.compile("reference", fuse=False).run({})["known"]
+    tensor.known = result.reshape(tensor.shape).astype(tensor.dtype)
+    return tensor.known
 
 
 def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Array | None]) -> list[Array]:

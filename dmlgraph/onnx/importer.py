@@ -23,7 +23,7 @@ from dmlgraph.onnx.empty import empty_results, reads_empty
 from dmlgraph.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.noting import Notes
-from dmlgraph.onnx.numbers import numbers
+from dmlgraph.onnx.numbers import elements
 from dmlgraph.onnx.old_opsets import RENEWED, renewed
 from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
@@ -137,7 +137,7 @@ class Importer:
             Refusal: it is damaged, or of a type that is not read.
         """
         try:
-            array = numbers(tensor)
+            array = elements(tensor)
         except MemoryError:
             raise
         except Exception as error:  # of onnx-ir and NumPy, for damaged tensors
@@ -264,16 +264,50 @@ class Importer:
             old = Node(node.op_type, "", opset, inputs, [], given, dml, self._subgraph, self._converted)
             inputs, given = renewed(old)
             opset = RENEWED
-        depends = frozenset[str]().union(*(each.depends for each in inputs if each is not None))
-        arrays = [None if each is None else each.known for each in inputs]
-        known = all(each is None or each.known is not None for each in inputs)
-        if known and folding.can_fold(domain, node.op_type, arrays):
-            results = folding.evaluate(_proto(node, domain, inputs, given), opset, arrays)
-            return [Tensor.of(self._cast(each), depends=depends) for each in results]
+        folded = self._folded(node, domain, opset, inputs, given)
+        if folded is not None:
+            return folded
         if reads_empty(inputs):
             empty = empty_results(_proto(node, domain, inputs, given), domain, opset, inputs)
             if empty is not None:
-                return [None if each is None else Tensor.of(each, depends=depends) for each in empty]
+                return [None if each is None else Tensor.of(each, depends=_depends(inputs)) for each in empty]
+        try:
+            return self._by_rule(row, node, domain, label, env, opset, inputs, given)
+        except (Refusal, OperatorError):  # what DirectML lacks may be computed of constants
+            if not folding.is_folded(domain, node.op_type):
+                raise
+            for each in inputs:
+                if each is not None:
+                    folding.numbers(each)
+            folded = self._folded(node, domain, opset, inputs, given)
+            if folded is None:
+                raise
+            return folded
+
+    def _folded(
+        self, node: ir.Node, domain: str, opset: int, inputs: Sequence[Tensor | None], given: Attributes
+    ) -> list[Tensor] | None:
+        """The outputs of a node whose inputs are known, computed on the host; None for others."""
+        arrays = [None if each is None else each.known for each in inputs]
+        if any(each is not None and each.known is None for each in inputs):
+            return None
+        if not folding.can_fold(domain, node.op_type, arrays):
+            return None
+        results = folding.evaluate(_proto(node, domain, inputs, given), opset, arrays)
+        return [Tensor.of(self._cast(each), depends=_depends(inputs)) for each in results]
+
+    def _by_rule(
+        self,
+        row: table.Row | None,
+        node: ir.Node,
+        domain: str,
+        label: str,
+        env: Env,
+        opset: int,
+        inputs: Sequence[Tensor | None],
+        given: Attributes,
+    ) -> Sequence[Tensor | None]:
+        """The outputs of a node by the rule of its operator, or by ONNX's definition."""
         if row is None:
             return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
         dml = Calls(self.graph, self.names, label, row.how)
@@ -292,6 +326,7 @@ class Importer:
                 raise
             return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
         types = output_types(domain, node.op_type, opset, inputs, len(outputs))
+        depends = _depends(inputs)
         return [self._tensor(each, dtype, dml, depends) for each, dtype in zip(_listed(result), types, strict=False)]
 
     def _tensor(
@@ -432,6 +467,11 @@ def _proto(node: ir.Node, domain: str, inputs: Sequence[Tensor | None], given: A
     proto.output.extend(f"y{index}" if each.name else "" for index, each in enumerate(node.outputs))
     proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type not in _GRAPHS)
     return proto
+
+
+def _depends(inputs: Sequence[Tensor | None]) -> frozenset[str]:
+    """The model's inputs from which a node's outputs are computed."""
+    return frozenset[str]().union(*(each.depends for each in inputs if each is not None))
 
 
 def _listed(result: Result) -> Sequence[Tensor | Value | Array | None]:

@@ -25,8 +25,11 @@ def _gather(node: Node) -> Result:
 @imports("GatherElements", since=11, how="gather_elements")
 def _gather_elements(node: Node) -> Result:
     x, indices, axis = node[0], node[1], node.axis(0)
+    if indices.rank != x.rank:
+        got = list(indices.shape)
+        raise Refusal("the input has another rank", code="rank", field="indices", got=got, allowed=f"rank {x.rank}")
     within = tuple(size if each == axis else indices.shape[each] for each, size in enumerate(x.shape))
-    if indices.rank == x.rank and within != x.shape:  # the indices read the beginning of the other dimensions
+    if within != x.shape:  # the indices read the beginning of the other dimensions
         x = sliced(node.dml, x, [slice(size) for size in within])
     return node.tensor(node.dml.gather_elements(x, node.dml.index(indices), axis=axis))
 

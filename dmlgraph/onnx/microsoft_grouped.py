@@ -28,7 +28,11 @@ def _rotary(node: Node) -> Result:
     width = 2 * node[2].shape[1]
     heads = int(node.attribute("num_heads", 0))
     split = dml.value(x) if x.rank == 4 else as_heads(dml, x, heads or x.shape[2] // width)
-    if places.count == 1 and places.rank == 1:
+    wanted = (split.sizes[0], split.sizes[2])
+    if places.shape not in ((1,), wanted):
+        got, allowed = list(places.shape), f"[1], {list(wanted)}"
+        raise Refusal("has another shape", code="sizes", field="position_ids", got=got, allowed=allowed)
+    if places.rank == 1:
         places = _counted(node, places, split.sizes[2])
     cosines, sines = (rotary_table(node, node[index], places) for index in (2, 3))
     made = rotated(dml, split, cosines, sines, interleaved=bool(node.attribute("interleaved", 0)))

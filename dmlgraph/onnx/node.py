@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from dmlgraph.onnx.numbers import numbers
+from dmlgraph.onnx.folding import numbers
+from dmlgraph.onnx.numbers import elements
 from dmlgraph.onnx.refusals import Refusal, give_values
-from dmlgraph.onnx.tensors import Array, Calls, Tensor
+from dmlgraph.onnx.tensors import Array, Calls, Tensor, parse_dtype
 from dmlgraph.value import Value
 
 Result = Tensor | Value | Array | Sequence["Tensor | Value | Array | None"]
@@ -73,7 +74,7 @@ class Node:
         if found is None or found.value is None:
             return default
         if found.type is ir.AttributeType.TENSOR:  # isinstance is slow with onnx-ir's protocols
-            return numbers(found.value)
+            return elements(found.value)
         return list(found.value) if isinstance(found.value, tuple) else found.value
 
     def required(self, name: str) -> Any:
@@ -83,6 +84,19 @@ class Node:
             raise Refusal("an attribute is missing", code="missing", field=name)
         return value
 
+    def dtype(self, name: str, default: int | None = None) -> np.dtype[Any]:
+        """The type that an attribute gives by ONNX's number of it.
+
+        Raises:
+            Refusal: it is missing, or 0, and has no default, or is not the number of a type of numbers.
+        """
+        number = (self.attribute(name) or default) if default is not None else self.required(name)
+        try:
+            found = ir.DataType(number)
+        except ValueError:
+            raise Refusal("is not the number of a data type", code="range", field=name, got=number) from None
+        return parse_dtype(found.name.lower())
+
     def known(self, index: int) -> Array:
         """The numbers of an input.
 
@@ -90,14 +104,15 @@ class Node:
             Refusal: they are known only when the model runs.
         """
         tensor = self[index]
-        if tensor.known is None:
+        known = numbers(tensor)
+        if known is None:
             raise Refusal(
                 f"input {index} must be known when the model is imported",
                 code="unknown-value",
                 got=tensor.name or None,
                 hint=give_values(tensor.depends),
             )
-        return tensor.known
+        return known
 
     def scalar(self, index: int, default: Any = None) -> Any:
         """The only number of a known input; `default` if it is left out."""

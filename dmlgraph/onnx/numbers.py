@@ -118,7 +118,7 @@ class Numbers:
         return TensorProto(name=values.name, data_type=values.data_type, dims=shape, raw_data=array.tobytes())
 
 
-def numbers(tensor: ir.TensorProtocol) -> Array:
+def elements(tensor: ir.TensorProtocol) -> Array:
     """The numbers of a settled tensor.
 
     Raises:
@@ -129,7 +129,7 @@ def numbers(tensor: ir.TensorProtocol) -> Array:
 
 
 def _known(tensor: TensorProto) -> Array:
-    return numbers(ir.serde.deserialize_tensor(tensor))
+    return elements(ir.serde.deserialize_tensor(tensor))
 
 
 def _places(indices: TensorProto, count: int, shape: list[int]) -> Array:

@@ -77,8 +77,7 @@ def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, .
 @imports("QuantizeLinear", since=10, how="quantize_linear; 4 bits: quantize; 16 bits: divide, round, clip, cast")
 def _quantize(node: Node) -> Result:
     x, zero = node[0], node.get(2)
-    to = node.attribute("output_dtype", 0)
-    dtype = zero.dtype if zero is not None else parse_dtype(ir.DataType(to or 2).name.lower())
+    dtype = zero.dtype if zero is not None else node.dtype("output_dtype", ir.DataType.UINT8)
     sizes, spread = _spread(node, x)
     scale, point = spread(node[1]), spread(zero)
     numbers = node.dml.reshaped(x, sizes)

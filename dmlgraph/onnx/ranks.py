@@ -23,7 +23,6 @@ _RANKS = {
     "ConvInteger": "x 3+, w 3+, x_zero_point 0-1, w_zero_point 0-1",
     "ConvTranspose": "X 3+, W 3+, B 1",
     "DFT": "input 2+, dft_length 0-1, axis 0-1",
-    "DeformConv": "X 4, W 4, offset 4, B 1, mask 4",
     "DepthToSpace": "input 4",
     "Det": "X 2+",
     "Expand": "shape 1",

@@ -25,9 +25,14 @@ class Refusal(Exception):  # noqa: N818 - not an error of its own: it becomes a 
         self.problem = Problem(message, code=code, **fields)
 
 
+DATA = ""  # stands among the names of inputs for those that are data: a graph of known data computes nothing
+
+
 def give_values(names: Iterable[str]) -> str:
     """The hint to give inputs of the model values; or why that does not help."""
     names = sorted(names)
+    if DATA in names:
+        return "it is computed when the model runs"
     options = "".join(f", --value {shlex.quote(name)}=…" for name in names)
     values = ", ".join(f"'{name}': …" for name in names)
     return f"values={{{values}}}{options}" if names else "it is computed when the model runs"

@@ -21,18 +21,19 @@ Offsets = tuple[float, float, float]  # scale, input pixel offset, output pixel 
 
 @imports("Upsample", until=9, how="resample2")
 def _upsample(node: Node) -> Result:
-    scales = node.attribute("scales") or [float(each) for each in node.known(1)]
+    scales = node.attribute("scales") or _factors(node, 1, node[0].rank)
     return _scaled_up_or_down(node, scales)
 
 
 @imports("Resize", since=10, until=10, how="resample2")
 def _resize_10(node: Node) -> Result:
-    return _scaled_up_or_down(node, [float(each) for each in node.known(1)])
+    return _scaled_up_or_down(node, _factors(node, 1, node[0].rank))
 
 
 def _scaled_up_or_down(node: Node, scales: list[float]) -> Result:
     """Resize before opset 11, which leaves the rounding open: as in ONNX Runtime, up along dimensions that shrink."""
     x = node[0]
+    _check_factors(scales, x.rank)
     if str(node.attribute("mode", "nearest")) == "nearest":
         fewer = [min(scale, 1.0) for scale in scales]
         x = _resampled(node, x, [_scaled(*each) for each in zip(x.shape, fewer, strict=True)], fewer, nearest="ceil")
@@ -47,6 +48,8 @@ def _resize(node: Node) -> Result:
     wanted = node.ints("sizes", 3)
     sizes, scales = list(x.shape), [1.0] * x.rank
     if wanted:
+        if len(wanted) != len(axes) or 0 in x.shape:
+            raise Refusal("needs a size for each axis", code="count", field="sizes", got=wanted, allowed=f"{len(axes)}")
         policy = str(node.attribute("keep_aspect_ratio_policy", "stretch"))
         ratios = [size / x.shape[axis] for size, axis in zip(wanted, axes, strict=True)]
         if policy != "stretch":
@@ -55,13 +58,28 @@ def _resize(node: Node) -> Result:
             wanted = [math.floor(same * x.shape[axis] + 0.5) for axis in axes]
         given = list(zip(axes, wanted, ratios, strict=True))
     else:
-        factors = [float(each) for each in node.known(2)]
+        factors = _factors(node, 2, len(axes))
         given = [(axis, _scaled(x.shape[axis], each), each) for axis, each in zip(axes, factors, strict=True)]
     for axis, size, scale in given:
         sizes[axis], scales[axis] = size, scale
     coordinates = str(node.attribute("coordinate_transformation_mode", "half_pixel"))
     nearest = str(node.attribute("nearest_mode", "round_prefer_floor"))
     return _resampled(node, x, sizes, scales, coordinates, nearest)
+
+
+def _factors(node: Node, index: int, count: int) -> list[float]:
+    """The known scales of a number of axes."""
+    factors = [float(each) for each in node.known(index)]
+    _check_factors(factors, count)
+    return factors
+
+
+def _check_factors(factors: Sequence[float], count: int) -> None:
+    if len(factors) != count:
+        message = "needs a number for each axis"
+        raise Refusal(message, code="count", field="scales", got=list(factors), allowed=f"{count}")
+    if not all(0 < each < math.inf for each in factors):
+        raise Refusal("must be finite and above 0", code="range", field="scales", got=list(factors))
 
 
 def _scaled(size: int, scale: float) -> int:

@@ -272,7 +272,7 @@ def _range(node: Node) -> Result:
 @imports("EyeLike", since=9, how="diagonal_matrix")
 def _eye(node: Node) -> Result:
     x, to = node[0], node.attribute("dtype")
-    dtype = node.converted(x.dtype if to is None else parse_dtype(ir.DataType(to).name.lower()))
+    dtype = node.converted(x.dtype if to is None else node.dtype("dtype"))
     made = node.dml.diagonal_matrix(sizes=x.shape, dtype=stored(dtype), offset=node.attribute("k", 0), value=1)
     return Tensor(dtype, x.shape, made=made)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from dmlgraph.onnx.numbers import numbers
+from dmlgraph.onnx.numbers import elements
 
 MOST_ELEMENTS = 10  # of tensors that are compared; weights are rarely equal
 _RANDOM = frozenset(
@@ -61,6 +61,6 @@ def _exact(attribute: ir.Attr) -> object:
     if attribute.type in _OTHERS:
         return tuple(value) if isinstance(value, Sequence) else value
     if attribute.type is _KIND.TENSOR and value.size <= MOST_ELEMENTS:
-        array = numbers(value)
+        array = elements(value)
         return array.shape, str(array.dtype), array.tobytes()
     return None

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from dmlgraph.errors import listing
+from dmlgraph.onnx.folding import numbers
 from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.shapes import sliced
@@ -77,7 +78,7 @@ def _stft(node: Node) -> Result:
 
 @imports("MelWeightMatrix", since=17, how="known inputs only")
 def _mel_weight_matrix(node: Node) -> Result:
-    unknown = [each for each in node.given if each.known is None]
+    unknown = [each for each in node.given if numbers(each) is None]
     if unknown:
         message = "the inputs must be known when the model is imported"
         hint = give_values(frozenset().union(*(each.depends for each in unknown)))

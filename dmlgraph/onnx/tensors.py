@@ -41,7 +41,7 @@ class Tensor:
         known: its numbers, where the model, shapes or given values decide them.
         made: its value in the graph; None as long as no node reads a known tensor.
         make: adds a source with the known numbers, where that is better than a constant.
-        depends: the model's inputs from which it is computed.
+        depends: the model's inputs from which it is computed; DATA for those that are never given as values.
         name: the label of the input, the weight or the node that it comes from; "" if there is none.
     """
 

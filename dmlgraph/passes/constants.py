@@ -61,7 +61,7 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
     )
     if made > max(FOLDED_BYTES, freed):
         return Declined(f"it would become a constant of {made} bytes")
-    if _work(operator) > FOLDED_WORK:
+    if work(operator) > FOLDED_WORK:
         return Declined("computing it in advance is too much work")
     inputs = []
     for source, desc in zip(node.sources, operator.input_descs, strict=True):
@@ -119,7 +119,8 @@ def _broadcasts(user: DraftNode, port: int) -> bool:
     return operator.broadcasts or operator.bindings(Role.INPUT)[port].field in fields
 
 
-def _work(operator: Operator) -> int:
+def work(operator: Operator) -> int:
+    """The number of element-wise operations, roughly, that evaluating an operator takes."""
     inputs = [desc.element_count for desc in operator.input_descs if desc is not None]
     outputs = sum(desc.element_count for desc in operator.output_descs if desc is not None)
     return sum(inputs) + outputs if operator.family in _LIGHT else outputs * max(inputs, default=1)

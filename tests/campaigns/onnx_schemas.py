@@ -44,7 +44,7 @@ TEXTS = ("", "nothing", "......ii", "i,j->", "...ij->...", "NOTSET", "SAME_UPPER
 # What only Python, NumPy or protobuf says.
 FOREIGN = re.compile(
     r"index out of range|zip\(\)|not enough values|too many values|super\(|object is not|NoneType|has no attribute|"
-    r"list\.|tuple|positional argument|keyword argument|unexpected keyword|operands could not|invalid literal|"
+    r"list\.|tuple index|positional argument|keyword argument|unexpected keyword|operands could not|invalid literal|"
     r"cannot reshape|must be real|unsupported operand|subscriptable|iterable|out of bounds for axis|KeyError|"
     r"IndexError|TypeError|ValueError|<class|object at 0x|dtype\(|np\.|numpy|broadcast input array|einsum|reduction op"
 )
