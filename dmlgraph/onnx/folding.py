@@ -60,10 +60,15 @@ def _one_hot(inputs: Sequence[Array | None]) -> int:
 
 
 def _padded(inputs: Sequence[Array | None]) -> int:
-    """A bound: each dimension with all the padding, whose axes may be another input."""
-    data, pads = inputs[:2]
-    added = 0 if pads is None else sum(max(int(each), 0) for each in pads.flat)
-    return 0 if data is None else math.prod(size + added for size in data.shape)
+    """A bound: each dimension with all the padding, whose axes may be another input.
+
+    Before opset 11 the padding is an attribute; then the node's rule serves.
+    """
+    data, pads = (*inputs, None)[:2]
+    if data is None or pads is None:
+        return MOST_ELEMENTS + 1
+    added = sum(max(int(each), 0) for each in pads.flat)
+    return math.prod(size + added for size in data.shape)
 
 
 # A bound for the number of elements of a result, by operator.  Operators that are not here become nodes.

@@ -123,14 +123,24 @@ class Node:
             raise Refusal("must have one element", code="count", field=f"input {index}", got=list(array.shape))
         return array.reshape(()).item()
 
-    def ints(self, name: str, index: int | None = None, default: Sequence[int] | None = None) -> list[int] | None:
-        """Whole numbers, from an attribute or, if that is missing, from a known input."""
+    def ints(
+        self, name: str, index: int | None = None, default: Sequence[int] | None = None, *, counts: Sequence[int] = ()
+    ) -> list[int] | None:
+        """Whole numbers, from an attribute or, if that is missing, from a known input.
+
+        Raises:
+            Refusal: there are none of `counts`, if these are given.
+        """
         value = self.attribute(name)
         if value is None and index is not None and self.get(index) is not None:
             value = self.known(index)
         if value is None:
             return None if default is None else list(default)
-        return [int(each) for each in np.asarray(value).ravel()]
+        found = [int(each) for each in np.asarray(value).ravel()]
+        if counts and len(found) not in counts:
+            allowed = " or ".join(map(str, counts))
+            raise Refusal("has another count of numbers", code="count", field=name, got=found, allowed=allowed)
+        return found
 
     @property
     def broadcast(self) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ def _along(node: Node, tensor: Tensor | None, x: Tensor, axis: int) -> Value | N
 
 def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, ...], Spread]:
     """The same for blocks; where the last one is not whole, the numbers are repeated instead."""
+    block = min(block, max(x.shape[axis], 1))
     blocks = -(-x.shape[axis] // block)
     wanted = (*x.shape[:axis], blocks, *x.shape[axis + 1 :])
     is_whole = blocks * block == x.shape[axis]

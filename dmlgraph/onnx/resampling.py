@@ -45,11 +45,11 @@ def _scaled_up_or_down(node: Node, scales: list[float]) -> Result:
 def _resize(node: Node) -> Result:
     x = node[0]
     axes = [at_axis(axis, x.rank) for axis in node.ints("axes", default=range(x.rank)) or []]
-    wanted = node.ints("sizes", 3)
+    wanted = node.ints("sizes", 3, counts=[len(axes), 0])
     sizes, scales = list(x.shape), [1.0] * x.rank
     if wanted:
-        if len(wanted) != len(axes) or 0 in x.shape:
-            raise Refusal("needs a size for each axis", code="count", field="sizes", got=wanted, allowed=f"{len(axes)}")
+        if 0 in x.shape:
+            raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*x.shape])
         policy = str(node.attribute("keep_aspect_ratio_policy", "stretch"))
         ratios = [size / x.shape[axis] for size, axis in zip(wanted, axes, strict=True)]
         if policy != "stretch":

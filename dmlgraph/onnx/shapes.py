@@ -124,9 +124,11 @@ def _split(node: Node) -> Result:
 @imports("Slice", how="slice1")
 def _slice(node: Node) -> Result:
     x = node[0]
-    starts, ends = node.ints("starts", 1, []) or [], node.ints("ends", 2, []) or []
-    axes = node.ints("axes", 3, range(len(starts))) or []
-    steps = node.ints("steps", 4, [1] * len(starts)) or []
+    starts = node.ints("starts", 1, []) or []
+    count = [len(starts)]
+    ends = node.ints("ends", 2, [], counts=count) or []
+    axes = node.ints("axes", 3, range(len(starts)), counts=count) or []
+    steps = node.ints("steps", 4, [1] * len(starts), counts=count) or []
     places = [slice(None)] * x.rank
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         if step == 0:

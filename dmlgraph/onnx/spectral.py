@@ -59,7 +59,14 @@ def _matrix(length: int, given: int, parts: int, *, inverse: bool, onesided: boo
 def _stft(node: Node) -> Result:
     x, step = node[0], int(node.scalar(1))
     window = node.get(2)
+    if window is None and node.get(3) is None:
+        raise Refusal("an input is missing: the window or its length", code="missing", field="frame_length")
     length = int(node.scalar(3, None if window is None else window.count))
+    if step < 1 or not 1 <= length <= x.shape[1]:
+        allowed = f"steps of 1 or more, a length of 1 to {x.shape[1]}"
+        raise Refusal("does not fit the signal", code="range", field="frame_step", got=[step, length], allowed=allowed)
+    if window is not None and window.count != length:
+        raise Refusal("has another length", code="sizes", field="window", got=window.count, allowed=str(length))
     if x.rank == 3 and x.shape[2] != 1:
         raise Refusal("complex signals have no counterpart", field="signal", got=list(x.shape))
     batch, samples = x.shape[:2]

@@ -43,13 +43,12 @@ class Window:
             Refusal: the attributes contradict one another.
         """
         count = len(spatial)
-        strides = node.ints("strides", default=[1] * count) or []
-        dilations = node.ints("dilations", default=[1] * count) or []
-        pads = node.ints("pads", default=[0] * 2 * count) or []
-        lengths = {"kernel_shape": len(kernel), "strides": len(strides), "dilations": len(dilations)}
-        for name, length in (lengths | {"pads": len(pads) // 2}).items():
-            if length != count:
-                raise Refusal("needs a number for each spatial dimension", code="count", field=name, got=length)
+        strides = node.ints("strides", default=[1] * count, counts=[count]) or []
+        dilations = node.ints("dilations", default=[1] * count, counts=[count]) or []
+        pads = node.ints("pads", default=[0] * 2 * count, counts=[2 * count]) or []
+        if len(kernel) != count:
+            message = "needs a number for each spatial dimension"
+            raise Refusal(message, code="count", field="kernel_shape", got=list(kernel), allowed=str(count))
         window = cls(
             list(spatial), list(kernel), strides, dilations, [max(each, 0) for each in pads[:count]], pads[count:]
         )
@@ -151,12 +150,12 @@ def _conv_transpose(node: Node) -> Result:
     x, w = node[0], node[1]
     window = filter_window(node, x, w)
     count = len(window.spatial)
-    extra = node.ints("output_padding", default=[0] * count) or []
+    extra = node.ints("output_padding", default=[0] * count, counts=[count]) or []
     whole = [
         (size - 1) * stride + reach
         for size, stride, reach in zip(window.spatial, window.strides, window.reach, strict=True)
     ]
-    auto, wanted = str(node.attribute("auto_pad", "NOTSET")), node.ints("output_shape")
+    auto, wanted = str(node.attribute("auto_pad", "NOTSET")), node.ints("output_shape", counts=[count, count + 2])
     if wanted is None and auto.startswith("SAME"):
         wanted = [size * stride for size, stride in zip(window.spatial, window.strides, strict=True)]
     if wanted is not None:
