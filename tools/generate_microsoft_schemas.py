@@ -25,9 +25,7 @@ def entry(schema: Any) -> dict[str, Any]:
         "counts": [[schema.min_input, schema.max_input], [schema.min_output, schema.max_output]],
         "inputs": [[each.name, each.typeStr, each.option.name, each.isHomogeneous] for each in schema.inputs],
         "types": {each.type_param_str: sorted(each.allowed_type_strs) for each in schema.type_constraints},
-        "attributes": {
-            name: [each.type.name, each.required] for name, each in sorted(schema.attributes.items())
-        },
+        "attributes": {name: [each.type.name, each.required] for name, each in sorted(schema.attributes.items())},
     }
 
 

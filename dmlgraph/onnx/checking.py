@@ -197,24 +197,22 @@ def _check_inputs(known: Signature, inputs: Sequence[Tensor | None], others: Col
             continue
         if isinstance(tensor, TensorList) and formal.types is not None:
             raise Refusal("a sequence of tensors is given", code="kind", field=field, allowed="a tensor")
-        _check_rank(formal, field, tensor)
         dtype = _STRING if tensor.is_text else tensor.dtype
-        if formal.types is None or dtype in others:
-            continue
-        if dtype not in formal.types:
-            allowed = listing(sorted(map(type_name, formal.types)))
-            raise Refusal(
-                "the input has another type", code="dtype", field=field, got=type_name(dtype), allowed=allowed
-            )
-        first, same = seen.setdefault(formal.kind, (field, dtype)) if formal.is_same else (field, dtype)
-        if dtype != same:
-            allowed = f"{type_name(same)}, as input {first}"
-            raise Refusal(
-                "the input has another type", code="dtype", field=field, got=type_name(dtype), allowed=allowed
-            )
+        if formal.types is not None and dtype not in others:
+            if dtype not in formal.types:
+                allowed = listing(sorted(map(type_name, formal.types)))
+                raise _other_type(field, dtype, allowed)
+            first, same = seen.setdefault(formal.kind, (field, dtype)) if formal.is_same else (field, dtype)
+            if dtype != same:
+                raise _other_type(field, dtype, f"{type_name(same)}, as input {first}")
+        _check_rank(formal, field, tensor)
     for formal in known.inputs[len(inputs) :]:
         if not formal.is_optional:
             raise Refusal("an input is missing", code="missing", field=formal.name)
+
+
+def _other_type(field: str, dtype: np.dtype[Any], allowed: str) -> Refusal:
+    return Refusal("the input has another type", code="dtype", field=field, got=type_name(dtype), allowed=allowed)
 
 
 def _check_rank(formal: Formal, field: str, tensor: Tensor) -> None:

@@ -6,12 +6,11 @@ import functools
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import OLDEST, imports
-from dmlgraph.onnx.tensors import BOOL, Calls, Tensor, parse_dtype, stored, type_name
+from dmlgraph.onnx.tensors import BOOL, Calls, Tensor, stored, type_name
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 

@@ -54,11 +54,6 @@ def _tiled(inputs: Sequence[Array | None]) -> int:
     return 0 if data is None or repeats is None else data.size * math.prod(max(int(each), 1) for each in repeats.flat)
 
 
-def _one_hot(inputs: Sequence[Array | None]) -> int:
-    indices, depth = inputs[:2]
-    return 0 if indices is None or depth is None else indices.size * int(depth.max(initial=0))
-
-
 def _padded(inputs: Sequence[Array | None]) -> int:
     """A bound: each dimension with all the padding, whose axes may be another input.
 
@@ -74,20 +69,20 @@ def _padded(inputs: Sequence[Array | None]) -> int:
 # A bound for the number of elements of a result, by operator.  Operators that are not here become nodes.
 _BROADCAST = (
     "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Clip Cos "
-    "Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Mean Min Mod Mul Neg Not "
+    "Cosh Div Equal Erf Exp Floor Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Log Max Min Mod Mul Neg Not "
     "Or PRelu Pow Reciprocal Relu Round Sigmoid Sign Sin Sinh Sqrt Sub Sum Tan Tanh Where Xor"
 )
 _SHORTER = (
-    "ArgMax ArgMin Cast CastLike Compress Concat CumProd CumSum DepthToSpace EyeLike Flatten Identity NonZero ReduceL1 ReduceL2 ReduceMax "
-    "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape ReverseSequence ScatterElements ScatterND Slice "
-    "SpaceToDepth Split Squeeze TopK Transpose Trilu Unique Unsqueeze"
+    "ArgMax ArgMin Cast CastLike Compress Concat CumProd CumSum DepthToSpace EyeLike Flatten Identity NonZero "
+    "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Reshape "
+    "ReverseSequence ScatterElements ScatterND Slice SpaceToDepth Split Squeeze TopK Transpose Trilu Unique "
+    "Unsqueeze"
 )
 _PRODUCTS = "Einsum Gather GatherElements GatherND Gemm MatMul MatMulInteger"
 _BOUNDS: dict[str, Callable[[Sequence[Array | None]], int]] = {
     **dict.fromkeys(_BROADCAST.split(), _broadcast),
     **dict.fromkeys(_SHORTER.split(), _sum),
     **dict.fromkeys(_PRODUCTS.split(), _product),
-    "OneHot": _one_hot,
     "Pad": _padded,
     "Tile": _tiled,
     "MelWeightMatrix": _mel,
@@ -110,13 +105,32 @@ _FORMS = frozenset(
 )
 
 
+def _within(indices: Array, size: int) -> Array:
+    """Indices of a dimension.
+
+    Raises:
+        Refusal: one is outside.
+    """
+    if indices.size and not -size <= indices.min() <= indices.max() < size:
+        got = [int(indices.min()), int(indices.max())]
+        raise Refusal("an index is outside", code="range", field="indices", got=got, allowed=f"{-size} to {size - 1}")
+    return indices
+
+
+class Gather(OpRun):
+    """As ONNX's own, with the bounds in the error."""
+
+    def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
+        return (np.take(data, _within(indices, data.shape[axis]), axis),)
+
+
 class GatherElements(OpRun):
     """ONNX's own fails where the indices have fewer elements than the data."""
 
     def _run(self, data: Array, indices: Array, axis: int = 0) -> tuple[Array]:
         axis %= data.ndim
         part = tuple(slice(None) if d == axis else slice(size) for d, size in enumerate(indices.shape))
-        return (np.take_along_axis(data[part], indices, axis),)
+        return (np.take_along_axis(data[part], _within(indices, data.shape[axis]), axis),)
 
 
 class Slice(OpRun):
@@ -135,6 +149,23 @@ class Slice(OpRun):
             else:
                 part[axis] = slice(min(max(first, 0), size), min(max(last, 0), size), step)
         return (data[tuple(part)],)
+
+
+class Pad(OpRun):
+    """ONNX's own does not take negative padding, which cuts."""
+
+    def _run(self, data: Array, pads: Array, value: Any = None, axes: Any = None, mode: str = "constant") -> Any:
+        axes = range(data.ndim) if axes is None else [int(each) for each in axes]
+        widths, part = [(0, 0)] * data.ndim, [slice(None)] * data.ndim
+        for axis, before, after in zip(axes, *np.split(np.asarray(pads).astype(int), 2), strict=True):
+            size = data.shape[axis]
+            part[axis] = slice(max(-before, 0), size - max(-after, 0))
+            widths[axis] = max(before, 0), max(after, 0)
+        fill = {"constant_values": 0 if value is None else np.asarray(value).item()} if mode == "constant" else {}
+        return (np.pad(data[tuple(part)], widths, mode=mode, **fill),)  # type: ignore[call-overload]
+
+
+_OWN = [Gather, GatherElements, Pad, Slice]
 
 
 def _is_large_fill(array: Array) -> bool:
@@ -198,7 +229,7 @@ def evaluate(node: onnx.NodeProto, opset: int, inputs: Sequence[Array | None]) -
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            made = ReferenceEvaluator(function, new_ops=[GatherElements, Slice]).run(None, feeds, attributes={})
+            made = ReferenceEvaluator(function, new_ops=_OWN).run(None, feeds, attributes={})
     except (MemoryError, Refusal):
         raise
     except Exception:  # NumPy's and ONNX's, of many kinds, whose words say nothing of the model

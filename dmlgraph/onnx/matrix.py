@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -138,10 +139,16 @@ def _einsum(node: Node) -> Result:
     return node.tensor(node.dml.transposed(made, [labels.index(each) for each in output]) if output else made, sizes)
 
 
+_TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
+
+
 def _labels(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
     """The labels of the terms' dimensions and of the output's; those of an ellipsis are numbers, "0" the last."""
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
+    if not all(map(_TERM.fullmatch, [*terms, right])):
+        message = "a term has letters and at most one ellipsis"
+        raise Refusal(message, code="range", field="equation", got=equation)
     if len(terms) != len(ranks):
         raise Refusal("the equation has another number of terms", code="count", field="equation", got=equation)
 
@@ -171,6 +178,9 @@ def _diagonals(node: Node, tensor: Tensor, labels: list[str]) -> tuple[Value, li
             second = labels.index(label, first + 1)
             rest = [axis for axis in range(len(labels)) if axis not in (first, second)]
             size = x.sizes[first]
+            if x.sizes[second] != size:
+                got = [size, x.sizes[second]]
+                raise Refusal(f"the dimensions {label} have two sizes", code="sizes", field="equation", got=got)
             sizes = [x.sizes[axis] for axis in rest]
             x = node.dml.reshaped(node.dml.transposed(x, [*rest, first, second]), [*sizes, size * size])
             x = node.dml.slice1(

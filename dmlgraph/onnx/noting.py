@@ -11,8 +11,8 @@ import onnx_ir as ir
 from dmlgraph.errors import DmlGraphError, Problem
 from dmlgraph.onnx.refusals import AlreadyNotedError, Refusal
 
-# What Python raises in rules for numbers that do not fit one another.  Each is a check that the rule lacks: the campaign
-# `onnx_schemas` finds those.
+# What Python raises in rules for numbers that do not fit one another.  Each is a check that the rule lacks; the
+# campaign `onnx_schemas` finds them.
 _DAMAGED = (ArithmeticError, LookupError, ValueError, ir.serde.SerdeError)
 # Of operators without a schema the attributes and inputs are not checked: any may have another type or be missing.
 _UNCHECKED = (AttributeError, TypeError)

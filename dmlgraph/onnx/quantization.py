@@ -12,7 +12,7 @@ from dmlgraph.onnx.matrix import as_matrices, product_shape
 from dmlgraph.onnx.node import Node, Result, at_axis
 from dmlgraph.onnx.refusals import Refusal, give_values
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import Tensor, parse_dtype, stored
+from dmlgraph.onnx.tensors import Tensor, stored
 from dmlgraph.onnx.windows import filter_window
 from dmlgraph.tensor import DataType
 from dmlgraph.value import Value

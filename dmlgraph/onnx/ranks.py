@@ -11,7 +11,7 @@ import functools
 MOST = 1 << 30  # a rank without a bound
 
 # Of an operator: inputs with their ranks; those that are not here take any.  A domain other than ONNX's is in front.
-_RANKS = {
+RANKS = {
     "Attention": "Q 3-4, K 3-4, V 3-4, past_key 4, past_value 4",
     "AveragePool": "X 3+",
     "BatchNormalization": "X 1+, scale 1, B 1, input_mean 1, mean 1, input_var 1, var 1",
@@ -115,7 +115,7 @@ _RANKS = {
 @functools.cache
 def ranks(domain: str, operator: str) -> dict[str, tuple[int, int]]:
     """The least and the greatest rank of an operator's inputs, by name, where it does not take any."""
-    text = _RANKS.get(f"{domain}.{operator}" if domain else operator)
+    text = RANKS.get(f"{domain}.{operator}" if domain else operator)
     return dict(map(_ranks_of, text.split(", "))) if text else {}
 
 

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import onnx_ir as ir
 
 from dmlgraph.levels import FeatureLevel
 from dmlgraph.onnx.node import Node, Result, at_axis, broadcast
 from dmlgraph.onnx.refusals import ByDefinition, Refusal
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import Calls, Tensor, parse_dtype, stored
+from dmlgraph.onnx.tensors import Calls, Tensor, stored
 from dmlgraph.value import Value
 
 

@@ -74,9 +74,7 @@ class Form:
             [node],
             "g",
             [
-                onnx.helper.make_tensor_value_info(
-                    name, onnx.helper.np_dtype_to_tensor_dtype(each.dtype), each.shape
-                )
+                onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(each.dtype), each.shape)
                 for index, name, each in given
                 if index not in self.known
             ],
@@ -237,7 +235,7 @@ def _rank(form: Form, rng: random.Random) -> None:
     elif choice == 1:
         form.inputs[index] = x[..., None]
     elif choice == 2 and x.ndim:
-        form.inputs[index] = np.asarray(x[0]) if x.shape[0] else x.reshape(x.shape[1:] or (0, 0))
+        form.inputs[index] = np.asarray(x[0]) if x.shape[0] else np.zeros(x.shape[1:], x.dtype)
     else:
         form.inputs[index] = np.asarray(x.ravel()[0] if x.size else np.zeros((), x.dtype))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from node_cases import cases
 
 import dmlgraph as dg
-from dmlgraph.onnx import checking, definitions, table
+from dmlgraph.onnx import checking, definitions, ranks, table
 from dmlgraph.onnx.importer import Importer
 from dmlgraph.onnx.model import parse, prepare
 from dmlgraph.onnx.node import Node, Result
@@ -74,6 +75,16 @@ def make(operator: str, inputs: str, outputs: int = 1, **attributes: Any) -> onn
         (make("Concat", "x h x", axis=0), "dtype", "inputs 1", "float32, as input inputs"),
         (make("Reshape", "x h"), "dtype", "shape", "int64"),
         (make("BitwiseNot", "x"), "dtype", "X", None),
+        (make("Gemm", "x x"), "rank", "A", "rank 2"),
+        (make("Conv", "x x x"), "rank", "B", "rank 1"),
+        (make("GatherElements", "x i"), "rank", "indices", "rank 4"),
+        (make("Einsum", "x", equation="......ii"), "range", "equation", None),
+        (make("Einsum", "x", equation="iijk"), "sizes", "equation", None),
+        (make("Einsum", "x", equation="ij$k->ij"), "range", "equation", None),
+        (make("Resize", "x - h"), "dtype", "scales", "float32"),
+        (make("Slice", "x i i i"), "range", "axis", "-4 to 3"),
+        (make("Cast", "x", to=99), "range", "to", None),
+        (make("Split", "x", outputs=2, num_outputs=3), "count", "num_outputs", "2"),
     ],
     ids=lambda each: each.op_type if isinstance(each, onnx.NodeProto) else "",
 )
@@ -164,9 +175,10 @@ def test_numbers_that_do_not_fit_are_damage(error: type[Exception], monkeypatch:
 
     row = table.Row("", "Relu", 7, None, "activation_relu", "activations", wrong)
     monkeypatch.setitem(table.rows(), ("", "Relu"), [row])
-    with pytest.raises(dg.ModelError, match="does not fit its inputs or attributes: no such axis") as caught:
+    with pytest.raises(dg.ModelError, match=r"does not fit its inputs or attributes$") as caught:
         graph_of(model_of(make("Relu", "x")))
     assert (caught.value.code, caught.value.node) == ("model", "n")
+    assert isinstance(caught.value.__cause__, error)  # the campaign `onnx_schemas` counts it as a failure
 
 
 def test_a_wrong_node_does_not_hide_the_others(tmp_path: pathlib.Path) -> None:
@@ -181,3 +193,89 @@ def test_a_wrong_node_does_not_hide_the_others(tmp_path: pathlib.Path) -> None:
         dg.load(tmp_path / "model.onnx")
     assert [each.node for each in caught.value.problems] == ["n0", "n1"]
     assert np.all([each.location is not None for each in caught.value.problems])
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "code", "field"),
+    [
+        ("RotaryEmbedding", {"input": [1, 2, 1, 8], "position_ids": [2], "cos_cache": [9, 4], "sin_cache": [9, 4]},
+         "sizes", "position_ids"),
+        ("RotaryEmbedding", {"input": [1, 2, 1, 8], "position_ids": [1], "cos_cache": [4], "sin_cache": [9, 4]},
+         "rank", "cos_cache"),
+        ("GroupQueryAttention", {"query": [3, 1, 32], "key": [1, 32], "value": [3, 1, 32]}, "rank", "key"),
+        ("Attention", {"input": [3, 4, 5], "weights": [1]}, "rank", "weights"),
+        ("FusedGemm", {"A": [3, 4], "B": []}, "rank", "B"),
+    ],
+)  # fmt: skip
+def test_the_inputs_of_microsofts_operators_are_checked(
+    operator: str, inputs: dict[str, list[int]], code: str, field: str
+) -> None:
+    whole = ("position_ids", "seqlens_k", "total_sequence_length")
+    given = {**inputs, **({name: [1] for name in whole[1:]} if operator.startswith("Group") else {})}
+    known = checking.signature("com.microsoft", operator, 1)
+    assert known is not None
+    names = [each.name if each.name in given else "" for each in known.inputs][: len(known.inputs)]
+    while not names[-1]:
+        names.pop()
+    types = {"position_ids": T.INT64, "seqlens_k": T.INT32, "total_sequence_length": T.INT32}
+    infos = [onnx.helper.make_tensor_value_info(name, types.get(name, T.FLOAT), given[name]) for name in names if name]
+    heads = {"num_heads": 2, "kv_num_heads": 2} if "Attention" in operator else {}
+    attributes = {name: value for name, value in heads.items() if name in known.attributes}
+    outputs = [f"y{index}" for index in range(known.counts[1][0])]
+    node = onnx.helper.make_node(operator, names, outputs, name="n", domain="com.microsoft", **attributes)
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
+    model = model_of(make("Relu", "x"))
+    model.graph.CopyFrom(onnx.helper.make_graph([node], "g", infos, results))
+    with pytest.raises(dg.ModelError) as caught:
+        graph_of(model)
+    (problem,) = caught.value.problems
+    assert (problem.node, problem.code, problem.field) == ("n", code, field)
+
+
+def test_the_attributes_of_microsofts_operators_are_checked() -> None:
+    node = make("FusedMatMul", "x x", alpha=[1.0])
+    node.domain = "com.microsoft"
+    with pytest.raises(dg.ModelError, match="the attribute has another type"):
+        graph_of(model_of(node))
+
+
+def test_microsofts_schemas_are_those_of_onnx_runtime() -> None:
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
+    import generate_microsoft_schemas
+
+    assert generate_microsoft_schemas.TARGET.read_text(encoding="utf-8") == generate_microsoft_schemas.text()
+
+
+def test_the_ranks_are_of_inputs_that_exist() -> None:
+    """In the newest form of the operator or in an earlier one."""
+    own: dict[str, set[str]] = {}
+    for each in onnx.defs.get_all_schemas_with_history():
+        if each.domain == "":
+            own.setdefault(each.name, set()).update(formal.name for formal in each.inputs)
+    for name in ranks.RANKS:
+        domain, _, operator = name.rpartition(".")
+        known = checking.signature(domain, operator, 1) if domain else None
+        names = own[operator] if known is None else {each.name for each in known.inputs}
+        assert ranks.ranks(domain, operator).keys() <= names, name
+
+
+def test_every_rank_in_onnx_s_cases_is_allowed() -> None:
+    """The cases of ONNX's operators are right, whatever our table says."""
+    count = 0
+    for case in cases():
+        shapes = {
+            each.name: len(each.type.tensor_type.shape.dim)
+            for each in case.model.graph.input
+            if each.type.HasField("tensor_type")
+        }
+        opset = next((each.version for each in case.model.opset_import if not each.domain), 1)
+        for node in case.model.graph.node:
+            found = checking.signature(node.domain, node.op_type, opset)
+            if found is None or len(case.model.graph.node) > 1:
+                continue
+            for formal, name in zip(found.inputs, node.input, strict=False):
+                if name in shapes:
+                    least, most = formal.ranks
+                    assert least <= shapes[name] <= most, (case.name, formal.name)
+                    count += 1
+    assert count > 1000
