@@ -126,9 +126,9 @@ def _separate(node: Node) -> Heads:
     dml, count = node.dml, int(node.required("num_heads"))
     query, key, bias = node[0], node.get(1), node.get(3)
     if query.rank == 5:
-        parts = _unstacked(node, query)
+        parts = _unstacked(node, query, 3)
     elif key is not None and key.rank == 5:
-        parts = [dml.value(query), *_unstacked(node, key)]
+        parts = [dml.value(query), *_unstacked(node, key, 2)]
     else:
         parts = [dml.value(query), dml.value(node[1]), dml.value(node[2])]
     if bias is not None:
@@ -143,8 +143,11 @@ def _separate(node: Node) -> Heads:
     return tuple(as_heads(dml, each, count) if len(each.sizes) == 3 else each for each in parts)  # type: ignore
 
 
-def _unstacked(node: Node, x: Tensor) -> list[Value]:
-    """{B, S, N, parts, H} as parts of {B, S, N · H}."""
-    batch, length, heads, count, width = x.shape
+def _unstacked(node: Node, x: Tensor, count: int) -> list[Value]:
+    """{B, S, N, count, H} as parts of {B, S, N · H}."""
+    batch, length, heads, held, width = x.shape
+    if held != count:
+        got = list(x.shape)
+        raise Refusal("holds another number of tensors", code="sizes", got=got, allowed=f"{count} in dimension 3")
     parts = node.dml.split(x, axis=3, outputs=[1] * count)
     return [node.dml.reshaped(each, (batch, length, heads * width)) for each in parts]
