@@ -9,7 +9,7 @@ import numpy as np
 from dmlgraph.onnx.delegation import channels_first, channels_last, own, own_outputs
 from dmlgraph.onnx.integer_products import Factor, dequantized_product
 from dmlgraph.onnx.matrix import product_shape
-from dmlgraph.onnx.node import Node, Result, at_axis
+from dmlgraph.onnx.node import Node, Result, at_axis, broadcast
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.table import MICROSOFT, imports
 from dmlgraph.onnx.tensors import Tensor, stored
@@ -46,7 +46,7 @@ def _steps(node: Node, x: Tensor, scale: int, zero: int, dtype: Any) -> Tensor:
 @imports("QLinearAdd", domain=MICROSOFT, how="quantized_linear_add")
 def _add(node: Node) -> Result:
     a, b = node[0], node[3]
-    shape = np.broadcast_shapes(a.shape, b.shape)
+    shape = broadcast([a, b])
     left, right, wanted = ([_single(node, index + part, 1, a.dtype) for part in (0, 1)] for index in (1, 4, 6))
     return node.tensor(node.dml.quantized_linear_add(a, *left, b, *right, *wanted), shape)
 
@@ -54,7 +54,7 @@ def _add(node: Node) -> Result:
 @imports("QLinearMul", domain=MICROSOFT, how="dequantize_linear, multiply, quantize_linear")
 def _mul(node: Node) -> Result:
     a, b = _numbers(node, 0, 1, 2), _numbers(node, 3, 4, 5)
-    product = node.tensor(node.dml.multiply(a, b), np.broadcast_shapes(a.shape, b.shape))
+    product = node.tensor(node.dml.multiply(a, b), broadcast([a, b]))
     return _steps(node, product, 6, 7, node[0].dtype)
 
 

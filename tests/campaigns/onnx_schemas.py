@@ -389,7 +389,7 @@ def foreign(error: dg.DmlGraphError) -> Iterator[str]:
     if error.__cause__ is not None and not isinstance(error.__cause__, dg.DmlGraphError):
         yield f"made of {type(error.__cause__).__name__}: {error.__cause__}"
     for problem in error.problems:
-        if problem.node is None and problem.code not in ("opset", "model"):  # of the file as a whole
+        if problem.node is None and problem.code not in ("opset", "model", "memory"):  # of the whole
             yield f"without a node: {problem}"
         if FOREIGN.search(problem.message):
             yield f"foreign words: {problem}"
