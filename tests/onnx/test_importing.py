@@ -421,3 +421,31 @@ def test_the_coverage_lists_every_row_and_definition() -> None:
     covered = coverage.covered()
     assert len(covered) > len(list(table.all_rows()))
     assert {"Conv", "Attention", "Constant"} <= {each.operator for each in covered}
+
+
+def test_an_image_is_not_offered_as_a_value(save: Any) -> None:
+    """A graph of a known image would compute nothing; a few numbers may be what decides sizes."""
+    nodes = """{ m = ReduceMax<keepdims = 0>(x) c = Cast<to = 7>(m) l = Constant<value_ints = [-1]>()
+                 k = Reshape(c, l) y = Expand(x, k) }"""
+    assert refused(save(f"g (float[1, 3, 8, 8] x) => (float[n, 3, 8, 8] y) {nodes}")).hint == (
+        "it is computed when the model runs"
+    )
+    assert "--value x=" in str(refused(save(f"g (float[1] x) => (float[n] y) {nodes}")).hint)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "field"),
+    [
+        ("num_scan_inputs = 3", "num_scan_inputs"),
+        ("num_scan_inputs = 1, scan_input_axes = [0, 1]", "scan_input_axes"),
+        ("num_scan_inputs = 1, scan_input_axes = [5]", "axis"),
+        ("num_scan_inputs = 1, scan_output_directions = [0, 1]", "scan_output_directions"),
+    ],
+)
+def test_numbers_of_a_scan_that_do_not_fit(save: Any, attributes: str, field: str) -> None:
+    path = save(f"""g (float[2, 3] x, float[3] s) => (float[3] t, float[2, 3] y) {{
+        t, y = Scan <{attributes}, body = b (float[3] a, float[3] e) => (float[3] f, float[3] h)
+            {{ f = Add(a, e) h = Identity(e) }}> (s, x)
+    }}""")
+    error = refused(path)
+    assert (error.field, error.__cause__) == (field, None)
