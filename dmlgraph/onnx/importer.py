@@ -25,7 +25,7 @@ from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.noting import Notes
 from dmlgraph.onnx.numbers import elements
 from dmlgraph.onnx.old_opsets import RENEWED, renewed
-from dmlgraph.onnx.refusals import AlreadyNotedError, ByDefinition, Refusal
+from dmlgraph.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Refusal
 from dmlgraph.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.value import Value
 
@@ -347,7 +347,7 @@ class Importer:
         if result.made is not None and result.known is None:
             wanted = stored(dtype)
             result = Tensor(dtype, result.shape, made=dml.converted(result.made, wanted), name=result.name)
-        result.depends |= depends
+        result.depends |= depends if result.known is None else depends - {DATA}  # of data only the sizes
         return result
 
     def _cast(self, array: Array) -> Array:
