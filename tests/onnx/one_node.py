@@ -42,7 +42,7 @@ def model_of(
 
 def results(operator: str, inputs: Mapping[str, Array], device: str, **options: Any) -> list[Array]:
     """The outputs of a node on a device."""
-    model = prepare(ir.from_proto(model_of(operator, inputs, **options)), None)
+    model = prepare(ir.from_proto(model_of(operator, inputs, **options)))
     graph = Importer(model, dims={}, values={}, target=choose(device).device.level, convert={}).read()
     feeds = {each.name: inputs[each.name].reshape(each.desc.sizes) for each in graph.inputs}
     return list(graph.compile(device=device).run(feeds).values())

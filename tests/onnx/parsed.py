@@ -28,7 +28,7 @@ def imported(
     model: onnx.ModelProto, *, target: str | None = None, values: Mapping[str, Any] | None = None
 ) -> dg.Graph:
     """The graph of a model."""
-    prepared = prepare(ir.from_proto(model), None)
+    prepared = prepare(ir.from_proto(model))
     return Importer(prepared, dims={}, values=values or {}, target=target, convert={}).read()
 
 

@@ -239,7 +239,7 @@ SCAN = f"""<ir_version: 4, opset_import: ["" : 8]>
 
 
 def imported(model: onnx.ModelProto, **values: Any) -> dg.Graph:
-    prepared = prepare(ir.from_proto(model), None)
+    prepared = prepare(ir.from_proto(model))
     return Importer(prepared, dims={}, values=values, target=None, convert=None).read()
 
 

@@ -147,7 +147,7 @@ def test_nodes_without_a_seed_draw_other_numbers() -> None:
         y = RandomUniform <shape = [100]> ()
         z = RandomUniform <shape = [100]> ()
     }""")
-    prepared = prepare(ir.from_proto(model), None)
+    prepared = prepare(ir.from_proto(model))
     graph = Importer(prepared, dims={}, values={}, target=None, convert=None).read()
     first, second = graph.compile("cpu").run({}).values()
     assert (first != second).mean() > 0.9
