@@ -16,16 +16,22 @@ from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
 from dmlgraph.onnx.table import MICROSOFT, rows
 
+# ONNX Runtime's schema demands these, and says in words what their defaults are.
+OPTIONAL = {"QLinearReduceMean": ("axes", "keepdims")}
 TARGET = pathlib.Path(__file__).parent.parent / "dmlgraph" / "onnx" / "microsoft_schemas.json"
 
 
 def entry(schema: Any) -> dict[str, Any]:
     """The schema of an operator as JSON."""
+    optional = OPTIONAL.get(schema.name, ())
     return {
         "counts": [[schema.min_input, schema.max_input], [schema.min_output, schema.max_output]],
         "inputs": [[each.name, each.typeStr, each.option.name, each.isHomogeneous] for each in schema.inputs],
         "types": {each.type_param_str: sorted(each.allowed_type_strs) for each in schema.type_constraints},
-        "attributes": {name: [each.type.name, each.required] for name, each in sorted(schema.attributes.items())},
+        "attributes": {
+            name: [each.type.name, each.required and name not in optional]
+            for name, each in sorted(schema.attributes.items())
+        },
     }
 
 

@@ -161,6 +161,9 @@ class Pad(OpRun):
             size = data.shape[axis]
             part[axis] = slice(max(-before, 0), size - max(-after, 0))
             widths[axis] = max(before, 0), max(after, 0)
+        if mode != "constant" and any(widths[axis] != (0, 0) and not data.shape[axis] for axis in range(data.ndim)):
+            message = "a tensor without elements has no element to repeat"
+            raise Refusal(message, code="empty-tensor", field="mode", got=mode, allowed="constant")
         fill = {"constant_values": 0 if value is None else np.asarray(value).item()} if mode == "constant" else {}
         return (np.pad(data[tuple(part)], widths, mode=mode, **fill),)  # type: ignore[call-overload]
 

@@ -72,8 +72,6 @@ def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _product(node: Node) -> Change:
     c = node[2]
     sides = [(node[index], bool(node.attribute(name, 0))) for index, name in enumerate(("transA", "transB"))]
-    if any(each.rank != 2 for each, _ in sides):
-        raise Refusal("needs matrices", code="rank", got=[[*each.shape] for each, _ in sides])
     shape = [each.shape[turned ^ index] for index, (each, turned) in enumerate(sides)]
     if not node.attribute("broadcast", 0) and list(c.shape) != shape:
         message = "the shape is not the result's, and the node does not ask for broadcasting"

@@ -37,9 +37,6 @@ def gru_by_steps(
     Raises:
         Refusal: there are too many steps, or the node is damaged.
     """
-    if any(node[index].rank != 3 for index in range(3)):
-        shapes = [[*node[index].shape] for index in range(3)]
-        raise Refusal("the input and the weights need 3 dimensions", code="rank", got=shapes)
     if len(activations) != 2 * len(backward):
         message = "needs two activations for each direction"
         raise Refusal(message, code="count", field="activations", got=len(activations), allowed=f"{2 * len(backward)}")

@@ -19,10 +19,8 @@ def greatest_terms(node: Node, *, half_pixel: bool) -> Tensor:
     """{R, C, H, W}: a sample has four terms, elements times their weights in linear interpolation.
 
     Raises:
-        Refusal: the number of samples depends on the regions, or the input is no image.
+        Refusal: the number of samples depends on the regions.
     """
-    if node[0].rank != 4:
-        raise Refusal("needs an image {N, C, H, W}", code="rank", got=[*node[0].shape])
     dml, samples, (_, channels, height, width) = node.dml, node.attribute("sampling_ratio", 0), node[0].shape
     if samples < 1:
         message = "the greatest of samples whose number depends on the regions has no counterpart"

@@ -28,9 +28,9 @@ def _roi_align(node: Node) -> Result:
     half = node.opset >= 16 and str(node.attribute("coordinate_transformation_mode", "half_pixel")) == "half_pixel"
     dml, samples = node.dml, node.attribute("sampling_ratio", 0)
     x, rois = dml.value(node[0]), dml.value(node[1])
-    if len(x.sizes) != 4 or len(rois.sizes) != 2 or rois.sizes[1] != 4:
-        got = [list(node[0].shape), list(node[1].shape)]
-        raise Refusal("needs images and regions", code="sizes", got=got, allowed="[N, C, H, W] and [regions, 4]")
+    if rois.sizes[1] != 4:
+        got = [*rois.sizes]
+        raise Refusal("a region has four numbers", code="sizes", field="rois", got=got, allowed="[regions, 4]")
     if str(node.attribute("mode", "avg")) == "max":
         return greatest_terms(node, half_pixel=half)
     if node[0].dtype == np.float16:  # too narrow for regions

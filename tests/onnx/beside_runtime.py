@@ -10,6 +10,7 @@ from onnx_runtime import session
 from random_models import sample
 
 import dmlgraph as dg
+from dmlgraph.devices import choose
 from dmlgraph.onnx.importer import Importer
 from dmlgraph.onnx.model import prepare
 
@@ -34,7 +35,8 @@ def problem(seed: int, device: str) -> str | None:
     if any(each.size == 0 for each in expected):
         return None  # DirectML has no tensors without elements
     try:
-        graph = Importer(prepare(ir.from_proto(made.model)), dims={}, values={}, target=None, convert={}).read()
+        level = choose(device).device.level
+        graph = Importer(prepare(ir.from_proto(made.model)), dims={}, values={}, target=level, convert={}).read()
         feeds = {
             each.name: made.feeds[each.name].astype(each.desc.dtype.numpy).reshape(each.desc.sizes)
             for each in graph.inputs

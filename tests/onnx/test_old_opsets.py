@@ -187,7 +187,7 @@ REFUSED = {
     "more dimensions": (case("Add", 6, CHANNEL, LOW, broadcast=1), "B's shape is no part"),
     "no axis": (broadcast(6, PER_CHANNEL, axis=4), "there is no such axis"),
     "C": (case("Gemm", 6, ROWS, COLUMNS, CHANNEL[:4]), "field 'C': .*does not ask for broadcasting"),
-    "vectors": (case("Gemm", 6, CHANNEL, COLUMNS, CHANNEL[:4]), "needs matrices"),
+    "vectors": (case("Gemm", 6, CHANNEL, COLUMNS, CHANNEL[:4]), "the input has another rank"),
     "training": (case("Dropout", 6, A, is_test=0), "field 'is_test': .*the node is in training"),
     "batches": (case("BatchNormalization", 6, A, *STATISTICS, is_test=0), "field 'is_test'"),
     "no type": (case("Cast", 1, A, to="INTEGER"), "field 'to': .*ONNX has no such type"),

@@ -104,7 +104,7 @@ REFUSED = {
         SMALL[0],
         {"activations": ["Relu"] * 3},
     ),
-    "the input and the weights need 3 dimensions": (SMALL[0][0], {}),
+    "the input has another rank": (SMALL[0][0], {}),
 }
 
 

@@ -54,9 +54,3 @@ def test_samples_whose_number_depends_on_the_regions_are_refused() -> None:
     case = dataclasses.replace(CASE, attributes={"mode": "max"})
     with pytest.raises(dg.ModelError, match=r"field 'sampling_ratio': .*got 0; allowed: 1 and more"):
         case.graph()
-
-
-def test_what_is_no_image_is_refused() -> None:
-    case = dataclasses.replace(CASE, inputs=[IMAGE[0], *CASE.inputs[1:]])
-    with pytest.raises(dg.ModelError, match="needs an image"):
-        case.graph()

@@ -115,8 +115,18 @@ def test_a_widened_region_has_one_sample(device: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("shapes", [((5, 7), (3, 4)), ((1, 1, 5, 7), (3, 5)), ((1, 1, 5, 7), (1, 3, 4))])
-def test_other_dimensions_are_refused(device: str, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
-    x, rois = (np.zeros(shape, np.float32) for shape in shapes)
-    with pytest.raises(dg.ModelError, match=r"\[N, C, H, W\] and \[regions, 4\]"):
-        results("RoiAlign", {"x": x, "rois": rois, "batches": np.zeros(3, np.int64)}, device)
+OTHER_DIMENSIONS = [
+    ((5, 7), (3, 4), "'X': .*allowed: rank 4"),
+    ((1, 1, 5, 7), (3, 5), r"'rois': .*allowed: \[regions, 4\]"),
+    ((1, 1, 5, 7), (1, 3, 4), "'rois': .*allowed: rank 2"),
+]
+
+
+@pytest.mark.parametrize(("image", "regions", "message"), OTHER_DIMENSIONS)
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_other_dimensions_are_refused(
+    device: str, mode: str, image: tuple[int, ...], regions: tuple[int, ...], message: str
+) -> None:
+    feeds = {"x": np.zeros(image, np.float32), "rois": np.zeros(regions, np.float32), "batches": np.zeros(3, np.int64)}
+    with pytest.raises(dg.ModelError, match=message):
+        results("RoiAlign", feeds, device, mode=mode)
