@@ -9,14 +9,13 @@ import math
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 
 from dmlgraph.onnx.element_wise import cast
 from dmlgraph.onnx.node import Node, Result
 from dmlgraph.onnx.refusals import Refusal
 from dmlgraph.onnx.shapes import sliced
 from dmlgraph.onnx.table import imports
-from dmlgraph.onnx.tensors import BOOL, Tensor, parse_dtype, stored
+from dmlgraph.onnx.tensors import BOOL, Tensor, stored
 from dmlgraph.value import Value
 
 MOST_APART = float(np.finfo(np.float32).max)  # bounds of a range
@@ -51,17 +50,8 @@ def _form(node: Node) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def _type(node: Node, default: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that the attribute `dtype` names.
-
-    Raises:
-        Refusal: ONNX has no such type.
-    """
-    to = node.attribute("dtype")
-    if to is None:
-        return node.converted(default)
-    if to not in {each.value for each in ir.DataType}:
-        raise Refusal("ONNX has no such type", code="unknown-dtype", field="dtype", got=to)
-    return node.converted(parse_dtype(ir.DataType(to).name.lower()))
+    """The type that the attribute `dtype` names, if it is given."""
+    return node.converted(default if node.attribute("dtype") is None else node.dtype("dtype"))
 
 
 @imports("RandomUniform", "RandomUniformLike", how="random_generator, bit_shift_right, cast, multiply, add, clip")
