@@ -2,7 +2,7 @@
 
     python tools/generate_microsoft_schemas.py
 
-The file has the operators that are read.  It is committed, because ONNX Runtime is no dependency: this script runs
+The file has the operators that are read.  It is committed, because ONNX Runtime is not a dependency: this script runs
 again when a rule for another operator is added.
 """
 

@@ -54,7 +54,7 @@ def _broadcasting(node: Node) -> Change:
     axis = node.axis(a.rank - b.rank) if b.rank <= a.rank else 0
     under = a.shape[axis : axis + b.rank]
     if len(under) != b.rank or any(mine not in (1, size) for mine, size in zip(b.shape, under, strict=True)):
-        message = f"B's shape is no part of A's from dimension {axis} on"
+        message = f"B's shape is not a part of A's from dimension {axis} on"
         raise Refusal(message, code="sizes", field="B", got=[*b.shape], allowed=f"a part of {[*a.shape]}")
     return [a, _shaped(b, (*b.shape, *(1,) * (a.rank - axis - b.rank)))], gone
 

@@ -73,7 +73,7 @@ def test_results_are_those_of_onnx_runtime(graph: str, device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_map_of_two_sequences(device: str) -> None:
-    """ONNX's definition of SequenceMap: the body for each place; what is no sequence is the same in each."""
+    """ONNX's definition of SequenceMap: the body for each place; what is not a sequence is the same in each."""
     model = model_of(
         """g (float[4,3] x) => (float[4,6] y) {
             doubled = Add(x, x)
