@@ -1,8 +1,10 @@
-"""Activations: element-wise functions of one tensor, used at the end of a layer."""
+"""Activations: element-wise functions of one tensor, used at the end of a layer.
+
+DirectML computes most of those of float16 in float16, where every step is rounded (measured).
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -10,7 +12,6 @@ import numpy as np
 
 from dmlgraph.errors import Problem
 from dmlgraph.levels import FeatureLevel
-from dmlgraph.operators.common import shader
 from dmlgraph.operators.common.element_wise import ElementWise, Unary
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
@@ -18,17 +19,22 @@ from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.tensor import DataType
 
-_LINE = 88.0  # softplus is linear from here on: e^89 is infinite in float32
+
+class Activation(Unary):
+    """Base: of float16, too, the function is rounded once."""
+
+    def half(self, x: Array) -> Array:
+        return self.function(x.astype(np.float32))
 
 
-class ActivationIdentity(Unary, dml="ACTIVATION_IDENTITY"):
+class ActivationIdentity(Activation, dml="ACTIVATION_IDENTITY"):
     """The input, unchanged."""
 
     def function(self, x: Array) -> Array:
         return x
 
 
-class ActivationLinear(Unary, dml="ACTIVATION_LINEAR"):
+class ActivationLinear(Activation, dml="ACTIVATION_LINEAR"):
     """A straight line: alpha · x + beta."""
 
     example_attributes: ClassVar = {"alpha": "2", "beta": "1"}
@@ -39,18 +45,15 @@ class ActivationLinear(Unary, dml="ACTIVATION_LINEAR"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * wide + self.beta, x)
 
-    def half(self, x: Array) -> Array:
-        return np.float16(self.alpha) * x + np.float16(self.beta)
 
-
-class ActivationRelu(Unary, dml="ACTIVATION_RELU"):
+class ActivationRelu(Activation, dml="ACTIVATION_RELU"):
     """The rectified linear unit: max(0, x)."""
 
     def function(self, x: Array) -> Array:
         return greater(x, x.dtype.type(0))
 
 
-class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):
+class ActivationLeakyRelu(Activation, dml="ACTIVATION_LEAKY_RELU"):
     """x; alpha · x below zero."""
 
     alpha: Float = 0.01
@@ -58,11 +61,8 @@ class ActivationLeakyRelu(Unary, dml="ACTIVATION_LEAKY_RELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * wide), x)
 
-    def half(self, x: Array) -> Array:
-        return np.where(x >= 0, x, np.float16(self.alpha) * x)
 
-
-class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
+class ActivationThresholdedRelu(Activation, dml="ACTIVATION_THRESHOLDED_RELU"):
     """x above alpha, else 0.
 
     float32 gives 0 where x ≤ alpha, float16 where not x > alpha (measured): NaN stays NaN in float32, and is 0 in
@@ -82,9 +82,6 @@ class ActivationThresholdedRelu(Unary, dml="ACTIVATION_THRESHOLDED_RELU"):
         passes = x > self.alpha if dtype is DataType.FLOAT16 else ~(x <= self.alpha)
         return np.where(passes, x, x.dtype.type(0))
 
-    def half(self, x: Array) -> Array:
-        return np.where(x > np.float16(self.alpha), x, np.float16(0))
-
 
 class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
     """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
@@ -101,7 +98,7 @@ class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_REL
         return np.where(x >= 0, x, x * slope)
 
 
-class ActivationElu(Unary, dml="ACTIVATION_ELU"):
+class ActivationElu(Activation, dml="ACTIVATION_ELU"):
     """x; alpha · (e^x − 1) below zero."""
 
     alpha: Float = 1.0
@@ -109,11 +106,8 @@ class ActivationElu(Unary, dml="ACTIVATION_ELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
 
-    def half(self, x: Array) -> Array:
-        return np.where(x >= 0, x, np.float16(self.alpha) * (shader.exp(x) - np.float16(1)))
 
-
-class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
+class ActivationCelu(Activation, dml="ACTIVATION_CELU"):
     """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); 0 for NaN (measured)."""
 
     alpha: Float = 1.0
@@ -121,17 +115,12 @@ class ActivationCelu(Unary, dml="ACTIVATION_CELU"):
     def function(self, x: Array) -> Array:
         return accurately(self._bent, x)
 
-    def half(self, x: Array) -> Array:
-        alpha, zero = np.float16(self.alpha), np.float16(0)
-        below = (shader.exp(x / alpha) - np.float16(1)) * alpha
-        return np.asarray(np.where(x > 0, x, zero) + np.where(below < 0, below, zero))
-
     def _bent(self, x: Array) -> Array:
         below = self.alpha * np.expm1(x / self.alpha)
         return np.asarray(np.where(x > 0, x, 0.0) + np.where(below < 0, below, 0.0))
 
 
-class ActivationScaledElu(Unary, dml="ACTIVATION_SCALED_ELU"):
+class ActivationScaledElu(Activation, dml="ACTIVATION_SCALED_ELU"):
     """gamma · x; gamma · alpha · (e^x − 1) below zero."""
 
     alpha: Float = 1.6732631921768188
@@ -140,22 +129,15 @@ class ActivationScaledElu(Unary, dml="ACTIVATION_SCALED_ELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.gamma * np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
 
-    def half(self, x: Array) -> Array:
-        below = np.float16(self.alpha) * (shader.exp(x) - np.float16(1))
-        return np.where(x >= 0, x, below) * np.float16(self.gamma)
 
-
-class ActivationSigmoid(Unary, dml="ACTIVATION_SIGMOID"):
+class ActivationSigmoid(Activation, dml="ACTIVATION_SIGMOID"):
     """The logistic function: 1 / (1 + e^−x)."""
 
     def function(self, x: Array) -> Array:
         return accurately(_sigmoid, x)
 
-    def half(self, x: Array) -> Array:
-        return shader.sigmoid(x)
 
-
-class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
+class ActivationHardSigmoid(Activation, dml="ACTIVATION_HARD_SIGMOID"):
     """max(0, min(alpha · x + beta, 1)); 0 for NaN (measured)."""
 
     alpha: Float = 0.2
@@ -164,21 +146,15 @@ class ActivationHardSigmoid(Unary, dml="ACTIVATION_HARD_SIGMOID"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: _unit(self.alpha * wide + self.beta), x)
 
-    def half(self, x: Array) -> Array:
-        return _unit(np.float16(self.alpha) * x + np.float16(self.beta))
 
-
-class ActivationTanh(Unary, dml="ACTIVATION_TANH"):
+class ActivationTanh(Activation, dml="ACTIVATION_TANH"):
     """The hyperbolic tangent of x."""
 
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)
 
-    def half(self, x: Array) -> Array:
-        return shader.tanh(x)
 
-
-class ActivationScaledTanh(Unary, dml="ACTIVATION_SCALED_TANH"):
+class ActivationScaledTanh(Activation, dml="ACTIVATION_SCALED_TANH"):
     """The hyperbolic tangent, scaled: alpha · tanh(beta · x)."""
 
     alpha: Float = 1.0
@@ -187,14 +163,9 @@ class ActivationScaledTanh(Unary, dml="ACTIVATION_SCALED_TANH"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * np.tanh(self.beta * wide), x)
 
-    def half(self, x: Array) -> Array:
-        return shader.tanh(x, self.beta) * np.float16(self.alpha)
 
-
-class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
+class ActivationSoftplus(Activation, dml="ACTIVATION_SOFTPLUS"):
     """ln(1 + e^(steepness · x)) / steepness; below feature level 6.4 the steepness is at least 1."""
-
-    half_type: ClassVar = np.float32
 
     steepness: Float = 1.0
 
@@ -206,16 +177,9 @@ class ActivationSoftplus(Unary, dml="ACTIVATION_SOFTPLUS"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.logaddexp(0, self.steepness * wide) / self.steepness, x)
 
-    def half(self, x: Array) -> Array:
-        steepness = np.float16(self.steepness).astype(np.float32)
-        steep = steepness * x
-        return np.where(steep > _LINE, x, shader.log(shader.exp(steep) + np.float32(1)) / steepness)
 
-
-class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
+class ActivationParametricSoftplus(Activation, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
     """A softplus with any slope and height: alpha · ln(1 + e^(beta · x))."""
-
-    half_type: ClassVar = np.float32
 
     example_attributes: ClassVar = {"alpha": "1", "beta": "2"}
 
@@ -225,24 +189,15 @@ class ActivationParametricSoftplus(Unary, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * np.logaddexp(0, self.beta * wide), x)
 
-    def half(self, x: Array) -> Array:
-        alpha, beta = (float(np.float16(number)) for number in (self.alpha, self.beta))
-        steep = np.float32(beta) * x
-        bent = shader.log(shader.exp(x, beta) + np.float32(1), alpha)
-        return np.where(steep > _LINE, steep * np.float32(alpha), bent)
 
-
-class ActivationSoftsign(Unary, dml="ACTIVATION_SOFTSIGN"):
+class ActivationSoftsign(Activation, dml="ACTIVATION_SOFTSIGN"):
     """x mapped to numbers between −1 and 1: x / (1 + |x|)."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide / (1 + np.abs(wide)), x)
 
-    def half(self, x: Array) -> Array:
-        return np.asarray(x / (np.abs(x) + np.float16(1)))
 
-
-class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
+class ActivationShrink(Activation, dml="ACTIVATION_SHRINK"):
     """x − bias above the threshold, x + bias below −threshold, else 0.
 
     Integers are computed in float32 and rounded to nearest even.  Beyond the type's range 8 and 32 bits saturate, and
@@ -254,30 +209,21 @@ class ActivationShrink(Unary, dml="ACTIVATION_SHRINK"):
 
     def function(self, x: Array) -> Array:
         if x.dtype.kind == "f":
-            return _shrink(x, self.bound(self.bias, x), self.bound(self.threshold, x))
+            return _shrink(x, np.float32(self.bias), np.float32(self.threshold))
         shrunk = np.rint(_shrink(x.astype(np.float32), np.float32(self.bias), np.float32(self.threshold)))
         if x.dtype.itemsize == 2:
             return convert(shrunk, DataType.INT32 if x.dtype.kind == "i" else DataType.UINT32)
         return shrunk
 
-    def half(self, x: Array) -> Array:
-        return _shrink(x, np.float16(self.bias), np.float16(self.threshold))
 
-
-class ActivationGelu(Unary, dml="ACTIVATION_GELU"):
+class ActivationGelu(Activation, dml="ACTIVATION_GELU"):
     """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
-
-    half_type: ClassVar = np.float32
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: 0.5 * wide * (1 + erf(wide / np.sqrt(2))), x)
 
-    def half(self, x: Array) -> Array:
-        share = shader.erf(x * np.float32(math.sqrt(0.5))) + np.float32(1)
-        return np.asarray(x * np.float32(0.5) * share)
 
-
-class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
+class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
     """x times a sigmoid of x: x / (1 + e^(−sigmoid_input_scale · x))."""
 
     example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
@@ -287,11 +233,8 @@ class ActivationSwish(Unary, dml="ACTIVATION_SWISH"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide * _sigmoid(self.sigmoid_input_scale * wide), x)
 
-    def half(self, x: Array) -> Array:
-        return shader.sigmoid(x, self.sigmoid_input_scale) * x
 
-
-class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
+class ActivationHardSwish(Activation, dml="ACTIVATION_HARD_SWISH"):
     """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
 
     example_attributes: ClassVar = {"alpha": "0.16666667", "beta": "0.5"}
@@ -301,9 +244,6 @@ class ActivationHardSwish(Unary, dml="ACTIVATION_HARD_SWISH"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide * _unit(self.alpha * wide + self.beta), x)
-
-    def half(self, x: Array) -> Array:
-        return _unit(np.float16(self.alpha) * x + np.float16(self.beta)) * x
 
 
 def _sigmoid(x: Array) -> Array:

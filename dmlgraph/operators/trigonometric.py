@@ -89,9 +89,6 @@ class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)
 
-    def half(self, x: Array) -> Array:
-        return shader.tanh(x)
-
 
 class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
     """The inverse of sinh, ln(x + √(x² + 1)), evaluated literally in float32 (measured).

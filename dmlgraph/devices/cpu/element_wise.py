@@ -108,21 +108,12 @@ Writer = Callable[[Code, Any], Value | None]
 
 
 def _function(opcode: str, *attributes: str) -> Function:
-    """An opcode of one operand whose immediates are FLOAT attributes, rounded to float16 for a float16 tensor."""
+    """An opcode of one operand whose immediates are FLOAT attributes."""
 
     def write(code: Code, operator: Any, x: Value) -> Value:
-        return code.add(opcode, x, immediates=tuple([_attribute(operator, name, x) for name in attributes]))
+        return code.add(opcode, x, immediates=tuple([getattr(operator, name) for name in attributes]))
 
     return write
-
-
-def _attribute(operator: Any, name: str, x: Value) -> float:
-    """A FLOAT attribute, rounded to float16 for a float16 tensor."""
-    number: float = getattr(operator, name)
-    if _tensor_type(operator, x) is not DataType.FLOAT16:
-        return number
-    with np.errstate(over="ignore"):
-        return float(np.float16(number))
 
 
 def _same(_code: Code, _operator: Operator, x: Value) -> Value:
@@ -189,19 +180,14 @@ def _constant_pow(code: Code, operator: element_wise.ConstantPow, x: Value) -> V
     return code.add("CONSTANT_POW", x, immediates=(operator.exponent,))
 
 
-def _activation_tanh(code: Code, _operator: Operator, x: Value) -> Value:
-    if x.dtype is DataType.FLOAT16:  # unlike TANH, it rounds every step to float16
-        return code.add("SCALED_TANH", x, immediates=(1.0, 1.0))
-    return code.add("TANH", x)
+_SHRINK = _function("SHRINK", "bias", "threshold")
 
 
 def _shrink(code: Code, operator: activation.ActivationShrink, x: Value) -> Value:
     if x.dtype.is_float:
-        return code.add(
-            "SHRINK", x, immediates=tuple([_attribute(operator, name, x) for name in ("bias", "threshold")])
-        )
+        return _SHRINK(code, operator, x)
     # Integers are computed in float32 and rounded; 16 bits keep the low half of a 32-bit integer.
-    shrunk = code.add("SHRINK", code.convert(x, DataType.FLOAT32), immediates=(operator.bias, operator.threshold))
+    shrunk = _SHRINK(code, operator, code.convert(x, DataType.FLOAT32))
     rounded = code.add("ROUND_TO_EVEN", shrunk)
     return code.convert(rounded, _WIDE[x.dtype]) if x.dtype in _WIDE else rounded
 
@@ -268,7 +254,7 @@ _FUNCTIONS: dict[type[Operator], Function] = {
     activation.ActivationScaledElu: _function("SCALED_ELU", "alpha", "gamma"),
     activation.ActivationSigmoid: _function("SIGMOID"),
     activation.ActivationHardSigmoid: _function("HARD_SIGMOID", "alpha", "beta"),
-    activation.ActivationTanh: _activation_tanh,
+    activation.ActivationTanh: _function("TANH"),
     activation.ActivationScaledTanh: _function("SCALED_TANH", "alpha", "beta"),
     activation.ActivationSoftplus: _function("SOFTPLUS", "steepness"),
     activation.ActivationParametricSoftplus: _function("PARAMETRIC_SOFTPLUS", "alpha", "beta"),

@@ -1,8 +1,7 @@
 """Functions as DirectML's shaders compute them: by powers and logarithms of base 2, every step rounded.
 
-Each function works in the type of its array, float16 or float32, and rounds every step to it.  For float16 tensors
-DirectML computes most activations in float16; other functions, such as exp, it computes in float32 and rounds the
-result.  The formulas are those of the shaders of DirectML 1.13.
+Each function works in the type of its array, and rounds every step to it.  DirectML computes those of a float16 tensor
+in float32, and rounds the result.  The formulas are those of the shaders of DirectML 1.13.
 """
 
 from __future__ import annotations
@@ -30,27 +29,14 @@ def log2(x: Array) -> Array:
     return np.log2(x.astype(np.float64)).astype(np.float32).astype(x.dtype)
 
 
-def exp(x: Array, factor: float = 1.0) -> Array:
-    """e^(factor · x); the factor is applied last."""
-    scaled = x * x.dtype.type(LOG2_E)
-    return exp2(scaled if factor == 1 else scaled * x.dtype.type(factor))
+def exp(x: Array) -> Array:
+    """e^x."""
+    return exp2(x * x.dtype.type(LOG2_E))
 
 
 def log(x: Array, factor: float = 1.0) -> Array:
     """factor · ln x; the factor and ln 2 are one constant."""
     return np.asarray(log2(x) * (x.dtype.type(factor) * x.dtype.type(LN_2)))
-
-
-def tanh(x: Array, factor: float = 1.0) -> Array:
-    """tanh(factor · x) as 2 / (e^(−2 · factor · x) + 1) − 1; near zero it has the rounding error of numbers near 1."""
-    one = x.dtype.type(1)
-    return np.asarray((one + one) / (exp(x * x.dtype.type(-2), factor) + one) - one)
-
-
-def sigmoid(x: Array, factor: float = 1.0) -> Array:
-    """1 / (e^(−factor · x) + 1)."""
-    one = x.dtype.type(1)
-    return np.asarray(one / (exp(-x, factor) + one))
 
 
 def erf(x: Array) -> Array:

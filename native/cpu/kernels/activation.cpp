@@ -145,9 +145,8 @@ struct HardSwish : Attributes {
     float operator()(float x) const { return x * unit(fused(first, x, second)); }
 };
 
-// Functions of float16 that DirectML computes differently are in half_functions.cpp.
 const Entry entries[] = {
-    DMLGRAPH_UNARY(float, LINEAR, Linear)
+    DMLGRAPH_UNARY_FLOATS(LINEAR, Linear)
     DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu)
     DMLGRAPH_UNARY_FLOATS(THRESHOLDED_RELU, ThresholdedRelu)
     DMLGRAPH_UNARY_FLOATS(ABOVE_OR_ZERO, AboveOrZero)
@@ -155,19 +154,19 @@ const Entry entries[] = {
     DMLGRAPH_SLOW_BINARY(i8, PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i16, PARAMETERIZED_RELU, ParameterizedRelu)
     DMLGRAPH_SLOW_BINARY(i32, PARAMETERIZED_RELU, ParameterizedRelu)
-    DMLGRAPH_UNARY(float, ELU, Elu)
-    DMLGRAPH_UNARY(float, CELU, Celu)
-    DMLGRAPH_UNARY(float, SCALED_ELU, ScaledElu)
-    DMLGRAPH_UNARY_OF_VECTORS(SIGMOID, Sigmoid)
-    DMLGRAPH_UNARY(float, HARD_SIGMOID, HardSigmoid)
-    DMLGRAPH_UNARY_OF_VECTORS(SCALED_TANH, ScaledTanh)
-    DMLGRAPH_UNARY(float, SOFTPLUS, Softplus)
-    DMLGRAPH_UNARY(float, PARAMETRIC_SOFTPLUS, ParametricSoftplus)
-    DMLGRAPH_UNARY(float, SOFTSIGN, Softsign)
+    DMLGRAPH_UNARY_FLOATS(ELU, Elu)
+    DMLGRAPH_UNARY_FLOATS(CELU, Celu)
+    DMLGRAPH_UNARY_FLOATS(SCALED_ELU, ScaledElu)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SIGMOID, Sigmoid)
+    DMLGRAPH_UNARY_FLOATS(HARD_SIGMOID, HardSigmoid)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SCALED_TANH, ScaledTanh)
+    DMLGRAPH_UNARY_FLOATS(SOFTPLUS, Softplus)
+    DMLGRAPH_UNARY_FLOATS(PARAMETRIC_SOFTPLUS, ParametricSoftplus)
+    DMLGRAPH_UNARY_FLOATS(SOFTSIGN, Softsign)
     DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
-    DMLGRAPH_UNARY_OF_VECTORS(GELU, Gelu)
-    DMLGRAPH_UNARY_OF_VECTORS(SWISH, Swish)
-    DMLGRAPH_UNARY(float, HARD_SWISH, HardSwish)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(GELU, Gelu)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SWISH, Swish)
+    DMLGRAPH_UNARY_FLOATS(HARD_SWISH, HardSwish)
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ const Entry entries[] = {
     {Opcode::EXP, DataType::float32, DataType::float32, exp_kernel},
     DMLGRAPH_UNARY(float, LOG, Log)
     DMLGRAPH_UNARY_OF_VECTORS(ERF, Erf)
-    DMLGRAPH_UNARY_OF_VECTORS(TANH, Tanh)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(TANH, Tanh)
     DMLGRAPH_UNARY_FLOATS(SINH, Sinh)
     DMLGRAPH_UNARY_FLOATS(COSH, Cosh)
     DMLGRAPH_UNARY(float, ASINH, Asinh)

@@ -2,6 +2,7 @@
 // up in registers.
 #pragma once
 
+#include "cpu/kernels/half.h"
 #include "cpu/kernels/loops.h"
 #include "cpu/kernels/part_vector.h"
 
@@ -32,6 +33,9 @@ void unary_of_vectors(const Call& call) noexcept {
 }  // namespace
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL
 
-// Of tables.h: a line for a kernel whose function takes a vector.
+// Of tables.h: lines for kernels whose function takes a vector.
 #define DMLGRAPH_UNARY_OF_VECTORS(opcode, function) \
     {Opcode::opcode, DataType::float32, DataType::float32, unary_of_vectors<function>},
+#define DMLGRAPH_UNARY_OF_VECTORS_FLOATS(opcode, function) \
+    DMLGRAPH_UNARY_OF_VECTORS(opcode, function)            \
+    {Opcode::opcode, DataType::float16, DataType::float16, in_half<unary_of_vectors<function>, 1, Half>},
