@@ -15,24 +15,7 @@ from dmlgraph.tensor import DataType
 from dmlgraph.value import Value
 
 _UNARY = {
-    **{
-        name: name.lower()
-        for name in [
-            "Acos",
-            "Acosh",
-            "Asin",
-            "Asinh",
-            "Atan",
-            "Atanh",
-            "Ceil",
-            "Cos",
-            "Cosh",
-            "Erf",
-            "Exp",
-            "Floor",
-            "Log",
-        ]
-    },
+    **{name: name.lower() for name in ["Acos", "Asin", "Atan", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Log"]},
     **{name: name.lower() for name in ["Round", "Sign", "Sin", "Sinh", "Sqrt", "Tan"]},
     "Tanh": "activation_tanh",
     "Neg": "negate",

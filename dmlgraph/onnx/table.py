@@ -22,6 +22,7 @@ MICROSOFT = "com.microsoft"
 FAMILIES = (
     "element_wise",
     "powers",
+    "inverse_hyperbolic",
     "activations",
     "matrix",
     "windows",

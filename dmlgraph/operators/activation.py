@@ -1,6 +1,6 @@
 """Activations: element-wise functions of one tensor, used at the end of a layer.
 
-DirectML computes most of those of float16 in float16, where every step is rounded (measured).
+Those of float16 are rounded once; DirectML rounds every step of most of them to float16 (measured).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Element-wise arithmetic: each element of the output comes from the elements at the same place of the inputs.
 
 Sizes broadcast like NumPy's, by zero strides.  Integers wrap modulo 2^N.  float16 is computed in float32 and rounded
-once, but some functions are computed in float16, where every step is rounded, as DirectML does it: see `Unary.half`.
+once; some functions are computed by DirectML's formulas, of which every step is rounded to float32: see `Unary.half`.
 Functions of float32 such as exp are computed in float64 and rounded, so the reference is right to half a unit in the
 last place.
 """

@@ -43,8 +43,8 @@ def is_fusable(operator: type[Operator]) -> bool:
     is_fusable,
     after=(is_host,),
     effect="bit-exact, except that a fused RELU keeps NaN and gives −0.0 for negative numbers; where hosts pass more "
-    "digits (float16, the reference) at most 1/2 ULP of the argument; a separate float16 activation rounds its steps "
-    "to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
+    "digits (float16, the reference) at most 1/2 ULP of the argument; on DirectML a separate float16 activation "
+    "rounds its steps to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
     differs=Differs.ROUNDED | Differs.WIDENED | Differs.NAN,
 )
 def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:

@@ -107,7 +107,7 @@ Writer = Callable[[Code, Any], Value | None]
 # Functions of one tensor.
 
 
-def _function(opcode: str, *attributes: str) -> Function:
+def _function(opcode: str, *attributes: str) -> Callable[[Code, Any, Value], Value]:
     """An opcode of one operand whose immediates are FLOAT attributes."""
 
     def write(code: Code, operator: Any, x: Value) -> Value:
