@@ -422,7 +422,7 @@ bool contributions_pay(const Windows& windows, const Spatial& sizes, std::int64_
 }
 
 Panels contribution_panels(const Tensor& filters, std::int64_t groups, const ContributionShape& shape, const ProductKernels& kernels) {
-    return {TapLines(filters, groups, shape), 3, {1, groups, shape.units()}, shape.channels, shape.lines, false, kernels};
+    return {TapLines(filters, groups, shape), {3, {1, groups, shape.units()}, shape.channels, shape.lines, false, &kernels}};
 }
 
 std::size_t contributions_scratch(const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles) {

@@ -17,6 +17,7 @@ public:
     void unpack(const PanelPart& part, const float* panel) const;
     // The same lines, if their numbers have one stride; else without data.
     MatrixPanels matrix() const;
+    auto operator<=>(const RowPanels&) const = default;
 
 private:
     MatrixTensor rows_;

@@ -27,6 +27,7 @@ struct MatrixTensor {
     std::byte* row_at(const Sizes& place, std::int64_t index) const;
     // Whether the elements of a row lie side by side.
     bool is_packed() const { return rank == 1 && strides[0] == static_cast<std::int64_t>(item_size(type)); }
+    auto operator<=>(const MatrixTensor&) const = default;
 };
 
 // Changes sums of a row, from the element `left` on, before anything follows them.

@@ -41,40 +41,34 @@ Division Division::even(std::int64_t lines, std::int64_t most) {
     return {lines, (lines + panels - 1) / panels};
 }
 
-Panels::Panels(int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded, std::int64_t item, bool are_bytes)
-    : item_(item), rank_(rank), batch_(batch), depth_(depth), division_(division), padded_(padded), are_bytes_(are_bytes) {
-    const std::int64_t last = division.count() - 1;
-    const std::int64_t size = (last * division.width + panel_width(last)) * depth;
-    std::int64_t count = 1;
-    for (int d = rank - 1; d >= 0; --d) {
-        steps_[d] = batch[d] == 1 ? 0 : count * size;
-        count *= batch[d];
-    }
-    memory_ = Memory(static_cast<std::size_t>(count * size * item));
-}
-
-Panels::Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
-               bool padded, const ProductKernels& kernels)
-    : Panels(rank, batch, depth, division, padded, sizeof(float), false) {
-    auto* const out = reinterpret_cast<float*>(memory_.get());
-    each_panel([&](const PanelPart& part, std::int64_t offset) { from.pack(part, out + offset, kernels); });
-}
-
-Panels Panels::of_bytes(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
-                        const ProductKernels& kernels) {
+Panels::Panels(const PanelSource& from, const Packing& packing) : packing_(packing) {
+    const Division& division = packing.division;
+    const ProductKernels& kernels = *packing.kernels;
     const int depths = kernels.integers.depths, bits = 32 / depths;
-    Panels result(rank, batch, depth, division, true, depths, true);
-    std::vector<float> words(static_cast<std::size_t>(division.width * depth));
-    result.each_panel([&](const PanelPart& part, std::int64_t offset) {
+    item_ = packing.as_bytes ? depths : item_;
+    const std::int64_t last = division.count() - 1;
+    const std::int64_t size = (last * division.width + panel_width(last)) * packing.depth;
+    std::int64_t count = 1;
+    for (int d = packing.rank - 1; d >= 0; --d) {
+        steps_[d] = packing.batch[d] == 1 ? 0 : count * size;
+        count *= packing.batch[d];
+    }
+    memory_ = Memory(static_cast<std::size_t>(count * size * item_));
+    if (!packing.as_bytes) {
+        auto* const out = reinterpret_cast<float*>(memory_.get());
+        each_panel([&](const PanelPart& part, std::int64_t offset) { from.pack(part, out + offset, kernels); });
+        return;
+    }
+    std::vector<float> words(static_cast<std::size_t>(division.width * packing.depth));
+    each_panel([&](const PanelPart& part, std::int64_t offset) {
         from.pack(part, words.data(), kernels);
-        std::byte* out = result.memory_.get() + offset * depths;
+        std::byte* out = memory_.get() + offset * depths;
         for (const float each : words) {
             for (int k = 0; k < depths; ++k) {
                 *out++ = static_cast<std::byte>(std::bit_cast<std::uint32_t>(each) >> k * bits);
             }
         }
     });
-    return result;
 }
 
 const float* Panels::words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const {
@@ -93,7 +87,7 @@ const float* Panels::words_at(const PanelPart& panel, std::int64_t offset, std::
 
 MatrixPanels Panels::lines() const {
     constexpr std::int64_t item = sizeof(float);
-    MatrixPanels result(memory_.get(), DataType::float32, steps_, depth_ * item, item);
+    MatrixPanels result(memory_.get(), DataType::float32, steps_, packing_.depth * item, item);
     for (std::int64_t& step : result.batch) {
         step *= item;
     }
@@ -101,7 +95,7 @@ MatrixPanels Panels::lines() const {
 }
 
 const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
-    std::int64_t number = panel * division_.width * depth_ + depth * panel_width(panel);
+    std::int64_t number = panel * packing_.division.width * packing_.depth + depth * panel_width(panel);
     for (int d = 0; d < max_rank; ++d) {
         number += place[d] * steps_[d];
     }
@@ -113,7 +107,7 @@ const float* Panels::after(const Sizes& place, std::int64_t panel, std::int64_t 
     if (panel + 1 < last) {
         return at(place, panel + 1, from);
     }
-    return from + depth < depth_ ? at(place, first, from + depth) : nullptr;
+    return from + depth < packing_.depth ? at(place, first, from + depth) : nullptr;
 }
 
 }  // namespace dmlgraph::cpu

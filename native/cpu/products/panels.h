@@ -2,12 +2,16 @@
 // runs if the operand stays the same.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <memory>
+#include <tuple>
 #include <vector>
 
 #include "cpu/kernels/product.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/memory.h"
+#include "cpu/runtime/step.h"
 #include "cpu/tensor/layout.h"
 
 namespace dmlgraph::cpu {
@@ -30,6 +34,7 @@ class PanelSource {
 public:
     virtual ~PanelSource() = default;
     virtual void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const = 0;
+    auto operator<=>(const PanelSource&) const = default;
 };
 
 // A source whose lines can be made, too, one behind the other.
@@ -52,6 +57,7 @@ public:
     const std::byte* matrix(const Sizes& place) const;
     // Whether the numbers of a line lie side by side.
     bool lies_along() const { return depth == static_cast<std::int64_t>(item_size(type)); }
+    auto operator<=>(const MatrixPanels&) const = default;
 
     const std::byte* data = nullptr;
     DataType type{};
@@ -71,18 +77,28 @@ struct Division {
     std::int64_t count() const { return quotient_up(lines, width); }
     std::int64_t first(std::int64_t panel) const { return panel * width; }
     std::int64_t in(std::int64_t panel) const { return lines - first(panel) < width ? lines - first(panel) : width; }
+    auto operator<=>(const Division&) const = default;
 };
 
-// All panels of an operand. In memory a panel is as wide as its lines are many, or always `width` if it is padded.
+// How all panels of an operand are packed. In memory a panel is as wide as its lines are many, or always
+// `division.width` if it is padded.
+struct Packing {
+    int rank = 0;   // of the batch
+    Sizes batch{};  // its sizes; 1 along dimensions where matrices repeat
+    std::int64_t depth = 0;
+    Division division;
+    bool padded = false;
+    const ProductKernels* kernels = nullptr;
+    bool as_bytes = false;  // words, padded, as `IntegerKernels::tiles_of_bytes` read them
+
+    auto operator<=>(const Packing&) const = default;
+};
+
+// All panels of an operand.
 class Panels {
 public:
     Panels() = default;
-    // Packs the matrices of a batch of these sizes, which are 1 along dimensions where matrices repeat.
-    Panels(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
-           const ProductKernels& kernels);
-    // Padded panels of words, as `IntegerKernels::tiles_of_bytes` read them.
-    static Panels of_bytes(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division,
-                           const ProductKernels& kernels);
+    Panels(const PanelSource& from, const Packing& packing);
 
     bool present() const { return memory_.get() != nullptr; }
     // Writes the numbers to where they come from: `to` has an `unpack`, as MatrixPanels has.
@@ -90,14 +106,14 @@ public:
     void unpack(const Source& to) const {
         std::vector<float> words;
         each_panel([&](const PanelPart& part, std::int64_t offset) {
-            to.unpack(part, are_bytes_ ? words_at(part, offset, words) : reinterpret_cast<const float*>(memory_.get()) + offset);
+            to.unpack(part, are_bytes() ? words_at(part, offset, words) : reinterpret_cast<const float*>(memory_.get()) + offset);
         });
     }
     // Of panels of one line: the lines.
     MatrixPanels lines() const;
-    bool are_bytes() const { return are_bytes_; }
+    bool are_bytes() const { return packing_.as_bytes; }
     // Of padded panels: from depth to depth, in floats.
-    std::int64_t step() const { return division_.width * item_ / std::int64_t{sizeof(float)}; }
+    std::int64_t step() const { return packing_.division.width * item_ / std::int64_t{sizeof(float)}; }
     // The numbers of a panel from a depth on.
     const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
     // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something depth by
@@ -106,38 +122,37 @@ public:
                        std::int64_t depth) const;
 
 private:
-    // Takes the memory.
-    Panels(int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded, std::int64_t item, bool are_bytes);
-
     // Calls function(part, offset) for all panels, with their places in memory in numbers.
     template <class Function>
     void each_panel(const Function& function) const {
+        const Division& division = packing_.division;
         std::int64_t count = 1, offset = 0;
-        for (int d = 0; d < rank_; ++d) {
-            count *= batch_[d];
+        for (int d = 0; d < packing_.rank; ++d) {
+            count *= packing_.batch[d];
         }
         for (std::int64_t i = 0; i < count; ++i) {
-            const Sizes place = place_in(batch_, rank_, i);
-            for (std::int64_t p = 0; p < division_.count(); ++p) {
-                function(PanelPart{place, division_.first(p), division_.in(p), 0, depth_, panel_width(p)}, offset);
-                offset += panel_width(p) * depth_;
+            const Sizes place = place_in(packing_.batch, packing_.rank, i);
+            for (std::int64_t p = 0; p < division.count(); ++p) {
+                function(PanelPart{place, division.first(p), division.in(p), 0, packing_.depth, panel_width(p)}, offset);
+                offset += panel_width(p) * packing_.depth;
             }
         }
     }
-    std::int64_t panel_width(std::int64_t panel) const { return padded_ ? division_.width : division_.in(panel); }
+    std::int64_t panel_width(std::int64_t panel) const { return packing_.padded ? packing_.division.width : packing_.division.in(panel); }
     // The words of a panel of bytes, which are put into `words`.
     const float* words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const;
 
+    Packing packing_;
     Memory memory_;
     std::int64_t item_ = sizeof(float);  // bytes of a number
-    int rank_ = 0;
-    Sizes batch_{};
-    Sizes steps_{};  // numbers from matrix to matrix
-    std::int64_t depth_ = 0;
-    Division division_;
-    bool padded_ = false;
-    bool are_bytes_ = false;
+    Sizes steps_{};                      // numbers from matrix to matrix
 };
+
+// Panels of constants, which steps share.
+template <class Source>
+std::shared_ptr<const Panels> shared_panels(const RunContext& fixed, const Source& from, const Packing& packing) {
+    return fixed.made<Panels>(std::tuple(from, packing), [&] { return Panels(from, packing); });
+}
 
 // Numbers that are read soon. Weights lie in memory: while tiles compute, they fetch what comes next into the caches. Each
 // tile fetches a part, so that memory has the time of all of them.

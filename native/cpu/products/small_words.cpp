@@ -146,18 +146,18 @@ void Rests::add_to(const PanelPart& part, float* words) const {
     }
 }
 
-WordPanels pack_small(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
-                      const ProductKernels& kernels) {
+WordPanels pack_small(const PanelSource& from, const Packing& packing) {
+    const IntegerKernels& kernels = packing.kernels->integers;
     Sizes steps{};
-    std::int64_t panels = division.count(), lines = division.lines;
-    for (int d = rank - 1; d >= 0; --d) {
-        steps[d] = batch[d] == 1 ? 0 : panels;
-        panels *= batch[d], lines *= batch[d];
+    std::int64_t panels = packing.division.count(), lines = packing.division.lines;
+    for (int d = packing.rank - 1; d >= 0; --d) {
+        steps[d] = packing.batch[d] == 1 ? 0 : panels;
+        panels *= packing.batch[d], lines *= packing.batch[d];
     }
-    WordPanels result{{}, Rests(steps, division.width, depth, kernels.integers.words_together)};
-    result.panels = Panels(SmallWords(from, result.rests), rank, batch, depth, division, padded, kernels);
-    const bool may_rest = !kernels.integers.unsigned_rows;
-    return result.rests.count() <= (may_rest ? lines * depth / few : 0) ? std::move(result) : WordPanels();
+    WordPanels result{{}, Rests(steps, packing.division.width, packing.depth, kernels.words_together)};
+    result.panels = Panels(SmallWords(from, result.rests), packing);
+    const bool may_rest = !kernels.unsigned_rows;
+    return result.rests.count() <= (may_rest ? lines * packing.depth / few : 0) ? std::move(result) : WordPanels();
 }
 
 }  // namespace dmlgraph::cpu

@@ -76,10 +76,8 @@ struct WordPanels {
     void unpack(const Source& to) const;
 };
 
-// Packs words as small ones of these kernels, if they have few rests, of columns none; else nothing is present. The batch's
-// sizes are 1 along dimensions where panels repeat.
-WordPanels pack_small(const PanelSource& from, int rank, const Sizes& batch, std::int64_t depth, Division division, bool padded,
-                      const ProductKernels& kernels);
+// Packs words as small ones of the kernels, if they have few rests, of columns none; else nothing is present.
+WordPanels pack_small(const PanelSource& from, const Packing& packing);
 
 // The opposite of SmallWords. `to` has an `unpack`, as MatrixPanels has.
 template <class Source>

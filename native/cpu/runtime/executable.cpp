@@ -114,7 +114,9 @@ void Executable::with_fixed(const Binding& binding, const std::vector<bool>* onl
     std::vector<std::byte*> base(program_->buffer_count());
     std::vector<const Sizes*> custom(program_->buffer_count());
     base[static_cast<std::size_t>(program_->constants_buffer())] = const_cast<std::byte*>(program_->constants.data());
+    Packings packings;
     RunContext fixed;
+    fixed.packings = &packings;
     for (std::size_t i = 0; i < program_->inputs.size(); ++i) {
         const Array& array = binding.inputs[i];
         const bool chosen = only == nullptr || (*only)[i];

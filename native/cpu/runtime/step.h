@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/runtime/packings.h"
 #include "cpu/runtime/thread_pool.h"
 #include "cpu/tensor/layout.h"
 
@@ -117,7 +118,14 @@ public:
         });
     }
 
+    // What make() makes of constants; before runs, steps share what has the same key (see Packings).
+    template <class Made, class Key, class Make>
+    std::shared_ptr<const Made> made(const Key& key, const Make& make) const {
+        return packings == nullptr ? std::make_shared<const Made>(make()) : packings->find_or_make<Made>(key, make);
+    }
+
     const Step::State* state = nullptr;  // of the step that runs
+    Packings* packings = nullptr;        // before runs
     std::byte** bases = nullptr;        // by buffer
     const Sizes* const* custom = nullptr;  // by buffer: the strides in bytes of a caller's array, null: standard
     bool any_custom = false;

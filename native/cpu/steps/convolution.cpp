@@ -1,7 +1,9 @@
 #include "cpu/steps/convolution.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "cpu/products/borders.h"
@@ -49,11 +51,11 @@ public:
 
     // Backward convolutions read filters again where sums are NaN, blocks of channels where pictures lie in another way.
     bool keeps(BufferId input) const override {
-        return !tensors_.backward && !panels_.empty() && panels_.front().present() && !parts_.front().blocked &&
+        return !tensors_.backward && !panels_.empty() && panels_.front() != nullptr && !parts_.front().blocked &&
                tensors_.inputs.only_operand(input, ConvolutionTensors::filters_port);
     }
 
-    void unpack(BufferId, const RunContext& to) const override { panels_.front().unpack(filters_in(to, parts_.front())); }
+    void unpack(BufferId, const RunContext& to) const override { panels_.front()->unpack(filters_in(to, parts_.front())); }
 
     void run(RunContext& context) const override {
         if (tensors_.output.buffer == no_buffer) {
@@ -63,10 +65,9 @@ public:
             return run_all_taps(context);
         }
         const auto* const kept = static_cast<const PackedFilters*>(context.state);
-        const std::vector<Panels>& panels = panels_.empty() && kept != nullptr ? kept->panels : panels_;
+        const PartPanels& panels = panels_.empty() && kept != nullptr ? kept->panels : panels_;
         for (std::size_t i = 0; i < parts_.size(); ++i) {
-            const bool packed = !panels.empty() && panels[i].present();
-            run_part(context, parts_[i], packed ? &panels[i] : nullptr);
+            run_part(context, parts_[i], panels.empty() ? nullptr : panels[i].get());
         }
     }
 
@@ -99,9 +100,12 @@ public:
     void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
 
 private:
+    // By part, or one of all taps; null: without terms. Empty if the filters are unknown.
+    using PartPanels = std::vector<std::shared_ptr<const Panels>>;
+
     // Of filters that stay the same for several runs.
     struct PackedFilters final : State {
-        std::vector<Panels> panels;  // by part; none if the filters are unknown
+        PartPanels panels;
     };
 
     // Of a backward convolution: one product of all taps, or one for each phase.
@@ -126,16 +130,23 @@ private:
 
     void run_all_taps(RunContext& context) const {
         const auto* const kept = static_cast<const PackedFilters*>(context.state);
-        const std::vector<Panels>& packed = panels_.empty() && kept != nullptr ? kept->panels : panels_;
-        const Panels made = packed.empty() ? contribution_panels(filters_tensor(context), tensors_.groups, *contributions_, *tensors_.kernels) : Panels();
+        const PartPanels& packed = panels_.empty() && kept != nullptr ? kept->panels : panels_;
+        const std::shared_ptr<const Panels> panels = packed.empty() ? panels_of_all_taps(context) : packed.front();
         const WindowPanels elements = tensors_.windows_in(tensors_.grouped(context), {.counts = tensors_.sizes});
         const MatrixPanels matrix = tensors_.elements_of(elements);
         const bool is_matrix = matrix.data != nullptr;
         run_contributions(context,
                           {tensors_.inputs[0].sizes[0], tensors_.groups, &*contributions_, is_matrix ? static_cast<const PanelSource*>(&matrix) : &elements,
-                           is_matrix ? &matrix : nullptr, packed.empty() ? &made : &packed.front(), tensors_.target(context, {.windows = tensors_.windows}),
+                           is_matrix ? &matrix : nullptr, panels.get(), tensors_.target(context, {.windows = tensors_.windows}),
                            tensors_.kernels, contributions_kernel(chosen_level())},
                           product_cost(sizes_of_contributions()));
+    }
+
+    std::shared_ptr<const Panels> panels_of_all_taps(const RunContext& context) const {
+        const Tensor filters = filters_tensor(context);
+        return context.made<Panels>(std::tuple(filters, tensors_.groups, contributions_->unit, contributions_->lines, tensors_.kernels), [&] {
+            return contribution_panels(filters, tensors_.groups, *contributions_, *tensors_.kernels);
+        });
     }
 
     Tensor filters_tensor(const RunContext& context) const { return context.tensor(tensors_.inputs[ConvolutionTensors::filters_port]); }
@@ -161,18 +172,19 @@ private:
     }
 
     // Packs the filters if their memory is known, unless that was done before all runs.
-    void pack(const RunContext& fixed, std::vector<Panels>& panels) const {
+    void pack(const RunContext& fixed, PartPanels& panels) const {
         if (!panels_.empty() || !tensors_.inputs.known(fixed, ConvolutionTensors::filters_port)) {
             return;
         }
         if (contributions_) {
-            panels.push_back(contribution_panels(filters_tensor(fixed), tensors_.groups, *contributions_, *tensors_.kernels));
+            panels.push_back(panels_of_all_taps(fixed));
         }
         for (const Part& part : parts_) {
             panels.emplace_back();
             if (part.sizes.k > 0) {
                 if (part.blocked) {
-                    panels.back() = Panels(filters_of_channels(fixed, part), 1, {1}, part.sizes.k, {tensors_.groups, planes_.lanes}, true, *tensors_.kernels);
+                    panels.back() = shared_panels(fixed, filters_of_channels(fixed, part),
+                                                  {1, {1}, part.sizes.k, {tensors_.groups, planes_.lanes}, true, tensors_.kernels});
                     continue;
                 }
                 const RowPanels filters = filters_in(fixed, part);
@@ -182,7 +194,7 @@ private:
                                           : part.direct ? part.direct->filters
                                           : part.few    ? columns_of(part.sizes, tensors_.tiles())
                                                         : rows_of(part.sizes, tensors_.tiles());
-                panels.back() = Panels(filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, division, padded, *tensors_.kernels);
+                panels.back() = shared_panels(fixed, filters, {part.sizes.rank, {1, tensors_.groups}, part.sizes.k, division, padded, tensors_.kernels});
             }
         }
     }
@@ -241,7 +253,7 @@ private:
     static bool streams(const Part& part) { return part.few && part.sizes.m <= most_streamed_rows; }
 
     Panels pack_lines(const RowPanels& filters, const Part& part) const {
-        return {filters, part.sizes.rank, {1, tensors_.groups}, part.sizes.k, {tensors_.outputs, 1}, false, *tensors_.kernels};
+        return {filters, {part.sizes.rank, {1, tensors_.groups}, part.sizes.k, {tensors_.outputs, 1}, false, tensors_.kernels}};
     }
 
     RowPanels filters_in(const RunContext& context, const Part& part) const {
@@ -253,7 +265,7 @@ private:
     const ChannelBlockKernels& blocks_;
     std::optional<ContributionShape> contributions_;  // of all taps; else there are parts
     std::vector<Part> parts_;
-    std::vector<Panels> panels_;  // by part: of filters that are the same in all runs
+    PartPanels panels_;  // of filters that are the same in all runs
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "cpu/steps/gemm_tensors.h"
 #include "cpu/steps/integer_gemm.h"
@@ -27,12 +28,12 @@ public:
 
     bool keeps(BufferId input) const override {
         const std::size_t side = tensors_.side_of(input);
-        return side < panels_.size() && panels_[side].present();
+        return side < panels_.size() && panels_[side] != nullptr;
     }
 
     void unpack(BufferId input, const RunContext& to) const override {
         const std::size_t side = tensors_.side_of(input);
-        panels_[side].unpack(tensors_.matrices(to, side));
+        panels_[side]->unpack(tensors_.matrices(to, side));
     }
 
     void run(RunContext& context) const override {
@@ -49,7 +50,7 @@ public:
     void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
 
 private:
-    using SidePanels = std::array<Panels, GemmTensors::sides>;
+    using SidePanels = std::array<std::shared_ptr<const Panels>, GemmTensors::sides>;
 
     // Those that stay the same for several runs.
     struct PackedSides final : State {
@@ -59,12 +60,12 @@ private:
     // Packs the sides whose memory is known, unless that was done before all runs.
     void pack(const RunContext& fixed, SidePanels& panels) const {
         for (std::size_t side = 0; side < panels.size(); ++side) {
-            if (panels_[side].present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
+            if (panels_[side] != nullptr || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
                 continue;
             }
             const MatrixPanels from = tensors_.matrices(fixed, side);
             if (!reads_in_place(from, side)) {
-                panels[side] = tensors_.pack(from, side).panels;
+                panels[side] = shared_panels(fixed, from, tensors_.packing(from, side));
             }
         }
     }
@@ -72,8 +73,7 @@ private:
     // The panels of a side, or null.
     const Panels* panels_in(const RunContext& context, std::size_t side) const {
         const auto* const kept = static_cast<const PackedSides*>(context.state);
-        const Panels& found = panels_[side].present() || kept == nullptr ? panels_[side] : kept->panels[side];
-        return found.present() ? &found : nullptr;
+        return (panels_[side] != nullptr || kept == nullptr ? panels_ : kept->panels)[side].get();
     }
 
     // Whether an operand is read as fast from where it lies: few rows, and columns that they are multiplied by along the memory.

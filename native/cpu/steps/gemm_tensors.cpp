@@ -102,7 +102,7 @@ MatrixPanels GemmTensors::matrices(const RunContext& context, std::size_t side) 
     return result;
 }
 
-WordPanels GemmTensors::pack(const MatrixPanels& from, std::size_t side, bool as_small) const {
+Packing GemmTensors::packing(const MatrixPanels& from, std::size_t side) const {
     Sizes batch = sizes.batch;
     std::int64_t rows = sizes.m;  // that meet a matrix of columns
     for (int d = 0; d < sizes.rank; ++d) {
@@ -111,14 +111,9 @@ WordPanels GemmTensors::pack(const MatrixPanels& from, std::size_t side, bool as
     }
     const Division division = side == 0 ? rows_of(sizes, tiles()) : columns_of(sizes, tiles());
     const bool padded = side != 0;
-    if (as_small) {
-        return pack_small(from, sizes.rank, batch, sizes.k, division, padded, *kernels);
-    }
     // Few rows wait for the columns to come from memory; more would spread the same bytes again and again.
     const bool as_bytes = padded && inputs.sums() == DataType::int32 && rows <= tiles().rows;
-    return {as_bytes ? Panels::of_bytes(from, sizes.rank, batch, sizes.k, division, *kernels)
-                     : Panels(from, sizes.rank, batch, sizes.k, division, padded, *kernels),
-            {}};
+    return {sizes.rank, batch, sizes.k, division, padded, kernels, as_bytes};
 }
 
 void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {

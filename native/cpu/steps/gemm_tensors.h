@@ -40,8 +40,7 @@ public:
     double cost() const { return product_cost(sizes); }
     std::size_t scratch_bytes() const;
     MatrixPanels matrices(const RunContext& context, std::size_t side) const;
-    // `as_small`: as small words, if these may be used.
-    WordPanels pack(const MatrixPanels& from, std::size_t side, bool as_small = false) const;
+    Packing packing(const MatrixPanels& from, std::size_t side) const;
     // `joins`: whether rows are computed in the same way in all matrices. The correction may be null.
     void multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const;
     void visit(const Step::Visitor& visitor);

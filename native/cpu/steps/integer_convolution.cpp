@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "cpu/products/filters.h"
@@ -53,29 +55,35 @@ public:
     }
 
     void prepare(const RunContext& fixed) override {
-        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !by_channel_ && tensors_.inputs.known(fixed, filters_port)) {
+        if (!tensors_.inputs.known(fixed, filters_port)) {
+            return;
+        }
+        if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr && !by_channel_) {
             const ProductKernels& others = *tensors_.kernels;
             use(pairs->small_rows);
-            pack(fixed, packed_);
-            if (!packed_.present()) {
-                use(others);
+            packed_ = pack(fixed);
+            if (packed_ != nullptr) {
+                return;
             }
+            use(others);
         }
-        pack(fixed, packed_);
+        packed_ = pack(fixed);
     }
 
     std::unique_ptr<const State> keep(const RunContext& kept) const override {
-        auto result = std::make_unique<PackedFilters>();
-        pack(kept, *result);
+        auto result = std::make_unique<KeptFilters>();
+        if (packed_ == nullptr && tensors_.inputs.known(kept, filters_port)) {
+            result->filters = pack(kept);
+        }
         return result;
     }
 
-    bool keeps(BufferId input) const override { return packed_.words.present() && tensors_.inputs.only_operand(input, filters_port); }
+    bool keeps(BufferId input) const override { return packed_ != nullptr && packed_->words.present() && tensors_.inputs.only_operand(input, filters_port); }
 
     void unpack(BufferId, const RunContext& to) const override {
         const WordTensor words = filter_words(to, kernels(), nullptr);  // of any integers
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
-        packed_.words.unpack(filters);
+        packed_->words.unpack(filters);
         words.unpack(to.tensor(tensors_.inputs[filters_port]), 1, Lines::rows, kernels());
     }
 
@@ -83,8 +91,8 @@ public:
         if (tensors_.output.buffer == no_buffer) {
             return;
         }
-        const auto* const kept = static_cast<const PackedFilters*>(context.state);
-        const PackedFilters& packed = packed_.present() || kept == nullptr ? packed_ : *kept;
+        const auto* const kept = static_cast<const KeptFilters*>(context.state);
+        const PackedFilters* const packed = (packed_ != nullptr || kept == nullptr ? packed_ : kept->filters).get();
         if (by_channel_) {
             run_by_channel(context, packed);
         } else {
@@ -112,32 +120,31 @@ public:
     void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
 
 private:
-    // Of filters that stay the same for several runs.
-    struct PackedFilters final : State {
+    struct PackedFilters {
         WordPanels words;
         LineSums sums;           // if there are these
         WordFilters by_channel;
-
-        bool present() const { return words.present() || by_channel.present(); }
     };
 
-    // Packs the filters if their memory is known, and their zero points', unless that was done before all runs.
-    void pack(const RunContext& fixed, PackedFilters& packed) const {
-        if (packed_.present() || !tensors_.inputs.known(fixed, filters_port)) {
-            return;
-        }
+    // Those that stay the same for several runs, or null.
+    struct KeptFilters final : State {
+        std::shared_ptr<const PackedFilters> filters;
+    };
+
+    // Of filters and zero points that are known. Null if the words are too large for the kernels.
+    std::shared_ptr<const PackedFilters> pack(const RunContext& fixed) const {
         if (by_channel_) {
-            packed.by_channel = words_by_channel(fixed);
-            return;
+            return std::make_shared<const PackedFilters>(PackedFilters{{}, {}, words_by_channel(fixed)});
         }
-        const WordTensor words = filter_words(fixed, kernels(), nullptr);
-        packed.sums = filter_sums(words);
-        const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
-        const Division rows = rows_of(sizes_, tensors_.tiles());
-        const Sizes batch{1, tensors_.groups};
-        packed.words = kernels().words_together > 0
-                           ? pack_small(filters, sizes_.rank, batch, sizes_.k, rows, false, *tensors_.kernels)
-                           : WordPanels{Panels(filters, sizes_.rank, batch, sizes_.k, rows, false, *tensors_.kernels), {}};
+        const Tensor tensor = fixed.tensor(tensors_.inputs[filters_port]);
+        const Packing packing{sizes_.rank, {1, tensors_.groups}, sizes_.k, rows_of(sizes_, tensors_.tiles()), false, tensors_.kernels};
+        const auto result = fixed.made<PackedFilters>(std::tuple(tensor, tensors_.groups, packing), [&] {
+            const WordTensor words = filter_words(fixed, kernels(), nullptr);
+            const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
+            const bool as_small = kernels().words_together > 0;
+            return PackedFilters{as_small ? pack_small(filters, packing) : WordPanels{Panels(filters, packing), {}}, filter_sums(words), {}};
+        });
+        return result->words.present() ? result : nullptr;
     }
 
     // Multiplies with these kernels from now on.
@@ -146,7 +153,7 @@ private:
         sizes_ = tensors_.sizes_of(phase_.windows, kernels.integers.depths);
     }
 
-    void run_as_product(RunContext& context, const PackedFilters& packed) const {
+    void run_as_product(RunContext& context, const PackedFilters* packed) const {
         const ZeroPoints x_zeros = zeros(context, 0), filter_zeros = zeros(context, filters_port);
         const WordTensor x(tensors_.grouped(context), 2, Lines::columns, kernels(), &context);
         WindowPanels windows = tensors_.windows_in(x.tensor(), phase_.windows);
@@ -159,20 +166,20 @@ private:
             to.correction = &correction;
             tensors_.multiply(context, sizes_, filters, windows, std::move(to));
         };
-        if (packed.present()) {
-            return multiply({&packed.words.panels, nullptr, nullptr, packed.words.some_rests()}, packed.sums);
+        if (packed != nullptr) {
+            return multiply({&packed->words.panels, nullptr, nullptr, packed->words.some_rests()}, packed->sums);
         }
         const WordTensor words = filter_words(context, kernels(), &context);
         const RowPanels filters = filter_panels(words.tensor(), tensors_.groups, false, phase_);
         multiply({nullptr, &filters, nullptr}, filter_sums(words));
     }
 
-    void run_by_channel(RunContext& context, const PackedFilters& packed) const {
+    void run_by_channel(RunContext& context, const PackedFilters* packed) const {
         const WindowPanels windows = tensors_.windows_in(tensors_.grouped(context), phase_.windows);
-        const WordFilters made = packed.present() ? WordFilters() : words_by_channel(context);
+        const WordFilters made = packed != nullptr ? WordFilters() : words_by_channel(context);
         const Form form = form_of(windows.type(), Lines::columns, kernels());
         run_integer_depthwise(context, {sizes_.batch[0], tensors_.groups, tensors_.outputs, &windows, form, zeros(context, 0).of(0),
-                                        packed.present() ? &packed.by_channel : &made, tensors_.target(context, phase_), tensors_.kernels});
+                                        packed != nullptr ? &packed->by_channel : &made, tensors_.target(context, phase_), tensors_.kernels});
     }
 
     std::int32_t shift_of(std::size_t port) const {
@@ -234,7 +241,7 @@ private:
     Phase phase_;
     ProductSizes sizes_;    // whose depths are words
     bool by_channel_;       // whether an output channel has one input channel
-    PackedFilters packed_;  // if the filters are the same in all runs
+    std::shared_ptr<const PackedFilters> packed_;  // if the filters are the same in all runs
 };
 
 }  // namespace

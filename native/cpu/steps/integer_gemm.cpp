@@ -1,7 +1,9 @@
 #include "cpu/steps/integer_gemm.h"
 
 #include <array>
+#include <memory>
 #include <optional>
+#include <tuple>
 
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
@@ -37,13 +39,13 @@ public:
 
     bool keeps(BufferId input) const override {
         const std::size_t side = tensors_.side_of(input);
-        return side < packed_.size() && packed_[side].words.present();
+        return side < packed_.size() && packed_[side] != nullptr;
     }
 
     void unpack(BufferId input, const RunContext& to) const override {
         const std::size_t side = tensors_.side_of(input);
         const WordMatrices words = words_of(to, side, kernels(), nullptr);  // of any integers
-        packed_[side].words.unpack(words.panels());
+        packed_[side]->words.unpack(words.panels());
         words.unpack();
     }
 
@@ -71,7 +73,7 @@ private:
         WordPanels words;
         LineSums sums;
     };
-    using Packed = std::array<PackedSide, GemmTensors::sides>;
+    using Packed = std::array<std::shared_ptr<const PackedSide>, GemmTensors::sides>;
 
     // Those that stay the same for several runs.
     struct PackedSides final : State {
@@ -93,10 +95,10 @@ private:
         const ProductKernels& others = *tensors_.kernels;
         tensors_.use(pairs);
         pack(fixed, side, true, packed_);
-        if (!packed_[side].words.present()) {
+        if (packed_[side] == nullptr) {
             tensors_.use(others);
         }
-        return packed_[side].words.present();
+        return packed_[side] != nullptr;
     }
 
     // Columns as rows, whose small words may have rests.
@@ -114,22 +116,28 @@ private:
 
     // Packs a side if its memory is known, and its zero points', unless that was done before all runs.
     void pack(const RunContext& fixed, std::size_t side, bool as_small, Packed& packed) const {
-        if (packed_[side].words.present() || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
+        if (packed_[side] != nullptr || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
             return;
         }
-        const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
-        packed[side] = {tensors_.pack(words.panels(), side, as_small), words.sums()};
+        const MatrixPanels from = tensors_.matrices(fixed, side);
+        Packing packing = tensors_.packing(from, side);
+        packing.as_bytes = packing.as_bytes && !as_small;
+        const auto made = fixed.made<PackedSide>(std::tuple(from, lines_of(side), tensors_.depths, as_small, packing), [&] {
+            const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
+            return PackedSide{as_small ? pack_small(words.panels(), packing) : WordPanels{Panels(words.panels(), packing), {}}, words.sums()};
+        });
+        packed[side] = made->words.present() ? made : nullptr;
     }
 
     // `sums`: whether those of the lines are needed.
     void read(RunContext& context, std::size_t side, bool sums, Operand& operand) const {
         const auto* const kept = static_cast<const PackedSides*>(context.state);
-        const PackedSide& packed = packed_[side].words.present() || kept == nullptr ? packed_[side] : kept->sides[side];
-        if (packed.words.present()) {
-            operand.panels = &packed.words.panels;
-            operand.rests = packed.words.some_rests();
+        const PackedSide* const packed = (packed_[side] != nullptr || kept == nullptr ? packed_ : kept->sides)[side].get();
+        if (packed != nullptr) {
+            operand.panels = &packed->words.panels;
+            operand.rests = packed->words.some_rests();
             operand.matrices = tensors_.matrices(context, side);
-            operand.sums = sums ? &packed.sums : nullptr;
+            operand.sums = sums ? &packed->sums : nullptr;
             return;
         }
         operand.words.emplace(words_of(context, side, kernels(), &context));

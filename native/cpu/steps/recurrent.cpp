@@ -32,9 +32,9 @@ public:
         for (std::int64_t d = 0; d < network_.sizes.directions; ++d) {
             const auto index = static_cast<std::size_t>(d);
             if (is_only(buffer, Network::weights)) {
-                network_.packed_weights[index].unpack(network_.matrix(to, Network::weights, d));
+                network_.packed_weights[index]->unpack(network_.matrix(to, Network::weights, d));
             } else {
-                network_.packed_recurrences[index].unpack(network_.matrix(to, Network::recurrence, d));
+                network_.packed_recurrences[index]->unpack(network_.matrix(to, Network::recurrence, d));
             }
         }
     }

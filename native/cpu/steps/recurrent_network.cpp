@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 
 #include "cpu/quotient.h"
 
@@ -81,10 +82,16 @@ MatrixPanels RecurrentNetwork::matrix(const RunContext& context, std::size_t por
     return {lines.at(0, direction, 0), lines.type, {}, lines.strides[2], lines.step()};
 }
 
-Panels RecurrentNetwork::packed_weights_of(const RunContext& context, std::int64_t direction) const {
+std::shared_ptr<const Panels> RecurrentNetwork::packed_weights_of(const RunContext& context, std::int64_t direction) const {
     const ProductSizes product = projection(sizes.chunk);
     const Division columns = projects_rows() ? Division{sizes.all(), sizes.lanes} : columns_of(product, kernels);
-    return {matrix(context, weights, direction), 0, Sizes{}, product.k, columns, true, kernels};
+    return shared_panels(context, matrix(context, weights, direction), {0, {}, product.k, columns, true, &kernels});
+}
+
+std::shared_ptr<const Recurrence> RecurrentNetwork::packed_recurrence(const RunContext& context, std::int64_t direction) const {
+    const MatrixPanels from = matrix(context, recurrence, direction);
+    return context.made<Recurrence>(std::tuple(from, sizes.gates, sizes.hidden, sizes.lanes, blocks.units, &kernels),
+                                    [&] { return Recurrence(from, sizes, blocks, kernels); });
 }
 
 }  // namespace dmlgraph::cpu

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "cpu/kernels/product.h"
@@ -36,15 +37,13 @@ struct RecurrentNetwork {
 
     // Whether W · X needs no blocks of its own.
     bool projects_rows() const { return sizes.inputs * sizes.all_line() <= most_small_weights; }
-    Panels packed_weights_of(const RunContext& context, std::int64_t direction) const;
+    std::shared_ptr<const Panels> packed_weights_of(const RunContext& context, std::int64_t direction) const;
     // W · X of so many steps, and R · H of so many rows.
     ProductSizes projection(std::int64_t steps) const { return {0, {}, steps * sizes.batch, sizes.all(), sizes.inputs}; }
     ProductSizes carried(std::int64_t rows) const { return {0, {}, rows, sizes.all(), sizes.hidden}; }
     // W or R of a direction.
     MatrixPanels matrix(const RunContext& context, std::size_t port, std::int64_t direction) const;
-    Recurrence packed_recurrence(const RunContext& context, std::int64_t direction) const {
-        return {matrix(context, recurrence, direction), sizes, blocks, kernels};
-    }
+    std::shared_ptr<const Recurrence> packed_recurrence(const RunContext& context, std::int64_t direction) const;
 
     std::vector<View> inputs;
     std::vector<View> outputs;
@@ -59,8 +58,8 @@ struct RecurrentNetwork {
     std::vector<Gates> gates;  // by direction
     Epilogue epilogue;         // of W · X
     FloatLines floats;
-    std::vector<Panels> packed_weights;  // by direction, if they stay the same
-    std::vector<Recurrence> packed_recurrences;
+    std::vector<std::shared_ptr<const Panels>> packed_weights;  // by direction, if they stay the same
+    std::vector<std::shared_ptr<const Recurrence>> packed_recurrences;
 
 private:
     void check() const;

@@ -30,7 +30,7 @@ UnitBlocks divide_units(RecurrentSizes& sizes, const FewRowsKernels& kernels) {
 Recurrence::Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks, const ProductKernels& kernels)
     : hidden_(sizes.hidden), units_(blocks.units) {
     for (std::int64_t b = 0; b < units_.count(); ++b) {
-        panels_.emplace_back(part(from, b), 1, Sizes{sizes.gates}, hidden_, Division{units_.in(b), sizes.lanes}, true, kernels);
+        panels_.emplace_back(part(from, b), Packing{1, {sizes.gates}, hidden_, {units_.in(b), sizes.lanes}, true, &kernels});
     }
 }
 

@@ -151,8 +151,8 @@ void RecurrentRun::project(std::int64_t direction, std::int64_t first, std::int6
 
 void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const std::vector<Panels>& weights = own_weights_.empty() ? network_.packed_weights : own_weights_;
-    const float* const columns = weights[static_cast<std::size_t>(direction)].at({}, 0, 0);
+    const std::vector<std::shared_ptr<const Panels>>& weights = own_weights_.empty() ? network_.packed_weights : own_weights_;
+    const float* const columns = weights[static_cast<std::size_t>(direction)]->at({}, 0, 0);
     const std::int64_t start = time_of(direction, first, count), rows = count * sizes_.batch, inputs = sizes_.inputs;
     const std::int64_t step = sizes_.batch == 1 ? x.strides[1] : x.strides[2];  // from row to row, if they are even
     const bool in_place = network_.floats.are_singles() && x.is_packed() && step % std::int64_t{sizeof(float)} == 0 &&
@@ -181,7 +181,7 @@ void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std:
 
 void RecurrentRun::project_blocks(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const Panels* const packed = network_.packed_weights.empty() ? nullptr : &network_.packed_weights[static_cast<std::size_t>(direction)];
+    const Panels* const packed = network_.packed_weights.empty() ? nullptr : network_.packed_weights[static_cast<std::size_t>(direction)].get();
     const MatrixPanels weights = packed != nullptr ? MatrixPanels() : network_.matrix(context_, RecurrentNetwork::weights, direction);
     Product product;
     product.sizes = network_.projection(count);
@@ -297,7 +297,7 @@ RecurrentRun::Part RecurrentRun::lasting(const Part& part, std::int64_t time) co
 
 void RecurrentRun::multiply(const RecurrentProduct& product, const Part& part, Rows<const float> a, Rows<const float> added, bool multiplies) const {
     float* const out = memory_.planes(part.direction) + places_[static_cast<std::size_t>(part.first_row)];
-    product.multiply(multiplies ? &(*recurrences_)[static_cast<std::size_t>(part.direction)] : nullptr, part.first_block, part.last_block,
+    product.multiply(multiplies ? (*recurrences_)[static_cast<std::size_t>(part.direction)].get() : nullptr, part.first_block, part.last_block,
                      part.last_row - part.first_row, a, added, {out, sizes_.line});
 }
 

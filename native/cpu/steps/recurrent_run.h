@@ -85,9 +85,9 @@ private:
     bool shares_units_;
     std::int64_t groups_;               // of rows
     std::vector<std::int64_t> places_;  // of rows in planes
-    std::vector<Recurrence> own_recurrences_;  // if they change from run to run
-    const std::vector<Recurrence>* recurrences_ = nullptr;
-    std::vector<Panels> own_weights_;  // … if rows are projected
+    std::vector<std::shared_ptr<const Recurrence>> own_recurrences_;  // if they change from run to run
+    const std::vector<std::shared_ptr<const Recurrence>>* recurrences_ = nullptr;
+    std::vector<std::shared_ptr<const Panels>> own_weights_;  // … if rows are projected
     std::optional<TensorLines> lengths_;
     std::optional<TensorLines> sequence_;
     bool has_peephole_ = false;

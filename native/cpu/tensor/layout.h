@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -96,6 +97,7 @@ struct Tensor {
     Sizes strides{};
 
     std::int64_t element_count() const;
+    auto operator<=>(const Tensor&) const = default;
 };
 
 }  // namespace dmlgraph::cpu

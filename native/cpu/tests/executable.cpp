@@ -1,7 +1,9 @@
 // Executables that several threads run at the same time, closed executables, and invalid graphs.
 #include "cpu/runtime/executable.h"
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -9,11 +11,14 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "cpu/products/panels.h"
+#include "cpu/runtime/packings.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/runs.h"
 
@@ -191,12 +196,14 @@ TEST_CASE("constants that steps keep are not read in runs") {
     for (int i = 0; i < 20; ++i) {
         const std::int64_t m = random.between(5, 60), k = random.between(1, 60), n = random.between(20, 90);
         Graph graph;
-        const int x = graph.input(DataType::float32, {m, k});
+        const int x = graph.input(DataType::float32, {m, k}), less = graph.slice(graph.read(x), {m - 1, k}, {1, 0}, {1, 1});
         const int kept = graph.input(DataType::float32, {k, n}), turned = graph.input(DataType::float32, {n, k});
         const int also_read = graph.input(DataType::float32, {k, n}), in_part = graph.input(DataType::float32, {k, n + 1});
         const int part = graph.slice(graph.read(in_part), {k, n}, {0, 1}, {1, 1});
         for (const Operand& each : {graph.read(kept), graph.transposed(turned, 0, 1), graph.read(also_read), graph.read(part)}) {
-            graph.output(graph.product(graph.read(x), each));
+            for (const int rows : {x, less, x}) {  // which share what is packed
+                graph.output(graph.product(graph.read(rows), each));
+            }
         }
         graph.output(graph.apply(negate, {graph.read(also_read)}));
         const Sample sample(graph, static_cast<std::uint64_t>(i));
@@ -227,6 +234,23 @@ TEST_CASE("constants that steps keep are not read in runs") {
             CHECK_MESSAGE(outputs[slot].numbers() == sample.outputs[slot], "output ", slot, " is as expected");
         }
     }
+}
+
+TEST_CASE("what has the same key is made once") {
+    Packings packings;
+    int calls = 0;
+    const auto made = [&](const auto& key) { return packings.find_or_make<int>(key, [&] { return ++calls; }); };
+    const std::array<std::byte, 2> memory{};
+    const MatrixPanels one(memory.data(), DataType::float32, {}, 4, 8), other(memory.data() + 1, DataType::float32, {}, 4, 8);
+    const Packing packing{1, {2}, 3, {4, 5}, true, nullptr};
+    Packing wider = packing, bytes = packing;
+    wider.division.width = 6, bytes.as_bytes = true;
+    const std::vector<std::shared_ptr<const int>> found{made(std::tuple(one, packing)), made(std::tuple(other, packing)),
+                                                        made(std::tuple(one, wider)), made(std::tuple(one, bytes)), made(std::tuple(one))};
+    CHECK_MESSAGE(calls == 5, "each key has something of its own");
+    CHECK_MESSAGE((made(std::tuple(one, packing)) == found[0] && made(std::tuple(one, bytes)) == found[3] && made(std::tuple(one)) == found[4]),
+                  "it is found again");
+    CHECK_MESSAGE(calls == 5, "and not made again");
 }
 
 TEST_CASE("an executable that never runs") {

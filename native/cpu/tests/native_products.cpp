@@ -155,10 +155,9 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     product.target.correction = &terms;
     product.target.epilogue = &epilogue;
     product.kernels = &kernels;
-    const Panels packed_rows(rows, 0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, kernels);
+    const Panels packed_rows(rows, {0, {}, product.sizes.k, rows_of(product.sizes, product.tiles()), false, &kernels});
     const Division division = columns_of(product.sizes, product.tiles());
-    const Panels packed_columns = random.chance(50) ? Panels(columns, 0, {}, product.sizes.k, division, true, kernels)
-                                                    : Panels::of_bytes(columns, 0, {}, product.sizes.k, division, kernels);
+    const Panels packed_columns(columns, {0, {}, product.sizes.k, division, true, &kernels, random.chance(50)});
     product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
     product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
     const Division lines = small == Small::rows ? rows_of(product.sizes, product.tiles()) : division;
@@ -167,7 +166,7 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     if (small != Small::none) {
         const MatrixPanels& source = small == Small::rows ? rows : columns;
         Side& side = small == Small::rows ? product.a : product.b;
-        small_panels = Panels(SmallWords(source, rests), 0, {}, product.sizes.k, lines, small == Small::columns, kernels);
+        small_panels = Panels(SmallWords(source, rests), {0, {}, product.sizes.k, lines, small == Small::columns, &kernels});
         side.panels = &small_panels;
         side.rests = rests.empty() ? nullptr : &rests;
     }
