@@ -59,7 +59,7 @@ void check(Random& random, const ProductKernels& packing, const ChannelBlockKern
     lines.strides[0] = item;
     lines.type = DataType::float32;
     const RowPanels filters(lines);
-    const Panels packed(filters, 1, {1}, taps, {channels, packing.lanes}, true, packing);
+    const Panels packed(filters, {1, {1}, taps, {channels, packing.lanes}, true, &packing});
     const Epilogue epilogue;
     const CellPlane plane(windows, sizes, packing.lanes);
     BlockedDepthwise convolution{batch, channels, &plane, &panels, random.chance(50) ? &packed : nullptr, &filters, {{}, {}, &epilogue, nullptr},

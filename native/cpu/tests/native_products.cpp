@@ -57,8 +57,8 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n, Random& rando
     product.sizes.m = m, product.sizes.n = n, product.sizes.k = k;
     product.target.epilogue = &epilogue;
     product.kernels = &kernels;
-    const Panels packed_rows(rows, 0, {}, k, rows_of(product.sizes, kernels), false, kernels);
-    const Panels packed_columns(columns, 0, {}, k, columns_of(product.sizes, kernels), true, kernels);
+    const Panels packed_rows(rows, {0, {}, k, rows_of(product.sizes, kernels), false, &kernels});
+    const Panels packed_columns(columns, {0, {}, k, columns_of(product.sizes, kernels), true, &kernels});
     product.a = {random.chance(50) ? &packed_rows : nullptr, &rows, &rows};
     product.b = {random.chance(50) ? &packed_columns : nullptr, &columns, &columns};
     for (const int workers : {1, 3}) {
@@ -431,7 +431,7 @@ void check_direct(Random& random, Level level) {
     const MatrixPanels filters(reinterpret_cast<const std::byte*>(numbers.data()), DataType::float32,
                                {0, outputs * channels * taps * item}, channels * taps * item, item);
     const DirectShape shape(windows, channels, outputs, kernels);
-    const Panels packed(filters, 2, {1, groups}, channels * taps, shape.filters, shape.along, packing);
+    const Panels packed(filters, {2, {1, groups}, channels * taps, shape.filters, shape.along, &packing});
 
     const std::vector<float> bias = whole_numbers(groups * outputs, random);
     const std::vector<float> others = whole_numbers(batch * groups * outputs * count, random);
