@@ -105,6 +105,7 @@ ERRORS = {
     "bundle": "A graph file and the files it names are too large, or too many, to be sent to other machines.",
     "cluster": "A cluster cannot be reached, or has no workers.",
     "device-removed": "The device is lost with all its resources.",
+    "plan": "The device `cpu` could not plan a graph, which is a mistake in dmlgraph.",
     "evaluation": "The device could not compute a node.",
 }
 

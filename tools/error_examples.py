@@ -296,6 +296,17 @@ with connect("nowhere"):
     "device-removed": _ADAPTER
     + _DATA
     + 'exe._native.device.remove()  # as a driver that fails does\nexe.run({"x": data})\n',
+    "plan": """\
+from unittest import mock
+
+from dmlgraph.devices.cpu.plan import Plan
+
+g = dg.Graph("g")
+g.output("y", dg.exp(g.input("x", sizes=[2], dtype="float32")))
+wrong = Plan([], [], [7])
+with mock.patch("dmlgraph.devices.cpu.executable.make_plan", return_value=wrong):  # as a mistake in it may do
+    g.compile("cpu")
+""",
     "evaluation": """\
 from unittest import mock
 

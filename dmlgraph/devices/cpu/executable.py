@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from dmlgraph import _native
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
 from dmlgraph.elements import Elements
+from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.lowering import GraphDesc
 from dmlgraph.memory import described, enough_memory
 from dmlgraph.tensor import TensorDesc
@@ -34,19 +36,20 @@ class CpuExecutable(Executable):
         graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
-        plan = make_plan(graph)
-        self._native = _native.CpuExecutable(
-            described(graph),
-            plan.inputs,
-            plan.nodes,
-            plan.outputs,
-            [slot.name for slot in graph.inputs],
-            [slot.name for slot in graph.outputs],
-            [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs],
-            [slot.desc.owned and slot.elements is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
-            self._let_go,
-            threads,
-        )
+        with _planning(graph):
+            plan = make_plan(graph)
+            self._native = _native.CpuExecutable(
+                described(graph),
+                plan.inputs,
+                plan.nodes,
+                plan.outputs,
+                [slot.name for slot in graph.inputs],
+                [slot.name for slot in graph.outputs],
+                [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs],
+                [slot.desc.owned and slot.elements is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
+                self._let_go,
+                threads,
+            )
         # A native step's payload begins with its name.
         self._kernels = {name: payload[0] for kind, name, *_, payload in plan.nodes if kind == "native"}
         self._stats["nodes"] = len(graph.nodes)
@@ -133,6 +136,21 @@ class CpuExecutable(Executable):
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
         return list(self._run(inputs, {}).values())
+
+
+@contextlib.contextmanager
+def _planning(graph: GraphDesc) -> Iterator[None]:
+    """Turns what a mistake in the plan raises into a DeviceError: the graph is legal."""
+    try:
+        yield
+    except (DmlGraphError, MemoryError):
+        raise
+    except Exception as error:
+        raise DeviceError(
+            f"the graph '{graph.name}' cannot be planned: {error}",
+            code="plan",
+            hint="this is a mistake in dmlgraph, please report it; the device 'reference' makes no plan",
+        ) from error
 
 
 def _is_plain(array: Array, desc: TensorDesc) -> bool:

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <queue>
 #include <span>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
@@ -127,6 +128,15 @@ bool is_read(const Plan& plan, const Node& node) {
     return false;
 }
 
+// A step that refuses what the planner gives it: the error names the node.
+std::unique_ptr<Step> made_step(const NodeSpec& spec, StepTensors tensors) {
+    try {
+        return spec.make_step->make(std::move(tensors));
+    } catch (const std::logic_error& error) {
+        throw PlanError(spec.name, error.what());
+    }
+}
+
 void emit_step(Plan& plan, std::int32_t node_id) {
     Node& each = plan.node(node_id);
     if (!is_read(plan, each)) {
@@ -152,7 +162,7 @@ void emit_step(Plan& plan, std::int32_t node_id) {
     }
     std::vector<std::string> names{each.spec.name};
     names.insert(names.end(), each.spec.also.begin(), each.spec.also.end());
-    add_step(plan, each.spec.make_step->make(std::move(tensors)), std::move(names));
+    add_step(plan, made_step(each.spec, std::move(tensors)), std::move(names));
     for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
         const Value& made = plan.value(plan.result(node_id, static_cast<std::int32_t>(port)));
         for (const View& copy : made.copies) {

@@ -14,7 +14,9 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import _native
 from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.devices.cpu.plan import WAYS
 from dmlgraph.devices.executable import Executable
+from dmlgraph.operators import REGISTRY
 
 Array = np.ndarray[Any, Any]
 
@@ -34,6 +36,7 @@ def small() -> dg.Graph:
 
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
+MISTAKE = "a mistake in the plan of node "
 
 
 # Outputs in the inputs' memory: the results are as if the run read all inputs first.
@@ -172,6 +175,31 @@ def test_a_number_of_threads_that_is_none(threads: Any) -> None:
 
 
 # Errors.
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        (
+            ("native", ("resampling", {"axes": (0,), "taps": (1,), "indices": (), "weights": ()}, ())),
+            MISTAKE + "'sums'",
+        ),
+        (("view", (((0,), (2,), (0,)),)), MISTAKE + "'negate'"),  # reads beyond the last element
+        (("native", ("scan", {"axis": 0})), "a native step lacks the parameter 'from_end'"),
+        (("view",), "not enough values to unpack"),
+    ],
+)
+def test_a_mistake_in_a_plan_is_an_error_of_dmlgraph(
+    way: tuple[Any, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[4], dtype="float32")
+    g.output("y", dg.negate(dg.cumulative_summation(x, axis=0, name="sums")))
+    monkeypatch.setitem(WAYS, REGISTRY["cumulative_summation"], lambda _: way)
+    with pytest.raises(dg.DeviceError, match=f"the graph 'g' cannot be planned: .*{message}") as caught:
+        g.compile("cpu")
+    assert caught.value.code == "plan"
+    assert "'reference'" in str(caught.value.hint)
 
 
 def test_an_error_in_an_evaluation_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
