@@ -36,6 +36,7 @@ class CpuExecutable(Executable):
         graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
+        constants = [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs]
         with _planning(graph):
             plan = make_plan(graph)
             self._native = _native.CpuExecutable(
@@ -45,7 +46,7 @@ class CpuExecutable(Executable):
                 plan.outputs,
                 [slot.name for slot in graph.inputs],
                 [slot.name for slot in graph.outputs],
-                [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs],
+                constants,
                 [slot.desc.owned and slot.elements is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
                 self._let_go,
                 threads,
@@ -140,7 +141,7 @@ class CpuExecutable(Executable):
 
 @contextlib.contextmanager
 def _planning(graph: GraphDesc) -> Iterator[None]:
-    """Turns what a mistake in the plan raises into a DeviceError: the graph is legal."""
+    """Turns what a mistake in the plan raises into a DeviceError.  The graph is legal, and its data is read before."""
     try:
         yield
     except (DmlGraphError, MemoryError):
