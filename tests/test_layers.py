@@ -32,7 +32,7 @@ LAYERS = (
         "scopes",
         "web_page",
     },
-    {"folders", "levels", "tensor"},
+    {"folders", "kinds", "levels", "tensor"},
     {"random_arrays", "scalar"},
     {"operators"},
     {"dims", "functions", "nodes", "value"},
@@ -61,6 +61,7 @@ UPWARD = {
     ("command", "cli"),
     ("devices", "recipe"),
     ("errors", "memory"),
+    ("onnx", "loading"),
     ("picture", "passes"),
     ("recipe", "loading"),
 }

@@ -86,9 +86,8 @@ def run_chunks(
         DmlGraphError: inputs do not fit the graph, the device is missing on a worker, or the scheduler is lost.
     """
     begin = time.monotonic()
-    job = job_of(
-        Runner(graph, device=device, fuse=fuse, threads=threads, dims=dims, target=target), inputs, out, chunks, zarr
-    )
+    runner = Runner(graph, device=device, fuse=fuse, threads=threads, dims=dims, target=target)
+    job = job_of(runner, inputs, out, chunks, zarr)
     todo = Todo(job, shown := Progress(job.count(), quiet=not progress))
     with contextlib.ExitStack() as stack:
         stack.callback(shown.end)

@@ -117,7 +117,10 @@ def test_during_products(
     (script.parent / "h.yaml").write_text(HEAVY, encoding="utf-8")
     monkeypatch.setenv("DMLGRAPH_THREADS", threads)
     status, told = interrupted(script, command, seconds)
-    assert (status, told) == (INTERRUPTED, "") or (status == 0 and command[0] != "bench")
+    # What the command says before it computes may be there: that inputs are random, which device it is.
+    assert "Traceback" not in told
+    assert "Error" not in told
+    assert status == INTERRUPTED or (status == 0 and command[0] != "bench")
 
 
 def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> None:

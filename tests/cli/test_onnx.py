@@ -273,5 +273,6 @@ def test_every_command_that_takes_a_model_takes_a_target(name: str, normalized: 
 
 
 def test_a_target_is_for_models(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "g.yaml").write_text("dmlgraph: 1\ninputs: {x: {dtype: int8, sizes: [1]}}\noutputs: [x]\n")
+    text = "dmlgraph: 1\ninputs: {x: {dtype: int8, sizes: [1]}}\noutputs: [x]\n"
+    (tmp_path / "g.yaml").write_text(text, encoding="utf-8")
     assert "field 'target': is for ONNX models" in command("check", tmp_path / "g.yaml", "--target", "6.2").output

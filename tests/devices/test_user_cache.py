@@ -177,7 +177,8 @@ def test_a_user_without_an_entry() -> None:
         "try:\n    install.install()\nexcept install.LibraryError as error:\n    print(error)\n"
     )
     environment = {"PATH": os.environ.get("PATH", "")}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert "the user has no home folder: neither HOME nor XDG_CACHE_HOME is set" in done.stdout
 

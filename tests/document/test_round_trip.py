@@ -53,9 +53,17 @@ def check(graph: dg.Graph) -> dg.Graph:
     return again
 
 
+NUMBERS = ("1e3", "12", "-1", "+1", "2026-11-21")
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES_LIKE_YAML if "." not in name])
 def test_any_name_comes_back(name: str) -> None:
-    g = dg.Graph(name, dims={name: 2})
+    try:
+        g = dg.Graph(name, dims={name: 2})
+    except dg.GraphError as error:  # a number is a size, and not the name of a dim
+        assert error.code == "name"
+        assert name in NUMBERS
+        return
     x = g.input(name, sizes=[name, 2], dtype="float32")
     g.output(name, dg.exp(x, name=f"{name}!"))
     g.output("other", x)

@@ -286,7 +286,7 @@ def test_a_file_may_begin_with_a_byte_order_mark_and_have_windows_line_ends(tmp_
     assert str(caught.value.location) == f"{path}:3:14"
 
 
-@pytest.mark.parametrize("content", [b"dmlgraph: 1\nname: \xff\n", b"\xff\xfed\0m\0l\0", b"\x93NUMPY\x01\x00"])
+@pytest.mark.parametrize("content", [b"dmlgraph: 1\nname: \xff\n", b"\xff\xfed\0m\0l\0"])
 def test_a_file_that_is_not_utf_8_says_so(content: bytes, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "g.yaml"
     path.write_bytes(content)
