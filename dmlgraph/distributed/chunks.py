@@ -63,8 +63,7 @@ def run_chunks(
 ) -> Summary:
     """Runs a graph on all chunks of its inputs, and writes the results as files.
 
-    Started again it does what is missing; chunks that failed are tried again.  A chunk that fails does not stop the
-    others.
+    Started again it does what is missing, and tries failed chunks again, which do not stop the others.
 
     Args:
         graph, device, fuse, threads, dims, target: as in `Runner`.
@@ -74,8 +73,7 @@ def run_chunks(
         chunks: the sizes of chunks by dim; by default arrays are cut along their first axis, if it is a dim, into
             chunks of about 8 MiB.
         zarr: write one Zarr array for each output instead of files for each chunk.
-        client: of a cluster; by default `connect(scheduler, workers=workers)`.
-        scheduler, workers: as in `connect`.
+        client, scheduler, workers: of a cluster; by default `connect(scheduler, workers=workers)`.
         progress: write on standard error how far it is.
 
     Returns:
