@@ -56,8 +56,8 @@ def grown(chance: random.Random, graph: dg.Graph) -> Expression:
                 made = left / right
             case "%":
                 made = left % right
-            case "^":
-                made = left**right
+            case "^":  # a fraction's own power makes a float of it, and asks no expression
+                made = made**other if isinstance(left, Fraction) else left**right
             case "|":
                 made = left // right
             case _:
