@@ -10,6 +10,8 @@ import onnx
 from dmlgraph.onnx.definitions import schema, type_proto
 from dmlgraph.onnx.tensors import Array, Tensor
 
+# ONNX's inference ends the process, or never ends, for some attributes of these; their rules know the shapes.
+_NOT_INFERRED = frozenset(["Einsum", "GatherND", "Split"])
 _MOST_ELEMENTS = 1 << 10  # of an input whose numbers may say sizes
 
 
@@ -26,7 +28,7 @@ def empty_results(
     Outputs that are not asked for are None.
     """
     known = schema(domain, node.op_type, opset)
-    if known is None:
+    if known is None or node.op_type in _NOT_INFERRED:
         return None
     given = {name: each for name, each in zip(node.input, inputs, strict=True) if each is not None}
     types = {name: type_proto(each) for name, each in given.items()}
@@ -46,9 +48,8 @@ def empty_results(
             results.append(None)
             continue
         tensor = made[name].tensor_type if name in made else onnx.TypeProto.Tensor()
-        if 0 not in (sizes := [each.dim_value if each.HasField("dim_value") else -1 for each in tensor.shape.dim]):
-            return None
-        if -1 in sizes:
+        sizes = [each.dim_value if each.HasField("dim_value") else -1 for each in tensor.shape.dim]
+        if 0 not in sizes or -1 in sizes:
             return None
         results.append(np.empty(sizes, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
     return results

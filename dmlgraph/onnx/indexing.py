@@ -39,6 +39,8 @@ def _gather_nd(node: Node) -> Result:
     x, indices, batches = node[0], node[1], node.attribute("batch_dims", 0)
     taken = indices.shape[-1]
     shape = (*indices.shape[:-1], *x.shape[batches + taken :])
+    if 0 in shape:
+        return np.empty(shape, x.dtype)
     rank = max(x.rank, indices.rank, len(shape))
     made = node.dml.gather_nd1(
         node.dml.reshaped(x, (1,) * (rank - x.rank) + x.shape),

@@ -117,9 +117,9 @@ def test_during_products(
     (script.parent / "h.yaml").write_text(HEAVY, encoding="utf-8")
     monkeypatch.setenv("DMLGRAPH_THREADS", threads)
     status, told = interrupted(script, command, seconds)
-    # What the command says before it computes may be there: that inputs are random, which device it is.
-    assert "Traceback" not in told
-    assert "Error" not in told
+    # What a command says before it computes may be there, and nothing else.
+    said = [line for line in told.splitlines() if not line.startswith(("random numbers (seed", "device: cpu"))]
+    assert status == 0 or said == []
     assert status == INTERRUPTED or (status == 0 and command[0] != "bench")
 
 

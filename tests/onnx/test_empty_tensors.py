@@ -42,6 +42,10 @@ GRAPHS = {
         part = Gather(x, none)
         y = Concat<axis = 0>(part, x)
     }""",
+    "no tuples of indices": """g (float[2,3] x) => (float[N,3] y) <int64[0,1] none = {}> {
+        part = GatherND(x, none)
+        y = Concat<axis = 0>(part, x)
+    }""",
     "no updates": """g (float[2,3] x, float[0,3] updates) => (float[2,3] y) <int64[0,1] none = {}> {
         y = ScatterND(x, none, updates)
     }""",
