@@ -204,7 +204,7 @@ TEST_CASE("buffers are used again") {
     graph.output(value);
     check_graph(graph);
     const Program program = plan(graph.spec());
-    CHECK_MESSAGE(program.arena_bytes <= 2 * (130 * 181 * 4 + 64), "a chain needs two buffers");
+    CHECK_MESSAGE(program.arena_bytes <= 2 * (130 * 181 * 4 + 64 + red_zone), "a chain needs two buffers");
 }
 
 TEST_CASE("streams of large results") {
