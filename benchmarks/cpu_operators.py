@@ -30,9 +30,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 import dmlgraph as dg  # noqa: E402
+from dmlgraph.base.tensor import DataType, TensorDesc  # noqa: E402
 from dmlgraph.operators import find  # noqa: E402
 from dmlgraph.operators.declaration.operator import Operator  # noqa: E402
-from dmlgraph.tensor import DataType, TensorDesc  # noqa: E402
 
 Call = Callable[[], object]
 

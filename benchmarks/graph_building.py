@@ -27,7 +27,7 @@ import networkx as nx
 import yaml
 
 import dmlgraph as dg
-from dmlgraph import lowering, passes
+from dmlgraph.compiler import lowering, passes
 
 SIZES = (2, 3)
 

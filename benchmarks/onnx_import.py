@@ -25,7 +25,7 @@ import numpy as np
 import onnx
 
 import dmlgraph as dg
-from dmlgraph.onnx.model import read
+from dmlgraph.formats.onnx.model import read
 
 CHANNELS, HEADS = 32, 4
 

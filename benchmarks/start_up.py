@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 ROOT = pathlib.Path(__file__).parent.parent
 FIRST = "import dmlgraph as dg; x = dg.Graph().input('x', sizes=[2], dtype='float32'); dg.multiply(x, x)"
 EVERY = "from dmlgraph.operators import REGISTRY; list(REGISTRY.values())"
-COMMAND = ("-c", "import sys; sys.argv[0] = 'dmlgraph'; from dmlgraph.command import main; main()")
+COMMAND = ("-c", "import sys; sys.argv[0] = 'dmlgraph'; from dmlgraph.cli.command import main; main()")
 RAMP = ROOT / "examples" / "ramp.yaml"
 TAB = {"_DMLGRAPH_COMPLETE": "bash_complete", "COMP_WORDS": "dmlgraph run g.yaml --de", "COMP_CWORD": "3"}
 NUMPY = "import numpy"

@@ -17,55 +17,55 @@ import importlib
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.operators.registry import FUNCTIONS
+from dmlgraph.operators.catalog.registry import FUNCTIONS
 
 if TYPE_CHECKING:
-    from dmlgraph.document import loads as loads
-    from dmlgraph.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
-    from dmlgraph.dxdispatch import save as save_dxdispatch  # noqa: F401 - public
-    from dmlgraph.errors import BindingError as BindingError
-    from dmlgraph.errors import DeviceError as DeviceError
-    from dmlgraph.errors import DmlGraphError as DmlGraphError
-    from dmlgraph.errors import DocumentError as DocumentError
-    from dmlgraph.errors import GraphError as GraphError
-    from dmlgraph.errors import Location as Location
-    from dmlgraph.errors import ModelError as ModelError
-    from dmlgraph.errors import NotEnoughMemoryError as NotEnoughMemoryError
-    from dmlgraph.errors import OperatorError as OperatorError
-    from dmlgraph.errors import Problem as Problem
-    from dmlgraph.errors import ScalarError as ScalarError
-    from dmlgraph.errors import Severity as Severity
-    from dmlgraph.errors import TensorError as TensorError
+    from dmlgraph.base.errors import BindingError as BindingError
+    from dmlgraph.base.errors import DeviceError as DeviceError
+    from dmlgraph.base.errors import DmlGraphError as DmlGraphError
+    from dmlgraph.base.errors import DocumentError as DocumentError
+    from dmlgraph.base.errors import GraphError as GraphError
+    from dmlgraph.base.errors import Location as Location
+    from dmlgraph.base.errors import ModelError as ModelError
+    from dmlgraph.base.errors import NotEnoughMemoryError as NotEnoughMemoryError
+    from dmlgraph.base.errors import OperatorError as OperatorError
+    from dmlgraph.base.errors import Problem as Problem
+    from dmlgraph.base.errors import ScalarError as ScalarError
+    from dmlgraph.base.errors import Severity as Severity
+    from dmlgraph.base.errors import TensorError as TensorError
+    from dmlgraph.base.levels import FeatureLevel as FeatureLevel
+    from dmlgraph.base.scalar import Scalar as Scalar
+    from dmlgraph.base.tensor import DataType as DataType
+    from dmlgraph.base.tensor import TensorDesc as TensorDesc
+    from dmlgraph.compiler.lowering import GraphDesc as GraphDesc
+    from dmlgraph.formats.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
+    from dmlgraph.formats.dxdispatch import save as save_dxdispatch  # noqa: F401 - public
+    from dmlgraph.formats.load_save import load as load
+    from dmlgraph.formats.load_save import save as save
+    from dmlgraph.formats.yaml import loads as loads
     from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
-    from dmlgraph.graph import Graph as Graph
-    from dmlgraph.levels import FeatureLevel as FeatureLevel
-    from dmlgraph.loading import load as load
-    from dmlgraph.loading import save as save
-    from dmlgraph.lowering import GraphDesc as GraphDesc
+    from dmlgraph.graph.graph import Graph as Graph
+    from dmlgraph.graph.value import Value as Value
     from dmlgraph.operators import ScaleBias as ScaleBias
-    from dmlgraph.scalar import Scalar as Scalar
-    from dmlgraph.tensor import DataType as DataType
-    from dmlgraph.tensor import TensorDesc as TensorDesc
-    from dmlgraph.value import Value as Value
 
 # The same names for the run, by module: importing them all would take most of a short command's time.  Type checkers,
 # editors and the documentation's tool read nothing but imports.  A test compares the two.
 _NAMES = {
-    "document": "loads",
-    "dxdispatch": "load_dxdispatch save_dxdispatch",
-    "errors": (
+    "base.errors": (
         "BindingError DeviceError DmlGraphError DocumentError GraphError Location ModelError NotEnoughMemoryError "
         "OperatorError Problem ScalarError Severity TensorError"
     ),
+    "base.levels": "FeatureLevel",
+    "base.scalar": "Scalar",
+    "base.tensor": "DataType TensorDesc",
+    "compiler.lowering": "GraphDesc",
+    "formats.dxdispatch": "load_dxdispatch save_dxdispatch",
+    "formats.load_save": "load save",
+    "formats.yaml": "loads",
     "functions": " ".join(FUNCTIONS),
-    "graph": "Graph",
-    "levels": "FeatureLevel",
-    "loading": "load save",
-    "lowering": "GraphDesc",
+    "graph.graph": "Graph",
+    "graph.value": "Value",
     "operators": "ScaleBias",
-    "scalar": "Scalar",
-    "tensor": "DataType TensorDesc",
-    "value": "Value",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __version__: str
@@ -87,7 +87,7 @@ if not TYPE_CHECKING:  # with `__getattr__` they would accept any name
         if not name.startswith("_"):
             if importlib.util.find_spec(f"{__name__}.{name}") is not None:
                 return importlib.import_module(f"{__name__}.{name}")
-            from dmlgraph.operators.names import attribute_hint
+            from dmlgraph.operators.catalog.hints import attribute_hint
 
             hint = attribute_hint(name, __all__)
         raise AttributeError(f"module 'dmlgraph' has no attribute '{name}'{f': {hint}' if hint else ''}", name=name)

@@ -5,8 +5,8 @@ Functions are created at first use.
 
 from typing import Any
 
-from dmlgraph.operators.index import SEVERAL_OUTPUTS
-from dmlgraph.operators.registry import FUNCTIONS, REGISTRY, class_name
+from dmlgraph.operators.catalog.index import SEVERAL_OUTPUTS
+from dmlgraph.operators.catalog.registry import FUNCTIONS, REGISTRY, class_name
 
 _OUTPUTS_TYPES = {f"{class_name(name)}Outputs": name for name in SEVERAL_OUTPUTS.split()}
 __all__ = sorted(FUNCTIONS)  # noqa: PLE0605 - a list of text

@@ -6,11 +6,11 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
-from dmlgraph.expressions import Expression, Real, Size
+from dmlgraph.base.expressions import Expression, Real, Size
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
-from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataTypeLike, TensorDesc
-from dmlgraph.value import Value
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataTypeLike, TensorDesc
+from dmlgraph.graph.value import Value
 
 Tensor = Value | Expression | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]

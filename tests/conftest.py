@@ -14,12 +14,11 @@ from hypothesis import HealthCheck, settings
 
 from dmlgraph.devices.directml import install, library
 
-pytest_plugins = ["agreement", "clusters", "packaged_models"]
+pytest_plugins = ["support.agreement", "support.clusters", "support.packaged_models"]
 
 ROOT = pathlib.Path(__file__).parent.parent
-# Modules that the tests of operators share assert for them; campaigns import some of them first.
-OPERATORS = [path.stem for path in (ROOT / "tests" / "operators").glob("*.py")]
-pytest.register_assert_rewrite(*(f"operators.{name}" for name in OPERATORS if not name.startswith(("test_", "__"))))
+# Modules that tests share assert for them; campaigns import some of them first.
+pytest.register_assert_rewrite("support")
 REFERENCE = ROOT / "tests" / "reference"
 
 # A shell's background jobs ignore Ctrl-C, and so would the commands that tests interrupt.

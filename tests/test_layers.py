@@ -1,10 +1,10 @@
-"""The layers of the package: a module imports only from layers below its own."""
+"""The folders of the package are layers: a module imports only from its own folder and from lower ones."""
 
 from __future__ import annotations
 
 import ast
-import itertools
 import pathlib
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,63 +12,37 @@ import pytest
 import dmlgraph as dg
 
 PACKAGE = pathlib.Path(dg.__file__).parent
+ROOT = pathlib.Path(__file__).parents[1]
 
-# From the bottom; modules and packages of one layer do not import one another.
+# From the bottom; folders of one layer do not import one another.
 LAYERS = (
-    {"codes", "file_names", "table"},
-    {"errors"},
-    {
-        "_native",
-        "elements",
-        "elsewhere",
-        "expressions",
-        "files",
-        "free_names",
-        "fusion",
-        "kept",
-        "mapped",
-        "memory",
-        "plain_files",
-        "scopes",
-        "web_page",
-    },
-    {"folders", "kinds", "levels", "tensor"},
-    {"random_arrays", "scalar"},
+    {"_native", "base"},
+    {"files"},
     {"operators"},
-    {"dims", "functions", "nodes", "value"},
-    {"network", "operands"},
-    {"checked"},
+    {"functions"},
     {"graph"},
-    {"lint", "lowering"},
-    {"devices", "passes", "picture"},
-    {"document"},
-    {"recipe"},
-    {"compile", "dxdispatch", "onnx"},
-    {"loading"},
-    {"measure"},
-    {"testing"},
+    {"compiler"},
+    {"devices", "passes"},
+    {"formats"},
+    {"measure", "picture"},
     {"distributed"},
-    {"command"},
+    {"testing"},
     {"cli"},
 )
 LEVELS = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
-# Stand-alone programs: they may import anything.
-PROGRAMS = {"devices/directml/trial.py"}
-
-# Imports inside functions from the same layer or higher ones, in addition to those of Graph.
+# Imports inside functions from higher folders: (module, folder).
 UPWARD = {
-    ("command", "cli"),
-    ("devices", "recipe"),
-    ("errors", "memory"),
-    ("onnx", "loading"),
-    ("picture", "passes"),
-    ("recipe", "loading"),
+    ("devices/recipe.py", "formats"),
+    ("graph/graph.py", "devices"),
+    ("graph/graph.py", "formats"),
+    ("graph/graph.py", "picture"),
 }
+NOT_FOLDERS = {"_native", "functions", "passes"}  # the modules of public names, and the extension
 
 
 def imports(body: list[ast.stmt], function: str = "") -> Iterator[tuple[str, str]]:
-    """The modules of the package that are imported, with the outermost function around; without imports for types
+    """The folders of the package that are imported, with the outermost function around; without imports for types
     only."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -91,16 +65,29 @@ def test_modules_import_from_below(path: pathlib.Path) -> None:
     own = path.parts[0].removesuffix(".py")
     assert own in LEVELS, "a layer is missing"
     for name, function in imports(ast.parse((PACKAGE / path).read_text("utf-8")).body):
-        if name != own and path.as_posix() not in PROGRAMS and LEVELS[name] >= LEVELS[own]:
+        if name != own and LEVELS[name] >= LEVELS[own]:
             assert function, f"imports {name}"
-            assert own == "graph" or (own, name) in UPWARD, f"{function} imports {name}"
+            assert (path.as_posix(), name) in UPWARD, f"{function} imports {name}"
 
 
-def test_a_graph_reaches_upward_in_one_place() -> None:
-    tree = ast.parse((PACKAGE / "graph.py").read_text("utf-8"))
-    (graph,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Graph")
-    upward = {function for name, function in imports(tree.body) if LEVELS[name] > LEVELS["graph"]}
-    methods = [node.name for node in graph.body if isinstance(node, ast.FunctionDef)]
-    runs = [names for above, names in itertools.groupby(methods, upward.__contains__) if above]
-    assert upward == {"__reduce__", "_allowed", "_repr_svg_", "compile", "lower", "save", "warnings"}
-    assert len(runs) == 1
+def test_every_exception_is_needed() -> None:
+    found = {
+        (path.as_posix(), name)
+        for path in FILES
+        for name, function in imports(ast.parse((PACKAGE / path).read_text("utf-8")).body)
+        if function and LEVELS.get(name, 0) > LEVELS.get(path.parts[0].removesuffix(".py"), len(LAYERS))
+    }
+    assert found == UPWARD
+
+
+def test_nothing_but_public_names_is_at_the_top() -> None:
+    assert {path.stem for path in PACKAGE.glob("*.py")} == {"__init__", *NOT_FOLDERS} - {"_native"}
+    assert {path.parts[0] for path in FILES if len(path.parts) > 1} == set(LEVELS) - NOT_FOLDERS
+
+
+def test_contributing_names_every_folder() -> None:
+    """Its map has one line a folder, in which a name stands before what is there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## Where things are")[2].partition("\n## ")[0]
+    named = set(re.findall(r"[\w]+(?:/[\w]+)*/", text))
+    folders = {path.parent for path in FILES} - {pathlib.Path()}
+    assert {each.name for each in folders} <= {each.rstrip("/").rpartition("/")[2] for each in named}

@@ -14,7 +14,7 @@ import sys
 import textwrap
 
 import pytest
-from documentation.pages import is_shown
+from support.pages import is_shown
 
 import dmlgraph as dg
 

@@ -17,12 +17,13 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import functions, operators
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.registry import FUNCTIONS, OPERATORS
+from dmlgraph.operators.catalog.registry import FUNCTIONS, OPERATORS
 
 ROOT = pathlib.Path(__file__).parent.parent
 HEAVY = {"click", "llvmlite", "ml_dtypes", "networkx", "numpy", "pydantic", "yaml"}
 HEAVY |= {"dask", "distributed", "zarr"}
-LIGHT = {"dmlgraph", "dmlgraph.operators", "dmlgraph.operators.index", "dmlgraph.operators.registry"}
+CATALOG = {f"dmlgraph.operators.catalog{module}" for module in ("", ".index", ".registry")}
+LIGHT = {"dmlgraph", "dmlgraph.operators", *CATALOG}
 
 
 def imported(code: str) -> set[str]:
@@ -47,7 +48,7 @@ def test_the_import_imports_next_to_nothing() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        "import dmlgraph.errors",
+        "import dmlgraph.base.errors",
         "from dmlgraph import GraphError, Problem",
         "import dmlgraph as dg; dir(dg); dg.__version__; 'relu' in dir(dg.functions); dg.elsewhere",
         "from dmlgraph.operators import REGISTRY; list(REGISTRY), len(REGISTRY), 'gemm' in REGISTRY",
@@ -74,11 +75,11 @@ def test_an_operator_imports_its_family_alone(code: str, needed: set[str]) -> No
 
 
 def test_rules_import_no_family_but_those_they_make_operators_of() -> None:
-    """A rule names what it looks for, or says what is true of it; see `dmlgraph.passes.rule.Kinds`."""
+    """A rule names what it looks for, or says what is true of it; see `dmlgraph.compiler.rule.Kinds`."""
     unused = {"attention", "gradient", "indexing", "matrix_integer", "normalization_grad", "patches", "pooling"}
     unused |= {"quantization", "recurrent", "reduction", "resampling", "roi", "roi_grad", "scan"}
     unused |= {"selection", "softmax"}
-    assert not families(imported("import dmlgraph.passes")) & unused
+    assert not families(imported("import dmlgraph.compiler.passes")) & unused
 
 
 @pytest.mark.parametrize("first", ["REGISTRY", "operators", "functions", "package"])
@@ -93,8 +94,8 @@ def test_it_does_not_matter_by_which_name_an_operator_is_found_first(first: str)
 import dmlgraph as dg
 from dmlgraph import functions, operators
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.registry import OPERATORS
-from dmlgraph.operators.registry import FUNCTIONS
+from dmlgraph.operators.catalog.registry import OPERATORS
+from dmlgraph.operators.catalog.registry import FUNCTIONS
 list({ways[first]})
 for name, (family, cls) in OPERATORS.items():
     assert REGISTRY[name] is getattr(operators, cls), name
@@ -138,7 +139,7 @@ def test_star_imports_help_and_dir_have_every_name() -> None:
 
 def test_a_module_needs_no_import_of_its_own() -> None:
     modules = imported("import dmlgraph as dg; dg.tensor.TensorDesc; dg.errors.Problem")
-    assert "dmlgraph.tensor" in modules
+    assert "dmlgraph.base.tensor" in modules
     with pytest.raises(AttributeError, match=r"did you mean dg\.Graph"):
         dg.Grap  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'Multipy'"):
@@ -197,7 +198,8 @@ def test_help_and_completion_import_neither_operators_nor_numpy(arguments: list[
     if words is not None:
         said = {"_DMLGRAPH_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         code += f"import os; os.environ.update({said})\n"
-    code += "from dmlgraph.command import main\ntry:\n    main()\nexcept SystemExit as done:\n    assert not done.code"
+    code += "from dmlgraph.cli.command import main\ntry:\n    main()\n"
+    code += "except SystemExit as done:\n    assert not done.code"
     modules = imported(code)
     assert not modules & (HEAVY - {"click"} | {"dmlgraph._native"})
     assert not families(modules)

@@ -1,4 +1,4 @@
-"""An example of each code in dmlgraph/codes.py: docs/errors.md shows it, and a test runs it.
+"""An example of each code in dmlgraph/base/codes.py: docs/errors.md shows it, and a test runs it.
 
 A text that begins with `dmlgraph:` is the graph file `graph.yaml`, one that begins with `$` is a command, and any other
 is Python, with `dg` and `np` imported.  Commands may read `graph.yaml`, which is then GRAPH, and `x.npy`, an array for
@@ -19,7 +19,7 @@ import numpy as np
 from click.testing import CliRunner
 
 import dmlgraph as dg
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 from dmlgraph.cli.messages import lines
 
 GRAPH = """\
@@ -153,7 +153,7 @@ g.with_dims({"layers": 4})
     "other-graph": """\
 from unittest import mock
 
-from dmlgraph.recipe import SharedFile
+from dmlgraph.devices.recipe import SharedFile
 
 with open("graph.yaml", "w") as file:
     file.write("dmlgraph: 1\\ninputs: {x: {dtype: float32, sizes: [2]}}\\noutputs: [x]\\n")

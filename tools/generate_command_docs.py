@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import click
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "commands.md"
 

@@ -1,4 +1,4 @@
-"""Makes docs/coming_from.md: the names in PyTorch, ONNX and other libraries, from `dmlgraph.elsewhere`.
+"""Makes docs/coming_from.md: the names in other libraries, from `dmlgraph.operators.catalog.foreign_names`.
 
     python tools/generate_elsewhere_docs.py
 
@@ -12,8 +12,8 @@ import pathlib
 import re
 from collections.abc import Callable, Iterator
 
-from dmlgraph.elsewhere import DEVICES, FIELDS, MEMBERS, OPERATORS, Entry
-from dmlgraph.operators.registry import REGISTRY
+from dmlgraph.operators.catalog.foreign_names import DEVICES, FIELDS, MEMBERS, OPERATORS, Entry
+from dmlgraph.operators.catalog.registry import REGISTRY
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "coming_from.md"

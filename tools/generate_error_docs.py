@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 from error_examples import EXAMPLES, shown
 
-from dmlgraph.codes import ERRORS, WARNINGS
+from dmlgraph.base.codes import ERRORS, WARNINGS
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "errors.md"
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import inspect
 import pathlib
 
+from dmlgraph.operators.catalog.registry import FUNCTIONS, REGISTRY
 from dmlgraph.operators.declaration.fields import Missing
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import outputs_type, result_type, signature
-from dmlgraph.operators.registry import FUNCTIONS, REGISTRY
 
 STUBS = pathlib.Path(__file__).parent.parent / "dmlgraph" / "functions.pyi"
 
@@ -26,11 +26,11 @@ Made by tools/generate_function_stubs.py from the operators' classes: change tho
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
-from dmlgraph.expressions import Expression, Real, Size
+from dmlgraph.base.expressions import Expression, Real, Size
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
-from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataTypeLike, TensorDesc
-from dmlgraph.value import Value
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataTypeLike, TensorDesc
+from dmlgraph.graph.value import Value
 
 Tensor = Value | Expression | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]

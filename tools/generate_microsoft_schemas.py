@@ -1,4 +1,4 @@
-"""Makes dmlgraph/onnx/microsoft_schemas.json: what ONNX Runtime's schemas say of the operators of com.microsoft.
+"""Makes dmlgraph/formats/onnx/microsoft_schemas.json: ONNX Runtime's schemas of com.microsoft.
 
     python tools/generate_microsoft_schemas.py
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-from dmlgraph.onnx.table import MICROSOFT, rows
+from dmlgraph.formats.onnx.table import MICROSOFT, rows
 
 # ONNX Runtime's schema demands these, and says in words what their defaults are.
 OPTIONAL = {"QLinearReduceMean": ("axes", "keepdims")}

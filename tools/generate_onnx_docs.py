@@ -10,9 +10,9 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Iterator
 
-from dmlgraph.onnx.coverage import covered, exported
-from dmlgraph.onnx.model import NEWEST_OPSET
-from dmlgraph.onnx.table import OLDEST
+from dmlgraph.formats.onnx.coverage import covered, exported
+from dmlgraph.formats.onnx.model import NEWEST_OPSET
+from dmlgraph.formats.onnx.table import OLDEST
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "onnx.md"
 

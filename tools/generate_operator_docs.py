@@ -12,11 +12,11 @@ import itertools
 import pathlib
 from collections.abc import Iterator
 
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.operators.catalog.examples import example
+from dmlgraph.operators.catalog.help import field_rows, level_rows
+from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.examples import example
-from dmlgraph.operators.reference import field_rows, level_rows
-from dmlgraph.operators.registry import REGISTRY
 
 PAGES = pathlib.Path(__file__).parent.parent / "docs" / "operators"
 

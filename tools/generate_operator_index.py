@@ -1,4 +1,4 @@
-"""Makes dmlgraph/operators/index.py and dmlgraph/operators/__init__.pyi from the operators' classes.
+"""Makes dmlgraph/operators/catalog/index.py and dmlgraph/operators/__init__.pyi from the operators' classes.
 
     python tools/generate_operator_index.py
 
@@ -75,7 +75,7 @@ def stub() -> str:
         "from dmlgraph.operators.declaration.fields import ScaleBias as ScaleBias",
         "from dmlgraph.operators.declaration.operator import Operator as Operator",
         "from dmlgraph.operators.declaration.outputs import OutputSpec as OutputSpec",
-        "from dmlgraph.operators.registry import REGISTRY as REGISTRY, find as find",
+        "from dmlgraph.operators.catalog.registry import REGISTRY as REGISTRY, find as find",
     ]
     for module, members in itertools.groupby(every_operator(), key=lambda each: each.__module__):
         names = ", ".join(f"{each.__name__} as {each.__name__}" for each in members)

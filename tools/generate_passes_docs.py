@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import pictures
 from pictures import DOCS
 
-from dmlgraph.passes import PIPELINE, RULES, Rule
+from dmlgraph.compiler.passes import PIPELINE, RULES, Rule
 
 PAGE = DOCS / "passes.md"
 
@@ -51,7 +51,7 @@ swish: y, gate → y: it is activation_swish of 'x'
 are named:
 
 ```python
-from dmlgraph.passes import RULES
+from dmlgraph.compiler.passes import RULES
 
 by_default = [name for name, rule in RULES.items() if rule.default]
 exe = g.compile(device="cpu", fuse=[*by_default, "reassociate"])

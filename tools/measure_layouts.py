@@ -5,7 +5,7 @@
     python tools/measure_layouts.py --large               # tensors of up to 8 dimensions, and of thousands of elements
     python tools/measure_layouts.py --operators gemm,roi_pooling --out layouts.jsonl
 
-It prints every trial whose outcome is not "right", and a summary.  The trials, which tests/layout_trials.py makes, run
+It prints every trial whose outcome is not "right", and a summary.  The trials (tests/support/layout_trials.py) run
 in a child process; if a trial ends it or takes too long, that is its outcome, and the next trials run in a new process.
 One outcome is "wrong" by rounding only: MEAN_VARIANCE_NORMALIZATION1 of equal numbers divides a rounding error by
 √epsilon.  What was found is in dmlgraph/operators/layouts.py and docs/measured.md.
@@ -27,9 +27,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
 from layout_instances import Instance, instances, large_instances
 from layout_trials import Trial, outcome, trials
 
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.directml.device import DirectMLDevice
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.tensor import DataType
 
 SECONDS = 60.0  # for one trial
 

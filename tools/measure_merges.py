@@ -4,9 +4,9 @@
     python tools/measure_merges.py --producers "gemm,sin" # of these, also consumers of two values, with each other term
     python tools/measure_merges.py --activations "none,fused relu" --sizes 2,3,4,6 --dtype float16
 
-The combinations are those of tests/merge_cases.py, without the workarounds of dmlgraph/devices/directml/faults.  It
-prints each one that is refused or gives other values than its operators one by one, and at the end the pairs that take
-fewer dispatches than their operators do by themselves.  What was found is in docs/measured.md.
+The combinations are those of tests/support/merge_cases.py, without the workarounds of dmlgraph/devices/directml/faults.
+It prints each one that is refused or gives other values than its operators one by one, and at the end the pairs that
+take fewer dispatches than their operators do by themselves.  What was found is in docs/measured.md.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import numpy as np
 from campaigns.windows import one_by_one
 from merge_cases import HOSTS, OF_TWO, PAIRS, PRODUCERS, UNARY_CONSUMERS, Case, Made, build, differs
 
-from dmlgraph.compile import lower_graph
+from dmlgraph.base.errors import OperatorError
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.directml.refusal import Wiring, part_of
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.errors import OperatorError
-from dmlgraph.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.operators import FillValueSequence, Operator
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 
 import dmlgraph as dg
 from dmlgraph import picture
-from dmlgraph.passes import fuse
+from dmlgraph.compiler.passes import fuse
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 README_GRAPH, README_PICTURE = DOCS.parent / "examples" / "ramp.yaml", DOCS / "ramp.svg"

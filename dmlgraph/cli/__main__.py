@@ -1,5 +1,5 @@
 """`python -m dmlgraph.cli`."""
 
-from dmlgraph.command import main
+from dmlgraph.cli.command import main
 
 main()

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dmlgraph.base.errors import Within
+from dmlgraph.base.tables import lines, narrowed, show_bytes, show_seconds
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs, writing
-from dmlgraph.errors import Within
-from dmlgraph.files import write_text
-from dmlgraph.table import lines, narrowed, show_bytes, show_seconds
+from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
     from dmlgraph.devices import Choice

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import click
 
+from dmlgraph.base.errors import DmlGraphError, GraphError, Within, plural
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPHS, each_graph_file, each_size, load_graph, shown, skipping_others, with_sizes
-from dmlgraph.errors import DmlGraphError, GraphError, Within, plural
 
 
 @click.command()
@@ -72,7 +72,7 @@ def _check(
     with Within(place=graph.located):
         desc = graph.lower(fuse=False)
     if tests and graph.tests:
-        from dmlgraph.document.tests import check_tests
+        from dmlgraph.formats.yaml.tests import check_tests
 
         check_tests(graph)
     warnings = {str(warning): warning for warning in graph.warnings()}

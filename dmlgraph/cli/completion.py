@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from dmlgraph.operators.registry import OPERATORS
+from dmlgraph.operators.catalog.registry import OPERATORS
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dmlgraph.base.errors import Within
+from dmlgraph.base.tables import lines
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs
-from dmlgraph.errors import Within
-from dmlgraph.table import lines
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
     from dmlgraph.measure.diff import Difference
 
 

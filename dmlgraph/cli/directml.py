@@ -70,10 +70,10 @@ def info() -> None:
     Example:
       dmlgraph directml info
     """
+    from dmlgraph.base.errors import DmlGraphError
     from dmlgraph.devices import list_devices
     from dmlgraph.devices.directml import library
     from dmlgraph.devices.directml.runtime import load_runtime
-    from dmlgraph.errors import DmlGraphError
 
     found = library.find_directml()
     direct3d = library.find_direct3d()

@@ -61,8 +61,8 @@ def import_(
       dmlgraph dxdispatch import model.json
       dmlgraph dxdispatch import model.json --input x -o graph.yaml
     """
-    from dmlgraph import document
-    from dmlgraph.dxdispatch import reader
+    from dmlgraph.formats import yaml as document
+    from dmlgraph.formats.dxdispatch import reader
 
     graph = reader.load(file, inputs=inputs, constants=constants, folder=folder)
     if output is None:
@@ -100,7 +100,7 @@ def export(
       dmlgraph dxdispatch export examples/ramp.yaml
       dmlgraph dxdispatch export examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 -o ramp.json
     """
-    from dmlgraph.dxdispatch import writer
+    from dmlgraph.formats.dxdispatch import writer
 
     graph = load_graph(file, dims)
     arrays = as_declared(graph, inputs)

@@ -38,10 +38,10 @@ def export(file: pathlib.Path, output: pathlib.Path, dims: dict[str, int]) -> No
     graph = load_graph(file, dims)
     with writing(output):
         if output.suffix.lower() == ".onnx":
-            from dmlgraph import onnx
+            from dmlgraph.formats import onnx
 
             onnx.save(graph, output)
         else:
-            from dmlgraph.dxdispatch import writer
+            from dmlgraph.formats.dxdispatch import writer
 
             writer.save(graph, output)

@@ -8,9 +8,9 @@ import time
 
 import click
 
+from dmlgraph.base.errors import plural
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import FILE, options_of_models, with_dims, writing
-from dmlgraph.errors import plural
 
 WEIGHTS = "weights.safetensors"
 
@@ -41,7 +41,8 @@ def import_(
       dmlgraph import model.onnx -o model --dim batch=1
       dmlgraph import vad.onnx -o vad --dim batch=1 --value sr=16000
     """
-    from dmlgraph import document, onnx
+    from dmlgraph.formats import onnx
+    from dmlgraph.formats import yaml as document
 
     times = [time.perf_counter()]
     model = onnx.read(file)

@@ -7,10 +7,10 @@ import textwrap
 
 import click
 
+from dmlgraph.base.errors import Within
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_dims
-from dmlgraph.errors import Within
 
 
 @click.command()
@@ -35,7 +35,7 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
       dmlgraph lower examples/ramp.yaml --no-fuse
       dmlgraph lower examples/ramp.yaml --explain --device cpu
     """
-    from dmlgraph.compile import lower_graph
+    from dmlgraph.devices.compile import lower_graph
 
     choices = [] if device is None else [chosen(device)]
     graph = load_graph(file, dims, choices)

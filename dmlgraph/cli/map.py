@@ -108,8 +108,8 @@ def map(
     """
     if scheduler is not None and workers is not None:
         raise click.UsageError("--workers is for a cluster of this machine, without --scheduler")
+    from dmlgraph.base.errors import plural
     from dmlgraph.distributed import run_chunks
-    from dmlgraph.errors import plural
 
     summary = run_chunks(
         *(file, inputs, out),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.errors import MOST_PROBLEMS, Location, Problem, Severity, plural
+from dmlgraph.base.errors import MOST_PROBLEMS, Location, Problem, Severity, plural
 
 if TYPE_CHECKING:
     pass

@@ -8,9 +8,9 @@ import pathlib
 import click
 
 from dmlgraph.cli.options import writing
-from dmlgraph.files import check_name
+from dmlgraph.files.whole import check_name
 
-SCHEMA = "dmlgraph.schema.json"  # as in dmlgraph.document.schema, which is slow to import
+SCHEMA = "dmlgraph.schema.json"  # as in dmlgraph.formats.yaml.schema, which is slow to import
 TEMPLATES = {
     "ramp": "fills and element-wise operators",
     "dense": "two dense layers with weights",
@@ -51,7 +51,7 @@ def new(file: pathlib.Path, template: str, force: bool, no_schema: bool) -> None
     except FileExistsError:
         raise click.UsageError(f"'{file}' exists: use --force to replace it, or another name") from None
     if tie and file.is_file():
-        from dmlgraph.document.schema import write_beside
+        from dmlgraph.formats.yaml.schema import write_beside
 
         with writing(file.parent / SCHEMA):
             write_beside(file)

@@ -29,11 +29,11 @@ def operators(name: str | None, export: bool) -> None:
       dmlgraph onnx operators pool
       dmlgraph onnx operators pool --export
     """
-    from dmlgraph.onnx import need
-    from dmlgraph.table import lines
+    from dmlgraph.base.tables import lines
+    from dmlgraph.formats.onnx import need
 
     need()
-    from dmlgraph.onnx.coverage import covered, exported
+    from dmlgraph.formats.onnx.coverage import covered, exported
 
     if export:
         head, rows = ["operator", "becomes"], [[row.operator, row.how] for row in exported()]

@@ -19,9 +19,9 @@ def operators(name: str | None) -> None:
       dmlgraph operators
       dmlgraph operators fill_value_sequence
     """
-    from dmlgraph.operators.names import operator_hint
-    from dmlgraph.operators.reference import describe, overview
-    from dmlgraph.operators.registry import find
+    from dmlgraph.operators.catalog.help import describe, overview
+    from dmlgraph.operators.catalog.hints import operator_hint
+    from dmlgraph.operators.catalog.registry import find
 
     if name is None:
         click.echo(overview())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlgraph.errors import (
+from dmlgraph.base.errors import (
     BindingError,
     DeviceError,
     DmlGraphError,
@@ -26,13 +26,13 @@ from dmlgraph.errors import (
     shorten,
     unknown_array,
 )
-from dmlgraph.plain_files import reason
+from dmlgraph.files.untrusted import reason
 
 if TYPE_CHECKING:
     import numpy as np
 
     from dmlgraph.devices import Choice
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
 
     Array = np.ndarray[Any, Any]
 
@@ -51,11 +51,11 @@ def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Ch
 
     Without --target, a model is imported for the lowest feature level of the devices on which it will run.
     """
-    from dmlgraph.document import loads
-    from dmlgraph.document.declarations import decode
-    from dmlgraph.levels import NEWEST
-    from dmlgraph.loading import load
-    from dmlgraph.onnx import is_model
+    from dmlgraph.base.levels import NEWEST
+    from dmlgraph.formats.load_save import load
+    from dmlgraph.formats.onnx import is_model
+    from dmlgraph.formats.yaml import loads
+    from dmlgraph.formats.yaml.declarations import decode
 
     of_models = options_of_models()
     if not is_stdin(file):
@@ -96,7 +96,7 @@ def read_stdin(what: str) -> bytes:
 
 def each_graph_file(given: Sequence[pathlib.Path], skip_others: bool) -> list[pathlib.Path]:
     """The graph files among files and folders; prints which files were skipped."""
-    from dmlgraph.document.discover import graph_files
+    from dmlgraph.formats.yaml.discover import graph_files
 
     found, skipped = graph_files(given, skip_others=skip_others)
     for path in skipped:
@@ -108,7 +108,7 @@ def each_graph_file(given: Sequence[pathlib.Path], skip_others: bool) -> list[pa
 
 def each_size(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:
     """Every combination of sizes, and how to name it: `with N=8, M=1`, or "" if there is one."""
-    from dmlgraph.dims import combinations
+    from dmlgraph.graph.dims import combinations
 
     for chosen, named in combinations(dims):
         yield chosen, f"with {named}" if named else ""
@@ -206,7 +206,7 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
 
 def _read_array(name: str, file: str) -> Array:
     """The array in a .npy file, or with `-` in standard input."""
-    from dmlgraph.document.arrays import array_in, read_array
+    from dmlgraph.formats.arrays import array_in, read_array
 
     return array_in(io.BytesIO(read_stdin(f"the array of '{name}'"))) if is_stdin(file) else read_array(file)
 
@@ -339,7 +339,7 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
     Raises:
         BindingError: the name is not an input, or the array has another data type or shape; names the file.
     """
-    from dmlgraph.document.arrays import from_stored
+    from dmlgraph.formats.arrays import from_stored
 
     slots = {node.name: node.desc for node in graph.inputs}
     arrays = {}
@@ -400,8 +400,8 @@ def writing(path: pathlib.Path) -> Iterator[None]:
 
 def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile], seed: int | None = None) -> dict[str, Array]:
     """An array for every input; prints which are filled with random numbers."""
+    from dmlgraph.base.random_arrays import SEED
     from dmlgraph.measure.inputs import complete
-    from dmlgraph.random_arrays import SEED
 
     seed = SEED if seed is None else seed
     inputs, made = complete(graph, as_declared(graph, files), seed)

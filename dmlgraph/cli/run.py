@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dmlgraph.base.errors import Within
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
@@ -25,14 +26,13 @@ from dmlgraph.cli.options import (
     writing,
 )
 from dmlgraph.cli.output import print_document
-from dmlgraph.errors import Within
-from dmlgraph.files import NewFiles
+from dmlgraph.files.whole import NewFiles
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dmlgraph.graph import Graph
-    from dmlgraph.tensor import DataType
+    from dmlgraph.base.tensor import DataType
+    from dmlgraph.graph.graph import Graph
 
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}  # as JavaScript writes them
 SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
@@ -84,7 +84,7 @@ def run(
       dmlgraph run examples/ramp.yaml --random 0 --json
       dmlgraph run - < examples/positional_encoding.yaml
     """
-    from dmlgraph.compile import compile_graph
+    from dmlgraph.devices.compile import compile_graph
 
     choice = chosen(device)
     graph = load_graph(file, dims, [choice])
@@ -111,8 +111,8 @@ def run(
 def _save(results: Mapping[str, np.ndarray[Any, Any]], graph: Graph, folder: pathlib.Path) -> None:
     import numpy as np
 
-    from dmlgraph.document.arrays import to_stored
-    from dmlgraph.file_names import FileNames
+    from dmlgraph.base.file_names import FileNames
+    from dmlgraph.formats.arrays import to_stored
 
     folder.mkdir(parents=True, exist_ok=True)
     names = FileNames()

@@ -9,7 +9,7 @@ import click
 
 from dmlgraph.cli.options import writing
 from dmlgraph.cli.output import print_document
-from dmlgraph.files import write_text
+from dmlgraph.files.whole import write_text
 
 
 @click.command()
@@ -30,8 +30,8 @@ def schema(output: pathlib.Path | None) -> None:
       dmlgraph schema > graph.schema.json
       dmlgraph schema -o dmlgraph.schema.json
     """
-    from dmlgraph.document.schema import dumps
-    from dmlgraph.document.schema import schema as make_schema
+    from dmlgraph.formats.yaml.schema import dumps
+    from dmlgraph.formats.yaml.schema import schema as make_schema
 
     if output is None:
         print_document(json.dumps(make_schema(), indent=2, ensure_ascii=False) + "\n")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dmlgraph.base.errors import Within, plural
 from dmlgraph.cli.options import GRAPH, is_stdin, load_graph, with_dims, writing
 from dmlgraph.cli.output import print_document
-from dmlgraph.errors import Within, plural
-from dmlgraph.files import write_text
+from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
     from dmlgraph.picture import View

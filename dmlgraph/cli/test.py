@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell, visible
 from dmlgraph.cli.options import (
@@ -25,13 +26,12 @@ from dmlgraph.cli.options import (
     with_sizes,
     writing,
 )
-from dmlgraph.errors import DeviceError, DmlGraphError, plural
-from dmlgraph.files import write_text
+from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
     from dmlgraph.testing.allowances import Allowances
     from dmlgraph.testing.records import Record
-    from dmlgraph.testing.subjects import Subject
+    from dmlgraph.testing.test_subjects import Subject
 
 LEFT_OUT, WITHOUT = "left out", "without tests"  # what the summary counts besides outcomes
 _OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
@@ -215,7 +215,7 @@ def _here(wanted: _Wanted) -> Iterator[Record]:
 
 
 def _in_this_process(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
-    from dmlgraph.dims import combinations
+    from dmlgraph.graph.dims import combinations
     from dmlgraph.testing.records import Place, Record
     from dmlgraph.testing.run import Runner, cases
 
@@ -228,8 +228,8 @@ def _in_this_process(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
 
 
 def _apart(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
-    from dmlgraph.testing.apart import list_devices, run_test
     from dmlgraph.testing.records import Place, Record, case_name
+    from dmlgraph.testing.subprocess_runner import list_devices, run_test
 
     assert wanted.seconds is not None
     here: list[str] | None = None
@@ -252,8 +252,8 @@ def _on_cluster(
     add: Callable[[Record], None],
 ) -> list[Record]:
     from dmlgraph.distributed import connect
-    from dmlgraph.distributed.sweeps import Sweep
-    from dmlgraph.testing.apart import SECONDS
+    from dmlgraph.testing.subprocess_runner import SECONDS
+    from dmlgraph.testing.sweeps import Sweep
 
     subjects: list[Subject] = []
     records = []
@@ -274,7 +274,7 @@ def _on_cluster(
 
 def _subjects(wanted: _Wanted, path: pathlib.Path) -> Iterator[Subject]:
     """The graph of a file with every combination of dims."""
-    from dmlgraph.testing.subjects import from_file, from_path
+    from dmlgraph.testing.test_subjects import from_file, from_path
 
     if is_stdin(path):
         yield from from_file(read_stdin("the graph"), shown(path), pathlib.Path(), wanted.dims)
@@ -314,7 +314,7 @@ def _told(record: Record, add: Callable[[Record], None]) -> Record:
 
 def _broken(path: pathlib.Path, error: DmlGraphError) -> Record:
     """The record of a file that is wrong, so that none of its tests ran; prints what is wrong."""
-    from dmlgraph.testing.subjects import broken
+    from dmlgraph.testing.test_subjects import broken
 
     tell(error.problems)
     return broken(shown(path), error)

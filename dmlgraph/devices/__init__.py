@@ -7,9 +7,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from dmlgraph.base.errors import DeviceError, listing, suggestion
 from dmlgraph.devices.names import NAMES
-from dmlgraph.elsewhere import DEVICES
-from dmlgraph.errors import DeviceError, listing, suggestion
+from dmlgraph.operators.catalog.foreign_names import DEVICES
 
 if TYPE_CHECKING:
     from dmlgraph.devices.device import Device, Family, Listing

@@ -8,15 +8,15 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Self
 
+from dmlgraph.base.errors import DeviceError, DmlGraphError
+from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.devices.names import DeviceName as DeviceName  # noqa: PLC0414 - imported from here, too
-from dmlgraph.errors import DeviceError, DmlGraphError
-from dmlgraph.levels import FeatureLevel
 
 if TYPE_CHECKING:
+    from dmlgraph.base.tensor import TensorDesc
+    from dmlgraph.compiler.lowering import GraphDesc
     from dmlgraph.devices.executable import Executable
-    from dmlgraph.lowering import GraphDesc
     from dmlgraph.operators.declaration.operator import Operator
-    from dmlgraph.tensor import TensorDesc
 
 
 class Device(abc.ABC):

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from dmlgraph.devices.overlap import overlap, overlaps_itself
-from dmlgraph.elements import Elements
-from dmlgraph.errors import BindingError, DeviceError, listing, plural, unknown_array
-from dmlgraph.fusion import Entry
-from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
-from dmlgraph.memory import enough_memory
+from dmlgraph.base.errors import BindingError, DeviceError, listing, plural, unknown_array
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
+from dmlgraph.compiler.lowering import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
+from dmlgraph.compiler.record import Entry
+from dmlgraph.devices.host.overlap import overlap, overlaps_itself
+from dmlgraph.graph.constant_data import Elements
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import MASKED, UNMASK, is_masked
 
 if TYPE_CHECKING:
-    from dmlgraph.recipe import Recipe
+    from dmlgraph.devices.recipe import Recipe
 
 Array = np.ndarray[Any, Any]
 
@@ -185,13 +185,13 @@ class Executable(abc.ABC):
     def _leave(self) -> None:
         """Leaves the executables that the process keeps, since it cannot be used any more."""
         if self.recipe is not None:
-            from dmlgraph.recipe import forget  # which was imported when this was compiled
+            from dmlgraph.devices.recipe import forget  # which was imported when this was compiled
 
             forget(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What a process that unpickles it compiles, or has compiled already; see `dmlgraph.recipe`."""
-        from dmlgraph.recipe import unpickled
+        """What a process that unpickles it compiles, or has compiled already; see `dmlgraph.devices.recipe`."""
+        from dmlgraph.devices.recipe import unpickled
 
         return unpickled, (self._recipe(),)
 

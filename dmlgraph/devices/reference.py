@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.levels import NEWEST
+from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.devices.device import Device, Family
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
-from dmlgraph.devices.interrupts import Watch, end_python
-from dmlgraph.levels import NEWEST
-from dmlgraph.lowering import ConstantDescNode, GraphDesc
+from dmlgraph.devices.host.interrupts import Watch, end_python
 
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from dmlgraph.distributed.chunks import run_chunks as run_chunks
     from dmlgraph.distributed.cluster import connect as connect
     from dmlgraph.distributed.runner import Runner as Runner
-    from dmlgraph.distributed.sweeps import sweep as sweep
+    from dmlgraph.testing.sweeps import sweep as sweep
 
 # The public names by module, which are imported when they are first used: as in `dmlgraph`.
 _NAMES = {
-    "Runner": "runner",
-    "Summary": "chunks",
-    "connect": "cluster",
-    "map_blocks": "blocks",
-    "run_chunks": "chunks",
-    "sweep": "sweeps",
+    "Runner": "distributed.runner",
+    "Summary": "distributed.chunks",
+    "connect": "distributed.cluster",
+    "map_blocks": "distributed.blocks",
+    "run_chunks": "distributed.chunks",
+    "sweep": "testing.sweeps",
 }
 
 if not TYPE_CHECKING:  # with `__getattr__` they would accept any name
@@ -33,9 +33,9 @@ if not TYPE_CHECKING:  # with `__getattr__` they would accept any name
     def __getattr__(name: str) -> Any:
         """A public name, imported at first use."""
         if name in _NAMES:
-            found = getattr(importlib.import_module(f"{__name__}.{_NAMES[name]}"), name)
+            found = getattr(importlib.import_module(f"dmlgraph.{_NAMES[name]}"), name)
             return globals().setdefault(name, found)
-        from dmlgraph.operators.names import attribute_hint
+        from dmlgraph.operators.catalog.hints import attribute_hint
 
         hint = attribute_hint(name, __all__)
         text = f"module '{__name__}' has no attribute '{name}'{f': {hint}' if hint else ''}"

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dmlgraph.base.errors import BindingError, DmlGraphError, GraphError, listing, suggestion, unknown_array
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.executable import Array, by_name
 from dmlgraph.distributed.extra import need
 from dmlgraph.distributed.runner import GraphLike, Runner, fitting_dims, named_axes
-from dmlgraph.errors import BindingError, DmlGraphError, GraphError, listing, suggestion, unknown_array
-from dmlgraph.tensor import TensorDesc
 
 if TYPE_CHECKING:
     import dask.array as da
 
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
 
 
 def map_blocks(

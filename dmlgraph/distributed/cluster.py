@@ -14,8 +14,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.distributed.extra import need
-from dmlgraph.errors import DeviceError, DmlGraphError
 
 if TYPE_CHECKING:
     from distributed import Client

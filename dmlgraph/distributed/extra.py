@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from dmlgraph.errors import DmlGraphError
+from dmlgraph.base.errors import DmlGraphError
 
 
 def need(*packages: str) -> None:

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.errors import BindingError
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.executable import Array
 from dmlgraph.distributed.extra import need
-from dmlgraph.document.arrays import from_stored, read_array
-from dmlgraph.errors import BindingError
-from dmlgraph.plain_files import reason
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.files.untrusted import reason
+from dmlgraph.formats.arrays import from_stored, read_array
 
 Place = Mapping[str, tuple[int, int]] | str  # of a chunk: first and behind the last along dims, or a file in a folder
 SUFFIX = ".npy"

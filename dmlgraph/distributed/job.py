@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dmlgraph
+from dmlgraph.base.errors import BindingError, DeviceError, GraphError, listing, suggestion, unknown_array
 from dmlgraph.devices.executable import by_name
 from dmlgraph.distributed.blocks import Cut, forms
 from dmlgraph.distributed.inputs import Folder, Input, opened
 from dmlgraph.distributed.results import Axis, Chunk, Results, ZarrResults
 from dmlgraph.distributed.runner import Runner, fitting_dims, named_axes
-from dmlgraph.errors import BindingError, DeviceError, GraphError, listing, suggestion, unknown_array
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
 
 CHUNK_BYTES = 8 << 20  # of a chunk whose size nobody gives
 IN_FOLDER = 1000  # chunks of an array in a folder of results

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.base.errors import DmlGraphError, GraphError, shorten
+from dmlgraph.base.file_names import FileNames
+from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.executable import Array
 from dmlgraph.distributed.extra import need
 from dmlgraph.distributed.inputs import Place
-from dmlgraph.document.arrays import to_stored
-from dmlgraph.errors import DmlGraphError, GraphError, shorten
-from dmlgraph.file_names import FileNames
-from dmlgraph.files import NewFiles
-from dmlgraph.tensor import DataType
+from dmlgraph.files.whole import NewFiles
+from dmlgraph.formats.arrays import to_stored
 
 ABANDONED = 3600  # seconds after which nobody writes a temporary file any more
 

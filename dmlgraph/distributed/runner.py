@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.errors import BindingError, Problem, unknown_array
 from dmlgraph.devices import check_name
 from dmlgraph.devices.executable import Array, by_name
-from dmlgraph.errors import BindingError, Problem, unknown_array
-from dmlgraph.graph import Graph
-from dmlgraph.recipe import MOST, Recipe, SharedFile, Source, chosen_rules
+from dmlgraph.devices.recipe import MOST, Recipe, SharedFile, Source, chosen_rules
+from dmlgraph.graph.graph import Graph
 
 GraphLike = Graph | str | os.PathLike[str]
 

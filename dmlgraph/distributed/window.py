@@ -17,10 +17,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.distributed.job import Job
 from dmlgraph.distributed.progress import Progress
 from dmlgraph.distributed.results import Chunk
-from dmlgraph.errors import DeviceError, DmlGraphError
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dmlgraph.compile import compile_graph
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.devices import Choice
+from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.executable import Array, Executable, Roof, Step
-from dmlgraph.graph import Graph
-from dmlgraph.lowering import GraphDesc, OperatorDescNode
-from dmlgraph.memory import enough_memory
+from dmlgraph.graph.graph import Graph
 
 SECONDS = 1.0  # the runs go on for about this long if their number is not given …
 LEAST_RUNS, MOST_RUNS = 5, 1000  # … but their number has these limits

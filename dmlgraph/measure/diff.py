@@ -9,16 +9,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from dmlgraph.compile import compile_graph, fuse_graph
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.pipeline import Fused
+from dmlgraph.compiler.rule import Source
 from dmlgraph.devices import Choice
+from dmlgraph.devices.compile import compile_graph, fuse_graph
 from dmlgraph.devices.executable import Array
-from dmlgraph.graph import Graph
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
-from dmlgraph.memory import enough_memory
-from dmlgraph.nodes import OperatorNode
-from dmlgraph.passes.pipeline import Fused
-from dmlgraph.passes.rule import Source
-from dmlgraph.tensor import TensorDesc
 
 BATCH_BYTES = 1 << 28  # of values that are made outputs of one run …
 BATCH_VALUES = 1000  # … and how many

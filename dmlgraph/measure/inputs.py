@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.graph import Graph
-from dmlgraph.memory import enough_memory
-from dmlgraph.random_arrays import SEED, random_array
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.random_arrays import SEED, random_array
+from dmlgraph.graph.graph import Graph
 
 Array = np.ndarray[Any, Any]
 

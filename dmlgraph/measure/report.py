@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dmlgraph.base.tables import lines
 from dmlgraph.measure.ulp import Comparison, compare, show_number
-from dmlgraph.table import lines
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
     from dmlgraph.measure.diff import Difference, Finding
 
 INDENT = "  "

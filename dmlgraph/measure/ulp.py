@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.tensor import DataType
+from dmlgraph.base.tensor import DataType
 
 Array = np.ndarray[Any, Any]
 

@@ -6,14 +6,14 @@ A name is imported from its family when it is first used; __init__.pyi lists all
 import importlib
 from typing import Any
 
-from dmlgraph.operators.registry import OPERATORS
+from dmlgraph.operators.catalog.registry import OPERATORS
 
 _MODULES = {
     "Operator": "declaration.operator",
     "OutputSpec": "declaration.outputs",
-    "REGISTRY": "registry",
+    "REGISTRY": "catalog.registry",
     "ScaleBias": "declaration.fields",
-    "find": "registry",
+    "find": "catalog.registry",
     **{cls: family for family, cls in OPERATORS.values()},
 }
 __all__ = sorted(_MODULES)  # noqa: PLE0605 - a list of text

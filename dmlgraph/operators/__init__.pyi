@@ -6,7 +6,7 @@ Made by tools/generate_operator_index.py from the operators' classes: change tho
 from dmlgraph.operators.declaration.fields import ScaleBias as ScaleBias
 from dmlgraph.operators.declaration.operator import Operator as Operator
 from dmlgraph.operators.declaration.outputs import OutputSpec as OutputSpec
-from dmlgraph.operators.registry import REGISTRY as REGISTRY, find as find
+from dmlgraph.operators.catalog.registry import REGISTRY as REGISTRY, find as find
 from dmlgraph.operators.activation import (
     ActivationElu as ActivationElu, ActivationHardSigmoid as ActivationHardSigmoid, ActivationIdentity as
     ActivationIdentity, ActivationLeakyRelu as ActivationLeakyRelu, ActivationLinear as ActivationLinear,

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import ElementWise, Unary
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import DataType
 
 
 class Activation(Unary):

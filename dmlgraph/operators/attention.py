@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, listing, shorten
+from dmlgraph.base.errors import OperatorError, Problem, listing, shorten
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.declaration.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
@@ -20,7 +21,6 @@ from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType
 from dmlgraph.operators.matrix import broadcast_field
-from dmlgraph.tensor import DataType, TensorDesc
 
 # Where queries, keys and values may come from: field → index in the stack, or None in a separate tensor.
 SOURCES: dict[str, dict[str, int | None]] = {

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import Binary, Unary
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import DataType
 
 
 def bits_of(array: Array) -> Array:

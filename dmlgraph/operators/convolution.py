@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import (
     Quantized,
@@ -46,7 +47,6 @@ from dmlgraph.operators.declaration.fused import (
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
-from dmlgraph.tensor import DataType, TensorDesc
 
 
 class FilteredWindows(Windowed):

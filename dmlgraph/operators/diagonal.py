@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.declaration.fields import (
     Float,
@@ -23,7 +24,6 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.fill import Fill
-from dmlgraph.tensor import TensorDesc
 
 
 class DiagonalFill(Fill):

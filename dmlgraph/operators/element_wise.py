@@ -13,8 +13,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common import shader
 from dmlgraph.operators.common.element_wise import Binary, ElementWise, ScaledUnary, Unary, for_typed_store
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, working
@@ -40,7 +41,6 @@ from dmlgraph.operators.declaration.fused import (
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RoundingMode
-from dmlgraph.tensor import DataType
 
 
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):

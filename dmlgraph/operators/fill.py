@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.fields import Output, ScalarDataType, ScalarValue, TypedBy, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import TensorDesc
 
 
 class Fill(Operator):

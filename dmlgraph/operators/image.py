@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.fields import Count, Float, Floats, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
-from dmlgraph.tensor import TensorDesc
 
 # The order of the axes (y in the block, x in the block, channel) in the channels of the deep image.
 _BLOCK_AXES = {

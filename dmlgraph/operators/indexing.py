@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, plural
+from dmlgraph.base.errors import OperatorError, Problem, plural
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.axes import with_size
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 from dmlgraph.operators.layouts import refusal
-from dmlgraph.tensor import TensorDesc
 
 Sizes = tuple[int, ...]
 

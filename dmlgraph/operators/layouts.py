@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import TensorDesc
 
 if TYPE_CHECKING:
     from dmlgraph.operators.declaration.operator import Operator

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import Binary, Unary
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import IsInfinityMode
-from dmlgraph.tensor import DataType
 
 
 class Comparison(Binary):

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, Within, plural
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem, Within, plural
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import TensorDesc, broadcast_sizes
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Float, Input, OptionalInput, Output, inferred
 from dmlgraph.operators.declaration.fused import (
@@ -20,7 +21,6 @@ from dmlgraph.operators.declaration.fused import (
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import MatrixTransform
-from dmlgraph.tensor import TensorDesc, broadcast_sizes
 
 
 class Gemm(Operator, dml="GEMM"):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, paired, with_rank
 from dmlgraph.operators.declaration.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
@@ -15,7 +16,6 @@ from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes, check_matrices
 from dmlgraph.operators.quantization import from_steps
-from dmlgraph.tensor import DataType, TensorDesc
 
 _LAST, _BUT_LAST = -1, -2
 

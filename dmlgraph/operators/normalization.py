@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert, in_range
 from dmlgraph.operators.common.scales import as_channels
 from dmlgraph.operators.declaration.fields import (
@@ -33,7 +34,6 @@ from dmlgraph.operators.declaration.fused import (
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import DataType, TensorDesc
 
 
 def wide(*arrays: Array) -> tuple[Array, ...]:

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import as_channels
 from dmlgraph.operators.declaration.fields import Bool, Float, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.normalization import LocalResponse, parameter_problems, reduced_axes, wide
-from dmlgraph.tensor import DataType
 
 
 class BatchGradient(Operator):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import CountInput, Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator

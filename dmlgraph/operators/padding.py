@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.declaration.fields import (
     Entries,

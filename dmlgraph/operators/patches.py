@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, plural
+from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator

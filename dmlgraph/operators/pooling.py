@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import along, as_channels, centred, channel_problems, paired, quantize
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
@@ -32,7 +33,6 @@ from dmlgraph.operators.declaration.fields import (
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import DataType, TensorDesc
 
 
 class Window(Windowed):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.element_wise import ElementWise
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, single_problems, with_rank
@@ -25,7 +26,6 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.operator import Array, Operator, broadcast_inputs
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import QuantizationType
-from dmlgraph.tensor import DataType, TensorDesc
 
 
 def quantized_dtype(zero_point: TensorDesc | None, given: Given) -> DataType:

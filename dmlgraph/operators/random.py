@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.declaration.fields import Input, OptionalOutput, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 from dmlgraph.operators.directml_enums import RandomGeneratorType
-from dmlgraph.tensor import DataType, TensorDesc
 
 _COUNTER_WORDS, _KEY_WORDS = 4, 2
 _ROUNDS = 10

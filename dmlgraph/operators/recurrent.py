@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, listing
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem, listing
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import (
@@ -38,8 +40,6 @@ from dmlgraph.operators.declaration.fused import Activations
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
-from dmlgraph.operators.registry import REGISTRY
-from dmlgraph.tensor import DataType, TensorDesc
 
 State = tuple[Array, ...]  # the state after a step, each {B, H}; the hidden state first
 Function = Callable[[Array], Array]

@@ -7,13 +7,13 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import ReduceFunction
-from dmlgraph.tensor import DataType
 
 _INDEX_FUNCTIONS = (ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
 

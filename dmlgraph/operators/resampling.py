@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
 from dmlgraph.operators.declaration.fields import (
@@ -30,7 +31,6 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import AxisDirection, InterpolationMode
-from dmlgraph.tensor import TensorDesc
 
 _MIDDLES = (0.5, -0.5)  # the pixel offsets of input and output for positions at the middles of elements
 InputOffsets = Annotated[FloatPerDimension, Entries(default=_MIDDLES[0])]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
 from dmlgraph.operators.declaration.fields import (
@@ -25,7 +26,6 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
-from dmlgraph.tensor import DataType, TensorDesc
 
 _EXAMPLE = """
 inputs:

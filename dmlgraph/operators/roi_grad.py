@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import (
     AskedOutput,

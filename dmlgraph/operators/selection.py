@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes, with_size
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, Axis, AxisList, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import AxisDirection
-from dmlgraph.tensor import DataType
 
 
 class Top(Operator):

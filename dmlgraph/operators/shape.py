@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.axes import with_size
 from dmlgraph.operators.declaration.fields import (
     Axis,
@@ -22,7 +23,6 @@ from dmlgraph.operators.declaration.fields import (
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, OutputSpec
-from dmlgraph.tensor import TensorDesc
 
 
 class Join(Operator, dml="JOIN"):

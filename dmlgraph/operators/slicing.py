@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
-from dmlgraph.tensor import TensorDesc
 
 
 class Slice(Operator, dml="SLICE"):

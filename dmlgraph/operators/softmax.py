@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
 from dmlgraph.operators.common.numerics import accurately, convert, working
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred

@@ -1,6 +1,6 @@
 """Views: the same elements with other sizes.  They are no operators of DirectML.
 
-Before a graph is lowered, `dmlgraph.passes.views` gives the readers of a view a description with the view's sizes and
+Before a graph is lowered, `dmlgraph.compiler.views` gives the readers of a view a description with the view's sizes and
 strides over the buffer of what is viewed.  Where that cannot be, it inserts a copy.
 """
 
@@ -16,8 +16,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import PlainValidator
 
-from dmlgraph.errors import OperatorError, Problem, plural
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem, plural
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, refusal
 from dmlgraph.operators.common.strided import reshaped
 from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, as_text, entries, literal, take
 from dmlgraph.operators.declaration.fields import (
@@ -37,7 +38,6 @@ from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.declaration.support import OperatorSupport, TensorSupport
 from dmlgraph.operators.layouts import is_packed
-from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, refusal
 
 
 class View(Operator):

@@ -13,17 +13,17 @@ import pathlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
-from dmlgraph.errors import DmlGraphError, listing, suggestion
-from dmlgraph.files import write_text
-from dmlgraph.graph import Graph
-from dmlgraph.memory import enough_memory
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.base.errors import DmlGraphError, listing, suggestion
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.files.whole import write_text
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.picture import dot, html, mermaid, svg
 from dmlgraph.picture.drawing import Drawing, draw
 from dmlgraph.picture.folding import fold
 
 if TYPE_CHECKING:
-    from dmlgraph.passes import Fused
+    from dmlgraph.compiler.passes import Fused
 
 __all__ = ["FORMATS", "SUFFIXES", "VIEWS", "Drawing", "View", "draw", "format_of", "render", "save"]
 
@@ -43,7 +43,7 @@ def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
     """The drawings of a view: the graph as built, the fused graph, or both."""
     if view == "source":
         return [draw(graph)]
-    from dmlgraph.passes import fuse  # the passes are slow to import, and most pictures do not need them
+    from dmlgraph.compiler.passes import fuse  # the passes are slow to import, and most pictures do not need them
 
     source = draw(graph, title=f"{graph.name}: before fusion")
     fused = fuse(graph)

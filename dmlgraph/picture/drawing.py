@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.graph import Graph
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.declaration.fields import Role, ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.picture.shapes import Kind
-from dmlgraph.tensor import TensorDesc
 
 LONGEST = 34  # columns of a line in a box; longer lines are cut, and complete in the rows
 LISTED = 3  # origins listed in a fused node's box; more are counted

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dmlgraph.files.web_page import page
 from dmlgraph.picture.drawing import Box, Drawing, Rows
 from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Scene, lay_out
 from dmlgraph.picture.scopes import box_count, in_scopes
 from dmlgraph.picture.shapes import SHAPES, Kind, variables
-from dmlgraph.web_page import page
 
 
 def render(drawings: Sequence[Drawing]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from dmlgraph.devices.device import DeviceName
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
 
     Array = np.ndarray[Any, Any]
 

@@ -16,10 +16,10 @@ import os
 import pathlib
 from typing import Any
 
-from dmlgraph.document.declarations import read_text
-from dmlgraph.document.keys import known_keys
-from dmlgraph.document.tree import Tree, parse
-from dmlgraph.errors import Location, Problem, Problems
+from dmlgraph.base.errors import Location, Problem, Problems
+from dmlgraph.formats.text_tree.keys import known_keys
+from dmlgraph.formats.text_tree.tree import Tree, parse
+from dmlgraph.formats.yaml.declarations import read_text
 from dmlgraph.testing.records import Outcome, Record
 
 PATTERNS = ("graph", "test", "device", "machine")

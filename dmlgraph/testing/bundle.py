@@ -14,16 +14,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dmlgraph.document import loads, save
-from dmlgraph.document.declarations import decode
-from dmlgraph.errors import DmlGraphError
-from dmlgraph.file_names import why_unportable
-from dmlgraph.folders import find_file, noting_files
-from dmlgraph.plain_files import open_file, what_failed
-from dmlgraph.table import show_bytes
+from dmlgraph.base.errors import DmlGraphError
+from dmlgraph.base.file_names import why_unportable
+from dmlgraph.base.tables import show_bytes
+from dmlgraph.files.folders import find_file, noting_files
+from dmlgraph.files.untrusted import open_file, what_failed
+from dmlgraph.formats.yaml import loads, save
+from dmlgraph.formats.yaml.declarations import decode
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
 
 MOST_BYTES = 1 << 30  # of a graph file and the files it names
 MOST_FILES = 10_000
@@ -64,7 +64,7 @@ class Bundle:
             yield folder
 
     def graph(self, folder: pathlib.Path, dims: Mapping[str, int]) -> Graph:
-        """The graph, from a folder in which it is unpacked; the errors are those of `dmlgraph.document.loads`."""
+        """The graph, from a folder in which it is unpacked; the errors are those of `dmlgraph.formats.yaml.loads`."""
         return loads(self.text, folder=folder, dims=dims, file=self.file)
 
 

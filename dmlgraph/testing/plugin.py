@@ -57,8 +57,8 @@ class GraphFile(pytest.File):
     _runner: Runner | None = None
 
     def collect(self) -> Iterator[GraphItem]:
-        from dmlgraph.document import load
-        from dmlgraph.errors import DmlGraphError
+        from dmlgraph.base.errors import DmlGraphError
+        from dmlgraph.formats.yaml import load
         from dmlgraph.testing.run import Runner, cases
 
         try:
@@ -127,8 +127,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def dmlgraph_device(request: pytest.FixtureRequest) -> str:
     """The name of a device that is here; for another the test is skipped, with the device's own reason."""
+    from dmlgraph.base.errors import DeviceError
     from dmlgraph.devices import check_name, choose
-    from dmlgraph.errors import DeviceError
 
     name: str = request.param
     check_name(name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dmlgraph.measure.report import INDENT, cause, greatest, neighbours
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
+    from dmlgraph.graph.graph import Graph
     from dmlgraph.measure.diff import Difference
     from dmlgraph.measure.ulp import Comparison
 

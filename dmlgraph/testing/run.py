@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dmlgraph.compile import compile_graph
+from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.devices import Choice, choose, list_devices
+from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.device import lacks
-from dmlgraph.errors import DeviceError, DmlGraphError
 from dmlgraph.measure.diff import Side, diff
 from dmlgraph.measure.inputs import complete
 from dmlgraph.measure.report import INDENT, cause
@@ -22,8 +22,8 @@ from dmlgraph.testing.report import outputs
 
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Array, Executable
-    from dmlgraph.document.tests import GraphTest
-    from dmlgraph.graph import Graph
+    from dmlgraph.formats.yaml.tests import GraphTest
+    from dmlgraph.graph.graph import Graph
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -381,7 +381,7 @@ const DataTypes& members() {
     static bool complete = false;
     if (!complete) {
         DataTypes types{};
-        const py::object data_type = imported("dmlgraph.tensor", "DataType");
+        const py::object data_type = imported("dmlgraph.base.tensor", "DataType");
         for (std::size_t value = 1; value < types.size(); ++value) {
             types[value] = call_python(data_type, py::int_(value)).ptr();
         }

@@ -40,7 +40,7 @@ constexpr double worth_watching = 0.02;
 constexpr std::size_t worth_trimming = 16 << 20;
 
 [[noreturn]] void raise_device_error(const std::string& message, const char* code, const char* name = "DeviceError") {
-    const py::object error = imported("dmlgraph.errors", name);
+    const py::object error = imported("dmlgraph.base.errors", name);
     const py::str text(message), problem(code);
     const py::tuple keywords = py::make_tuple("code");
     const auto exception = py::reinterpret_steal<py::object>(outlive([&] {
@@ -457,7 +457,7 @@ private:
         const py::cpp_function work(
             [job, timed] { job->runner->run_steps(job->use, timed ? &job->step_seconds : nullptr); });
         const py::cpp_function cancel([job](unsigned long thread) { job->cancel(thread); });
-        call_python(imported("dmlgraph.devices.interrupts", "interruptible"), work, cancel);
+        call_python(imported("dmlgraph.devices.host.interrupts", "interruptible"), work, cancel);
         if (timed) {
             *step_seconds = job->step_seconds;
         }

@@ -15,7 +15,7 @@ import numpy as np
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph.tensor import DataType
+from dmlgraph.base.tensor import DataType
 
 Array = np.ndarray[Any, Any]
 Values = dict[str, Array]

@@ -8,17 +8,17 @@ import re
 from typing import Any
 
 import numpy as np
-from agreement import LIBRARY_LEVEL
-from sketches import Dice, Sample, Sketch
+from support.agreement import LIBRARY_LEVEL
+from support.sketches import Dice, Sample, Sketch
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
 from campaigns.special_values import compare
 from dmlgraph.devices.directml import install
-from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Kind
-from dmlgraph.operators.examples import example
 
 FLOATS = (0.0, 1.0, -1.0, 0.5, 2.0, -0.75, 3.0, 1e-3, 4.0)
 EXTREMES = (

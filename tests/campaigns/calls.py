@@ -8,9 +8,9 @@ from typing import Any
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
-from dmlgraph.operators.examples import example
+from dmlgraph.operators.catalog.examples import example
 
 OPERATORS = list(REGISTRY.values())
 DTYPES = tuple(dg.DataType)

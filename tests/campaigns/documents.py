@@ -26,13 +26,12 @@ import yaml
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph import dxdispatch
+from dmlgraph.base.errors import Problem, Within
 from dmlgraph.cli.messages import lines as told
-from dmlgraph.document import safetensors
-from dmlgraph.document.writer import dumps
-from dmlgraph.errors import Problem, Within
+from dmlgraph.formats import dxdispatch, safetensors
+from dmlgraph.formats.yaml.writer import dumps
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.examples import example
+from dmlgraph.operators.catalog.examples import example
 
 BATCH = 100  # documents in a case
 LONGEST = 6000  # the most characters of a damaged document

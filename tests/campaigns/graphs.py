@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from passes.perturbed import approximated, is_finite
-from random_graphs import FOCUSES, LEVELS, graph_of
-from sketches import Sample
+from support.passes.perturbed import approximated, is_finite
+from support.random_graphs import FOCUSES, LEVELS, graph_of
+from support.sketches import Sample
 
 from campaigns.campaign import Campaign
 from campaigns.windows import assert_close
-from dmlgraph.tensor import DataType
+from dmlgraph.base.tensor import DataType
 
 # The error that the functions of `cpu`, and rules that are not exact, may add at every node.
 ULP = {DataType.FLOAT16: 8, DataType.FLOAT32: 64, DataType.FLOAT64: 64}

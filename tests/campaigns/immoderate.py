@@ -16,12 +16,12 @@ import numpy as np
 import dmlgraph as dg
 from campaigns.campaign import Campaign
 from campaigns.documents import immoderate
-from dmlgraph.document.writer import dumps
-from dmlgraph.expressions import Expression
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.base.expressions import Expression
+from dmlgraph.formats.yaml.writer import dumps
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Role
-from dmlgraph.operators.examples import example
 
 DIMS = {"N": 4, "M": 7, "pi": 2, "a-b": 3}
 FIELDS = 20  # of operators, in a case

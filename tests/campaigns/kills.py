@@ -99,7 +99,7 @@ if sys.argv[1] == "save":
         for version in ({", ".join(map(str, VERSIONS))}):
             graph_of(version).save(sys.argv[2])
 else:
-    from dmlgraph.cli import main
+    from dmlgraph.cli.commands import main
     main(sys.argv[1:])
 """
 

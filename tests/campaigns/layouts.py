@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from campaigns.campaign import Campaign
-from dmlgraph.devices import choose
-from dmlgraph.devices.directml.faults.edit import Value
-from dmlgraph.errors import DmlGraphError
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import (
+from dmlgraph.base.errors import DmlGraphError
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
+from dmlgraph.compiler.lowering import (
     GraphDesc,
     GraphInput,
     GraphOutput,
@@ -26,10 +25,11 @@ from dmlgraph.lowering import (
     OperatorDescNode,
     OutputEdge,
 )
+from dmlgraph.devices import choose
+from dmlgraph.devices.directml.faults.edit import Value
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.layouts import refusal
-from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 LEVEL = FeatureLevel.V6_2
 DTYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT8)

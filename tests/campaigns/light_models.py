@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import pathlib
-import sys
 import tempfile
 
+from support.onnx.light_models import NAMES, Trial
+
 from campaigns.campaign import Campaign
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "onnx"))
-
-from light_models import NAMES, Trial
 
 DEVICES = ("cpu", "directml:software", "reference")
 

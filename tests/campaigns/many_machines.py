@@ -20,7 +20,7 @@ CHUNKS = int(os.environ.get("DMLGRAPH_CHUNKS", "80"))
 def one_case(seed: int) -> None:
     if sys.platform == "win32":
         return
-    from distributed_killing import digits, photos, survive
+    from support.distributed_killing import digits, photos, survive
 
     choose = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="many-machines-") as folder:

@@ -1,4 +1,4 @@
-"""Two or three operators in a row, in every combination of tests/merge_cases.py: DirectML merges some of them.
+"""Two or three operators in a row, in every combination of tests/support/merge_cases.py: DirectML merges some of them.
 
 The combinations are numbered; a seed stands for SHARE of them, far apart from each other, so that a short run tries
 some of every producer and consumer, and every seed tries others.
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from merge_cases import CASES, STRIDE, Case, build, case_of, differs
+from support.merge_cases import CASES, STRIDE, Case, build, case_of, differs
 
 from campaigns.campaign import Campaign
 from campaigns.windows import one_by_one
-from dmlgraph.compile import lower_graph
+from dmlgraph.base.errors import OperatorError
 from dmlgraph.devices import choose
+from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.errors import DirectMLError
-from dmlgraph.errors import OperatorError
 
 SHARE = 8  # combinations in a case
 

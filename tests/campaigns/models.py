@@ -6,20 +6,16 @@ import functools
 import pathlib
 import random
 import resource
-import sys
 import tempfile
 import warnings
 from typing import Any
 
 import numpy as np
 import onnx
+from support.onnx.node_cases import cases
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "onnx"))
-
-from node_cases import cases
 
 MOST_MEMORY = 2 << 30  # bytes of the process
 HUGE = (0, -1, 7, 2**31, 2**40, 2**62)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import functools
-import pathlib
-import sys
+
+from support.onnx.exclusions import EXCLUDED, ON_DIRECTML
+from support.onnx.node_cases import cases, check, excluded
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "onnx"))
-
-from exclusions import EXCLUDED, ON_DIRECTML
-from node_cases import cases, check, excluded
 
 DEVICE = "directml:software"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from random_graphs import LEVELS, graph_of
+from support.random_graphs import LEVELS, graph_of
 
 from campaigns import graphs
 from campaigns.campaign import Campaign

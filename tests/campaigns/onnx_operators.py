@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import pathlib
-import sys
+from support.onnx.beside_runtime import problem
 
 from campaigns.campaign import Campaign
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "onnx"))
-
-from beside_runtime import problem
 
 DEVICES = ("reference", "cpu", "directml:software")
 

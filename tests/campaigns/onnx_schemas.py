@@ -11,28 +11,21 @@ import functools
 import pathlib
 import random
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import onnx
+from formats.onnx import test_microsoft, test_microsoft_attention, test_microsoft_quantized
+from support.onnx.microsoft_cases import Chance
+from support.onnx.node_cases import cases
+from support.onnx.random_models import sample
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "onnx"))
-
-import test_microsoft
-import test_microsoft_attention
-import test_microsoft_quantized
-from microsoft_cases import Chance
-from node_cases import cases
-from random_models import sample
-
-from dmlgraph.onnx.importer import Importer
-from dmlgraph.onnx.model import parse
+from dmlgraph.formats.onnx.importer import Importer
+from dmlgraph.formats.onnx.model import parse
 
 Array = np.ndarray[Any, Any]
 OPSETS = range(7, onnx.defs.onnx_opset_version() + 1)

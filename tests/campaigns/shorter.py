@@ -8,11 +8,11 @@ from typing import Any
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph.document import dumps, loads
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.formats.yaml import dumps, loads
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.struct import Member
-from dmlgraph.operators.examples import example
 
 Fields = dict[str, Any]
 

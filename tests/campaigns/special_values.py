@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
-from passes.perturbed import hull, ulp
-from sketches import PLAIN, Array, Sample
-from special_operators import case
+from support.passes.perturbed import hull, ulp
+from support.sketches import PLAIN, Array, Sample
+from support.special_operators import case
 
 from campaigns.campaign import Campaign
 from dmlgraph.devices.directml import install
-from dmlgraph.nodes import ConstantNode, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators import Operator
 
 RUNS = 6

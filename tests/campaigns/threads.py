@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from random_graphs import graph_of
-from sketches import Sample
+from support.random_graphs import graph_of
+from support.sketches import Sample
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign

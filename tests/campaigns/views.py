@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from passes.perturbed import approximated, is_finite
-from random_graphs import LEVELS, graph_of
+from support.passes.perturbed import approximated, is_finite
+from support.random_graphs import LEVELS, graph_of
 
 from campaigns import windows
 from campaigns.campaign import Campaign

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from passes.perturbed import Array, approximated, hull, is_finite
-from random_graphs import graph_of
-from sketches import Sample
+from support.passes.perturbed import Array, approximated, hull, is_finite
+from support.random_graphs import graph_of
+from support.sketches import Sample
 
 from campaigns.campaign import Campaign
-from dmlgraph.compile import lower_graph
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput, InputEdge, OutputEdge
 from dmlgraph.devices import choose
+from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput, InputEdge, OutputEdge
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import QuantizeLinear
-from dmlgraph.tensor import DataType, TensorDesc
 
 Values = dict[str, Array]
 

@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from terminal import run_on_terminal
+from support.terminal import run_on_terminal
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 CHAIN = """\
 dmlgraph: 1

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 from click.testing import CliRunner, Result
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 ODD = """\
 dmlgraph: 1

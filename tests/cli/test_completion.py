@@ -12,7 +12,7 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 from dmlgraph.cli.completion import SHELLS
 
 SCRIPTS = pathlib.Path(sys.executable).parent  # where the command is installed
@@ -115,7 +115,7 @@ def test_another_shell_is_wrong_usage() -> None:
 )
 def test_what_powershell_asks_is_answered(line: str, word: int, printed: str) -> None:
     variables = {"COMP_WORDS": line, "COMP_CWORD": str(word), "_DMLGRAPH_COMPLETE": "powershell_complete"}
-    code = "from dmlgraph.command import main; import sys; sys.argv = ['dmlgraph']; main()"
+    code = "from dmlgraph.cli.command import main; import sys; sys.argv = ['dmlgraph']; main()"
     run = subprocess.run(
         [sys.executable, "-P", "-c", code],
         env=os.environ | variables,

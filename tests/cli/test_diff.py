@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 from dmlgraph.cli.diff import _report
 from dmlgraph.devices import choose
-from dmlgraph.document import load
+from dmlgraph.formats.yaml import load
 from dmlgraph.measure.diff import Difference, Finding, Side
 from dmlgraph.measure.ulp import compare
 

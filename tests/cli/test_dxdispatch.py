@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dmlgraph as dg
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 GRAPH = """\
 dmlgraph: 1

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 
 def subcommand(group: click.Group, name: str) -> click.Command:

@@ -15,9 +15,9 @@ import tomllib
 import pytest
 from click.testing import CliRunner
 
-from dmlgraph.cli import main
+from dmlgraph.cli.command import INTERRUPTED
+from dmlgraph.cli.commands import main
 from dmlgraph.cli.operators import operators
-from dmlgraph.command import INTERRUPTED
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends POSIX signals")
 ROOT = pathlib.Path(__file__).parents[2]
@@ -33,7 +33,7 @@ import sys
 
 class Told:
     def find_spec(self, name, *_):
-        if name == "dmlgraph.cli":
+        if name == "dmlgraph.cli.commands":
             sys.meta_path.remove(self)
             print("begun", flush=True)
 
@@ -127,7 +127,7 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
     """As happens when a module's lock is deleted after an import."""
     code = """
         import os, signal, time
-        import dmlgraph.cli
+        import dmlgraph.cli.commands
 
         class Dropped:
             def __del__(self):
@@ -139,7 +139,7 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
             time.sleep(600)
 
         dmlgraph.cli.main = command
-        from dmlgraph.command import main
+        from dmlgraph.cli.command import main
         main()
     """
     assert ended(script, code) == (INTERRUPTED, "")
@@ -148,7 +148,7 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
 def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
     """As Python 3.11 does while it creates a class."""
     code = """
-        import dmlgraph.cli
+        import dmlgraph.cli.commands
 
         class Named:
             def __set_name__(self, owner, name):
@@ -158,7 +158,7 @@ def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
             type("Owner", (), {"named": Named()})
 
         dmlgraph.cli.main = command
-        from dmlgraph.command import main
+        from dmlgraph.cli.command import main
         main()
     """
     assert ended(script, code) == (INTERRUPTED, "")
@@ -167,7 +167,7 @@ def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
 def test_after_the_command(script: pathlib.Path) -> None:
     """While Python exits, when the status is already decided."""
     code = """
-        import dmlgraph.cli
+        import dmlgraph.cli.commands
 
         class Last:
             def __del__(self):
@@ -179,7 +179,7 @@ def test_after_the_command(script: pathlib.Path) -> None:
 
         import os, signal, sys
         dmlgraph.cli.main = command
-        from dmlgraph.command import main
+        from dmlgraph.cli.command import main
         main()
     """
     assert ended(script, code) == (3, "")

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import dmlgraph as dg
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 pytest.importorskip("distributed.client")
 

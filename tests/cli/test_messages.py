@@ -8,10 +8,10 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from terminal import run_on_terminal
+from support.terminal import run_on_terminal
 
+from dmlgraph.base.errors import Location, Problem
 from dmlgraph.cli.messages import WIDTH, count, excerpt, lines
-from dmlgraph.errors import Location, Problem
 
 PLACE = Location("g.yaml", 8, 5, 9, "abc: name")
 WHOLE = Problem(

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 import dmlgraph as dg
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 from dmlgraph.cli.new import TEMPLATES
 
 SURE = 1 / (1 + math.exp(-1))

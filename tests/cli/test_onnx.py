@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dmlgraph as dg
-from dmlgraph.cli import main
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.cli.commands import main
 from dmlgraph.devices import Choice
 from dmlgraph.devices.cpu import CpuDevice
-from dmlgraph.levels import FeatureLevel
 
 
 def command(*arguments: Any) -> Result:
@@ -245,7 +245,7 @@ class TestADeviceOfALowerLevel:
                 raise dg.ModelError("has no counterpart", code="unsupported")
             return dg.onnx.load(path, target="6.2")
 
-        monkeypatch.setattr("dmlgraph.loading.load", load)
+        monkeypatch.setattr("dmlgraph.formats.load_save.load", load)
         hopeful = Choice("auto", CpuDevice(), "first", lambda reason: Choice("auto", CpuDevice(), reason))
         monkeypatch.setattr("dmlgraph.cli.run.chosen", lambda _: hopeful)
         assert command("run", "--random", 0, normalized).exit_code == 0

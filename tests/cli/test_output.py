@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.cli import COMMANDS
-from dmlgraph.operators.registry import OPERATORS
+from dmlgraph.cli.commands import COMMANDS
+from dmlgraph.operators.catalog.registry import OPERATORS
 
 ENCODINGS = {"cp1252": "cp1252", "cp437": "cp437", "utf-16": "utf-16", "ascii": "utf-8"}  # what click makes of each
 # A name with characters that most code pages lack, which every command has to print in one way or another.

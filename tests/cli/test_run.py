@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dmlgraph as dg
-from dmlgraph.cli import main
-from dmlgraph.tensor import DataType
+from dmlgraph.base.tensor import DataType
+from dmlgraph.cli.commands import main
 from dmlgraph.testing import random_inputs
 
 GRAPH = """\

@@ -7,9 +7,10 @@ import pathlib
 import pytest
 from click.testing import CliRunner, Result
 
-from dmlgraph import document, picture
-from dmlgraph.cli import main
+from dmlgraph import picture
+from dmlgraph.cli.commands import main
 from dmlgraph.cli.show import FORMATS
+from dmlgraph.formats import yaml as document
 
 GRAPH = """\
 dmlgraph: 1

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 GRAPH = """\
 dmlgraph: 1

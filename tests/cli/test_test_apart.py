@@ -1,4 +1,4 @@
-"""`dmlgraph test` with a process for each test, and its reports; see also tests/distributed/test_sweeps.py."""
+"""`dmlgraph test` with a process for each test, and its reports; see also tests/testing/test_sweeps.py."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 pytest.importorskip("psutil")
 
-from testing.case_processes import BAD, GOOD, LONG, RELU
+from support.case_processes import BAD, GOOD, LONG, RELU
 
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
 
 
 @pytest.fixture(autouse=True)

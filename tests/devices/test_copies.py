@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.random_arrays import random_array
-from dmlgraph.tensor import DataType
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.random_arrays import random_array
+from dmlgraph.base.tensor import DataType
 
 LEVELS = (None, *(str(level) for level in FeatureLevel))
 LAYOUTS = ("packed", "with gaps", "repeated", "owned")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph import recipe
+from dmlgraph.devices import recipe
 from dmlgraph.distributed import map_blocks
 
 da = pytest.importorskip("dask.array")

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph import recipe
+from dmlgraph.base.once_per_key import Kept
+from dmlgraph.devices import recipe
 from dmlgraph.distributed import Runner, run_chunks
 from dmlgraph.distributed.progress import Progress
-from dmlgraph.kept import Kept
 
 pytest.importorskip("distributed.client")
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("distributed.client")
 
-from distributed_killing import digits, survive
+from support.distributed_killing import digits, survive
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other systems have the signal that kills at once")

@@ -8,8 +8,7 @@ import re
 import sys
 
 import pytest
-
-from documentation.pages import DOCS, ROOT, paths
+from support.pages import DOCS, ROOT, paths
 
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -20,11 +19,11 @@ import generate_onnx_docs
 import generate_passes_docs
 import pictures
 
-from dmlgraph.cli import COMMANDS
-from dmlgraph.document.schema import schema
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.passes import RULES
-from dmlgraph.tensor import DataType
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType
+from dmlgraph.cli.commands import COMMANDS
+from dmlgraph.compiler.passes import RULES
+from dmlgraph.formats.yaml.schema import schema
 
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in paths()}
 

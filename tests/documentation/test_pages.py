@@ -5,8 +5,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
-
-from documentation import pages
+from support import pages
 
 PATHS = {path.relative_to(pages.DOCS).as_posix(): path for path in pages.paths()}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from passes.perturbed import assert_fused
+from support.pages import DOCS
+from support.passes.perturbed import assert_fused
 
 import dmlgraph as dg
+from dmlgraph.compiler.passes import RULES, fuse
+from dmlgraph.compiler.views import COPY
 from dmlgraph.measure.inputs import complete
-from dmlgraph.passes import RULES, fuse
-from dmlgraph.passes.views import COPY
-from documentation.pages import DOCS
 
 EXAMPLES = {path.stem: path for path in sorted((DOCS / "rules").glob("*.yaml"))}
 

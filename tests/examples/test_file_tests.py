@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.document.tests import check_tests
+from dmlgraph.formats.yaml.tests import check_tests
 from dmlgraph.testing.records import Outcome
 from dmlgraph.testing.run import Runner, cases
 

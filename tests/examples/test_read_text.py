@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from packaged_models import PHOTO as PHOTO_OF_A_PAGE
 from PIL import Image
+from support.packaged_models import PHOTO as PHOTO_OF_A_PAGE
 
 Array = np.ndarray[Any, Any]
 ROOT = pathlib.Path(__file__).parent.parent.parent

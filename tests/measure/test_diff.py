@@ -13,12 +13,12 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import devices
-from dmlgraph.compile import compile_graph
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.devices import choose
+from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.device import Family
 from dmlgraph.devices.executable import Array, Executable
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.measure import diff as module
 from dmlgraph.measure.diff import Difference, Side, diff
 from dmlgraph.operators import Operator

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.random_arrays import random_array
 from dmlgraph.measure.inputs import complete
-from dmlgraph.random_arrays import random_array
 
 
 def graph(*names: str) -> dg.Graph:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dmlgraph._native import cpu_kernels
-from dmlgraph.tensor import DataType
+from dmlgraph.base.tensor import DataType
 
 Array = np.ndarray[Any, Any]
 

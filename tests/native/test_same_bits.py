@@ -20,7 +20,7 @@ if __name__ == "__main__":
 
 from native.test_cpu_kernels import KERNELS, LEVELS, OPCODES, apply, immediates_of, operand_types
 
-from dmlgraph.tensor import DataType
+from dmlgraph.base.tensor import DataType
 
 Array = np.ndarray[Any, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from agreement import LIBRARY_LEVEL
+from support.agreement import LIBRARY_LEVEL
 
 from dmlgraph.operators import find
 

@@ -5,8 +5,8 @@ Below zero they are alpha · (e^x − 1), alpha · (e^(x / alpha) − 1) and gam
 
 from __future__ import annotations
 
-from .activations import ActivationTests, celu, elu, formula_cases, scaled_elu
-from .harness import FLOATS, INF, NAN, array, assert_same, case, each_dtype, run
+from support.operators.activations import ActivationTests, celu, elu, formula_cases, scaled_elu
+from support.operators.harness import FLOATS, INF, NAN, array, assert_same, case, each_dtype, run
 
 
 class TestActivationElu(ActivationTests):

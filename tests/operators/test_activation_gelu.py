@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .activations import ActivationTests, formula_cases, gelu
-from .harness import FLOATS, INF, NAN, case, each_dtype
+from support.operators.activations import ActivationTests, formula_cases, gelu
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 
 class TestActivationGelu(ActivationTests):

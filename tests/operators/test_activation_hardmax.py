@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .harness import FLOATS, INF, NAN, Case, case, each_dtype
-from .softmaxes import ChosenAxesTests, LastAxisTests, hardmax, rows, sets_of_axes
+from support.operators.harness import FLOATS, INF, NAN, Case, case, each_dtype
+from support.operators.softmaxes import ChosenAxesTests, LastAxisTests, hardmax, rows, sets_of_axes
 
 
 def special_rows(**fields: Any) -> list[Case]:

@@ -10,13 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.activations import INTEGER_LEVELS, OLD_LEVELS, ActivationTests, formula_cases, leaky_relu
+from support.operators.checks import BroadcastTests, UnaryTests
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    NAN,
+    SIGNED,
+    array,
+    assert_same,
+    case,
+    each_dtype,
+    operator_class,
+    refused,
+    run_all,
+)
 
 import dmlgraph as dg
-
-from . import exact
-from .activations import INTEGER_LEVELS, OLD_LEVELS, ActivationTests, formula_cases, leaky_relu
-from .checks import BroadcastTests, UnaryTests
-from .harness import FLOATS, INF, NAN, SIGNED, array, assert_same, case, each_dtype, operator_class, refused, run_all
 
 
 class TestActivationLeakyRelu(ActivationTests):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-
-from . import exact
-from .activations import OLD_LEVELS, ActivationTests, formula_cases, linear
-from .checks import UnaryTests
-from .harness import FLOATS, INF, NAN, bits_of, case, each_dtype, run
+from support.operators import exact
+from support.operators.activations import OLD_LEVELS, ActivationTests, formula_cases, linear
+from support.operators.checks import UnaryTests
+from support.operators.harness import FLOATS, INF, NAN, bits_of, case, each_dtype, run
 
 
 class TestActivationIdentity(UnaryTests):

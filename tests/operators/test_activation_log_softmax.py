@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from .harness import FLOATS, INF, NAN, Case, array, assert_same, case, each_dtype, run
-from .softmaxes import ChosenAxesTests, LastAxisTests, log_softmax, rows, sets_of_axes
+from support.operators.harness import FLOATS, INF, NAN, Case, array, assert_same, case, each_dtype, run
+from support.operators.softmaxes import ChosenAxesTests, LastAxisTests, log_softmax, rows, sets_of_axes
 
 
 def special_rows(**fields: Any) -> list[Case]:

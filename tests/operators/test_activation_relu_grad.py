@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from . import exact
-from .activations import INTEGER_LEVELS
-from .checks import BroadcastTests
-from .harness import FLOATS, INF, NAN, SIGNED, case, each_dtype, refused
+from support.operators import exact
+from support.operators.activations import INTEGER_LEVELS
+from support.operators.checks import BroadcastTests
+from support.operators.harness import FLOATS, INF, NAN, SIGNED, case, each_dtype, refused
 
 
 class TestActivationReluGrad(BroadcastTests):

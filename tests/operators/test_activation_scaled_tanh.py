@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .activations import ActivationTests, formula_cases, scaled_tanh
-from .harness import FLOATS, INF, NAN, case, each_dtype
+from support.operators.activations import ActivationTests, formula_cases, scaled_tanh
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 
 class TestActivationScaledTanh(ActivationTests):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .checks import UnaryTests
-from .harness import FLOATS, INF, NAN, case, each_dtype
+from support.operators.checks import UnaryTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 SMALL = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
 

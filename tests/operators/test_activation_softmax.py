@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from . import exact
-from .harness import FLOATS, INF, NAN, Case, array, case, each_dtype, run
-from .softmaxes import ChosenAxesTests, LastAxisTests, rows, sets_of_axes
+from support.operators import exact
+from support.operators.harness import FLOATS, INF, NAN, Case, array, case, each_dtype, run
+from support.operators.softmaxes import ChosenAxesTests, LastAxisTests, rows, sets_of_axes
 
 
 def special_rows(**fields: Any) -> list[Case]:

@@ -7,11 +7,10 @@ ACTIVATION_PARAMETRIC_SOFTPLUS: alpha · ln(1 + e^(beta · x)).
 from __future__ import annotations
 
 import pytest
+from support.operators.activations import ActivationTests, formula_cases, parametric_softplus, softplus
+from support.operators.harness import FLOATS, INF, NAN, array, build, case, each_dtype, refused
 
 import dmlgraph as dg
-
-from .activations import ActivationTests, formula_cases, parametric_softplus, softplus
-from .harness import FLOATS, INF, NAN, array, build, case, each_dtype, refused
 
 
 class TestActivationSoftplus(ActivationTests):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .activations import NUMBERS, ActivationTests, formula_cases, hard_swish, swish
-from .harness import FLOATS, INF, NAN, case, each_dtype
+from support.operators.activations import NUMBERS, ActivationTests, formula_cases, hard_swish, swish
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 SIXTH = {"alpha": 1 / 6, "beta": 0.5}
 ONCE = {"sigmoid_input_scale": 1}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import exact
-from .activations import ActivationTests
-from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
+from support.operators import exact
+from support.operators.activations import ActivationTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
 
 
 class TestActivationTanh(ActivationTests):

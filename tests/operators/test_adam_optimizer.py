@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, NAN, Case, array, case, refused, run_all, ulps
 
 import dmlgraph as dg
-
-from .families import ShapedTests
-from .harness import FLOATS, NAN, Case, array, case, refused, run_all, ulps
 
 
 def step(number: int) -> np.ndarray:

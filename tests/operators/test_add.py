@@ -6,10 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-
-from . import exact
-from .checks import BinaryTests
-from .harness import FLOATS, INF, INTEGERS, NAN, case, each_dtype, run
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, case, each_dtype, run
 
 
 class TestAdd(BinaryTests):

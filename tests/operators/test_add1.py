@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, NAN, add_node, array, assert_same, case, each_dtype, refused, run
 
 import dmlgraph as dg
 from dmlgraph.operators import REGISTRY
-
-from .checks import BinaryTests
-from .harness import FLOATS, INF, NAN, add_node, array, assert_same, case, each_dtype, refused, run
 
 
 class TestAdd1(BinaryTests):

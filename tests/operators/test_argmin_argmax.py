@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, Case, add_node, array, case, refused, run, values
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from . import exact
-from .families import ShapedTests
-from .harness import FLOATS, INF, INTEGERS, NAN, Case, add_node, array, case, refused, run, values
-from .onnx_model import evaluate
 
 DIRECTIONS = ("increasing", "decreasing")
 

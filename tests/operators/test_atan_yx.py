@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import ClassVar
 
-from . import exact
-from .checks import BinaryTests
-from .families import ApproximatedTests
-from .harness import FLOATS, INF, NAN, Case, case, each_dtype
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.families import ApproximatedTests
+from support.operators.harness import FLOATS, INF, NAN, Case, case, each_dtype
 
 PI = 4 * exact.atan(exact.Fraction(1))
 

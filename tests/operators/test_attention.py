@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, Array, Case, add_node, build, case, operator_class, refused, run
+from support.operators.literal import some
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from .checks import OperatorTests
-from .harness import FLOATS, Array, Case, add_node, build, case, operator_class, refused, run
-from .literal import some
-from .onnx_model import evaluate
 
 B, S, K, P, H, D, V = 2, 3, 4, 5, 2, 3, 5  # sequences, queries, new and past keys, heads, numbers of keys and values
 FIELDS = {"scale": 0.5, "mask_filter_value": -2.5}

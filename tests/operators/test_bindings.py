@@ -7,10 +7,10 @@ import random
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Role
-from dmlgraph.operators.examples import example
 
 
 def made(name: str) -> Operator:

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .families import RetypedTests
-from .harness import INTEGERS, NAN, SIGNED, UNSIGNED, array, case, run
+from support.operators import exact
+from support.operators.families import RetypedTests
+from support.operators.harness import INTEGERS, NAN, SIGNED, UNSIGNED, array, case, run
 
 WIDTHS = {dtype: int(dtype.lstrip("uint")) for dtype in INTEGERS}
 

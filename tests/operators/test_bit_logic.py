@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .checks import BinaryTests, UnaryTests
-from .harness import FLOATS, INTEGERS, SIGNED, UNSIGNED, Case, bits_of, case, each_dtype, run
+from support.operators import exact
+from support.operators.checks import BinaryTests, UnaryTests
+from support.operators.harness import FLOATS, INTEGERS, SIGNED, UNSIGNED, Case, bits_of, case, each_dtype, run
 
 LEVELS = "3.0: 1-8D U32 U16 U8 | 4.1: 1-8D ALL11"
 A, B = [[12, 10, 7], [0, 255, 1]], [[10, 5, 2], [9, 170, 1]]

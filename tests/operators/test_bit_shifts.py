@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .checks import BinaryTests
-from .harness import UNSIGNED, array, case, each_dtype, run
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import UNSIGNED, array, case, each_dtype, run
 
 WIDTHS = {dtype: int(dtype.lstrip("uint")) for dtype in UNSIGNED}
 HIGH, LOW = 0x80000000_00000000, 0x00000000_00000005

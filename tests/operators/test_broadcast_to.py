@@ -6,9 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-
-from .harness import refused
-from .views import ViewTests, again, numbers
+from support.operators.harness import refused
+from support.operators.views import ViewTests, again, numbers
 
 
 class TestBroadcastTo(ViewTests):

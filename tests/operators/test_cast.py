@@ -11,12 +11,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.operators import exact
+from support.operators.checks import OperatorTests, check_level
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    INTEGERS,
+    NAN,
+    Case,
+    add_node,
+    array,
+    case,
+    parse_levels,
+    refused,
+    run,
+)
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests, check_level
-from .harness import FLOATS, INF, INTEGERS, NAN, Case, add_node, array, case, parse_levels, refused, run
 
 EVERY = (*FLOATS, "float64", *INTEGERS)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import exact
-from .checks import ScaledTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, refused
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, refused
 
 
 class TestClip(ScaledTests):

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import pytest
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    INTEGERS,
+    NAN,
+    SIGNED,
+    assert_same,
+    build,
+    case,
+    each_dtype,
+    refused,
+    run,
+)
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import ScaledTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, assert_same, build, case, each_dtype, refused, run
 
 
 class TestClip1(ScaledTests):

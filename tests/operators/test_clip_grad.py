@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-import dmlgraph as dg
-
-from . import exact
-from .checks import BroadcastTests
-from .harness import (
+from support.operators import exact
+from support.operators.checks import BroadcastTests
+from support.operators.harness import (
     FLOATS,
     INF,
     INTEGERS,
@@ -25,6 +22,8 @@ from .harness import (
     refused,
     run,
 )
+
+import dmlgraph as dg
 
 
 class ClipGradTests(BroadcastTests):

@@ -11,14 +11,14 @@ import pytest
 import yaml
 
 import dmlgraph as dg
-from dmlgraph.document import dumps, loads
-from dmlgraph.document.schema import schema
-from dmlgraph.errors import Problem
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.base.errors import Problem
+from dmlgraph.formats.yaml import dumps, loads
+from dmlgraph.formats.yaml.schema import schema
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.struct import Member
-from dmlgraph.operators.examples import example
 
 
 def members(wanted: Callable[[Member], object]) -> list[Any]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from . import exact
-from .checks import ScaledTests
-from .harness import FLOATS, INF, NAN, case, each_dtype, refused, rounded_cases
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype, refused, rounded_cases
 
 
 def powers(why: str, exponent: float, numbers: list[float]) -> list[Any]:

@@ -10,12 +10,11 @@ import numpy as np
 import onnx
 import onnx.reference
 import pytest
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
 
 INPUT = (np.arange(2 * 4 * 5 * 4) * 37 % 19 - 9).reshape(2, 4, 5, 4)
 FILTER = (np.arange(6 * 4 * 3 * 2) * 29 % 13 - 6).reshape(6, 4, 3, 2)

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from . import exact
-from .checks import UnaryTests
-from .families import ShapedTests
-from .harness import FLOATS, INF, INTEGERS, NAN, Case, array, assert_same, case, refused, run, values
-from .onnx_model import evaluate
+from support.operators import exact
+from support.operators.checks import UnaryTests
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, Case, array, assert_same, case, refused, run, values
+from support.operators.onnx_model import evaluate
 
 WIDE_INTEGERS = tuple(dtype for dtype in INTEGERS if dtype.endswith(("32", "64")))
 DIRECTIONS = ("increasing", "decreasing")

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, Array, array, case, each_dtype, refused, run, values
-from .onnx_model import evaluate
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, Array, array, case, each_dtype, refused, run, values
+from support.operators.onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 ORDERS = ("depth_column_row", "column_row_depth")

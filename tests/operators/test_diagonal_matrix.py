@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import dmlgraph as dg
-
-from . import exact
-from .families import ShapedTests
-from .harness import (
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import (
     FLOATS,
     INTEGERS,
     SIGNED,
@@ -26,6 +23,8 @@ from .harness import (
     run,
     source_case,
 )
+
+import dmlgraph as dg
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 

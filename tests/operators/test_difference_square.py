@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from . import exact
-from .checks import BinaryTests
-from .harness import FLOATS, INF, NAN, case, each_dtype
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 
 class TestDifferenceSquare(BinaryTests):

@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .checks import BinaryTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, run
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, run
 
 
 class TestDivide(BinaryTests):

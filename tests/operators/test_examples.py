@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.lowering import OperatorDescNode
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.examples import example
+from dmlgraph.operators.catalog.examples import example
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
-
-from .harness import refused
-from .views import ViewTests, numbers
+from support.operators.harness import refused
+from support.operators.views import ViewTests, numbers
 
 
 class TestExpandDims(ViewTests):

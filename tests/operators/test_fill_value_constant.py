@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.operators import exact
+from support.operators.families import FillTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, bits_of, refused, run, source_case
 
 import dmlgraph as dg
-
-from . import exact
-from .families import FillTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, bits_of, refused, run, source_case
 
 BITS = {"float16": 16, "float32": 32, "float64": 64, **{dtype: int(dtype.lstrip("uint")) for dtype in INTEGERS}}
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .families import FillTests
-from .harness import FLOATS, INF, INTEGERS, NAN, refused, run, source_case
+from support.operators import exact
+from support.operators.families import FillTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, refused, run, source_case
 
 
 class TestFillValueSequence(FillTests):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pytest
-
-from .harness import refused
-from .views import ViewTests, again, numbers
+from support.operators.harness import refused
+from support.operators.views import ViewTests, again, numbers
 
 
 class TestFlatten(ViewTests):

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from agreement import LIBRARY_LEVEL
+from support.agreement import LIBRARY_LEVEL
+from support.operators.half_steps import STEPS, half_steps
+from support.operators.harness import INF, NAN, Array, assert_same, bits_of, run, ulps
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.declaration.fields import Kind
-from dmlgraph.tensor import DataType
-
-from .half_steps import STEPS, half_steps
-from .harness import INF, NAN, Array, assert_same, bits_of, run, ulps
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 SIZES = {"even": EVERY, "odd": EVERY[:-1]}  # the last number is a NaN; in float16 some shaders process pairs

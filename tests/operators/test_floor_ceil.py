@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .checks import ScaledTests
-from .harness import FLOATS, INF, NAN, case, each_dtype
+from support.operators.checks import ScaledTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 
 class TestFloor(ScaledTests):

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, INTEGERS, Array, add_node, case, each_dtype, refused, run, values
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from .checks import OperatorTests
-from .harness import FLOATS, INTEGERS, Array, add_node, case, each_dtype, refused, run, values
-from .onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators import activations, exact
+from support.operators.activations import ActivationTests
+from support.operators.checks import tolerance
+from support.operators.harness import FLOATS, Array, array, assert_same, build, refused, run, run_all
 
 import dmlgraph as dg
 from dmlgraph.operators import REGISTRY
-
-from . import activations, exact
-from .activations import ActivationTests
-from .checks import tolerance
-from .harness import FLOATS, Array, array, assert_same, build, refused, run, run_all
 
 # The activation with attributes other than the defaults, its formula, and the level from which it fuses.
 FUSABLE: dict[str, tuple[dict[str, float], activations.Formula, str]] = {

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-
-from . import exact
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, Array, array, bits_of, case, refused, run, values
-from .onnx_model import evaluate
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, Array, array, bits_of, case, refused, run, values
+from support.operators.onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 INDEX_TYPES = ("uint32", "uint64", "int32", "int64")

@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import (
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import (
     FLOATS,
     INF,
     NAN,
@@ -28,6 +25,8 @@ from .harness import (
     refused,
     run,
 )
+
+import dmlgraph as dg
 
 A = [[1, 2, 3], [4, 5, 6]]
 B = [[1, 0, 2, -1], [0, 1, 1, 3], [2, -2, 0, 1]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from . import exact
-from .checks import ScaledTests
-from .families import ApproximatedTests
-from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.families import ApproximatedTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
 
 ONE = exact.Fraction(1)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from . import exact
-from .checks import ScaledTests
-from .harness import FLOATS, INF, INTEGERS, NAN, array, bits_of, case, each_dtype, refused, run
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, array, bits_of, case, each_dtype, refused, run
 
 
 class TestIdentity(ScaledTests):

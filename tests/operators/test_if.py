@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.checks import BroadcastTests, check_level
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    INTEGERS,
+    NAN,
+    add_node,
+    array,
+    bits_of,
+    case,
+    parse_levels,
+    refused,
+    run,
+)
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import BroadcastTests, check_level
-from .harness import FLOATS, INF, INTEGERS, NAN, add_node, array, bits_of, case, parse_levels, refused, run
 
 
 def condition(*values: int) -> np.ndarray:

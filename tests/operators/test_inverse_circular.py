@@ -8,10 +8,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import ClassVar
 
-from . import exact
-from .checks import ScaledTests
-from .families import ApproximatedTests
-from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.families import ApproximatedTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
 
 PI = 4 * exact.atan(exact.Fraction(1))
 HALF, QUARTER, WHOLE = (exact.rounded(PI / Decimal(parts), "float32") for parts in (2, 4, 1))

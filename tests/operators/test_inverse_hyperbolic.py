@@ -7,10 +7,10 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
-from . import exact
-from .checks import ScaledTests
-from .exact import float32
-from .harness import FLOATS, INF, NAN, Case, case, each_dtype, rounded_cases
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.exact import float32
+from support.operators.harness import FLOATS, INF, NAN, Case, case, each_dtype, rounded_cases
 
 
 def by_root(x: Fraction, one: int) -> Decimal:

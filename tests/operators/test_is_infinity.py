@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .families import RetypedTests
-from .harness import FLOATS, INF, NAN, case, refused
+from support.operators.families import RetypedTests
+from support.operators.harness import FLOATS, INF, NAN, case, refused
 
 NUMBERS = [INF, -INF, NAN, 0.0, 1, -65504]
 

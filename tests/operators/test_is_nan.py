@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from . import exact
-from .families import RetypedTests
-from .harness import FLOATS, INF, NAN, case
+from support.operators import exact
+from support.operators.families import RetypedTests
+from support.operators.harness import FLOATS, INF, NAN, case
 
 
 class TestIsNan(RetypedTests):

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import (
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import (
     FLOATS,
     INTEGERS,
     NAN,
@@ -28,6 +25,8 @@ from .harness import (
     run,
     run_all,
 )
+
+import dmlgraph as dg
 
 
 def join(why: str, parts: list[Any], gives: Any, axis: int, dtype: str = "float32") -> Case:

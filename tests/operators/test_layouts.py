@@ -8,12 +8,12 @@ import re
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Role
-from dmlgraph.operators.examples import example
 from dmlgraph.operators.layouts import MEASURED, REFUSED, is_packed, only_repeats, refusal, repeats
-from dmlgraph.tensor import TensorDesc
 
 OPERATORS = {operator.dml: operator for operator in REGISTRY.values()}
 LATER = [operator for operator in REGISTRY.values() if operator.support().introduced > MEASURED]

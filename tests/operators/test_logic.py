@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .checks import BinaryTests, UnaryTests
-from .harness import case, each_dtype
+from support.operators.checks import BinaryTests, UnaryTests
+from support.operators.harness import case, each_dtype
 
 TYPES = ("uint8", "uint32")
 A = [[0, 0, 1], [1, 2, 0]]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import exact
-from .families import ComparisonTests
-from .harness import FLOATS, INF, INTEGERS, NAN, case
+from support.operators import exact
+from support.operators.families import ComparisonTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, case
 
 
 class TestLogicalEquals(ComparisonTests):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from . import exact
-from .families import ComparisonTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, Case, case
+from support.operators import exact
+from support.operators.families import ComparisonTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, Case, case
 
 
 def table(less: int, equal: int, greater: int) -> tuple[Case, ...]:

@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, Array, Case, add_node, array, build, case, operator_class, refused, run
+from support.operators.literal import places, some
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import FLOATS, Array, Case, add_node, array, build, case, operator_class, refused, run
-from .literal import places, some
-from .onnx_model import evaluate
 
 BYTES = ("int8", "uint8")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")

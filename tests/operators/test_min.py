@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import exact
-from .checks import BinaryTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, case, each_dtype
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, case, each_dtype
 
 
 class TestMin(BinaryTests):

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .checks import BinaryTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, run
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, case, each_dtype, run
 
 A, B = [7, -7, 7, -7, 6, -6], [3, 3, -3, -3, 3, 3]
 

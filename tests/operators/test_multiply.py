@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
-from . import exact
-from .checks import BinaryTests
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, case, each_dtype, run
+from support.operators import exact
+from support.operators.checks import BinaryTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, case, each_dtype, run
 
 
 class TestMultiply(BinaryTests):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.names import ELSEWHERE, operator_hint
-from dmlgraph.operators.registry import find
+from dmlgraph.operators.catalog.hints import ELSEWHERE, operator_hint
+from dmlgraph.operators.catalog.registry import find
 
 
 def test_what_is_called_otherwise_elsewhere_is_no_operator_and_means_one() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import exact
-from .checks import UnaryTests
-from .harness import FLOATS, INF, NAN, SIGNED, case, each_dtype
+from support.operators import exact
+from support.operators.checks import UnaryTests
+from support.operators.harness import FLOATS, INF, NAN, SIGNED, case, each_dtype
 
 
 class TestNegate(UnaryTests):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from .families import ShapedTests
-from .harness import FLOATS, INF, INTEGERS, NAN, Case, array, case, refused, run_all, values
-from .onnx_model import evaluate
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INF, INTEGERS, NAN, Case, array, case, refused, run_all, values
+from support.operators.onnx_model import evaluate
 
 
 def found(why: str, x: Any, count: Any, coordinates: Any, dtype: str = "float32", **fields: Any) -> Case:

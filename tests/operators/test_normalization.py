@@ -8,12 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-
-import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests, UnaryTests
-from .harness import (
+from support.operators import exact
+from support.operators.checks import OperatorTests, UnaryTests
+from support.operators.harness import (
     FLOATS,
     INF,
     NAN,
@@ -28,8 +25,10 @@ from .harness import (
     refused,
     run,
 )
-from .literal import Index, along, filled, mean, number, root, some, step
-from .onnx_model import evaluate
+from support.operators.literal import Index, along, filled, mean, number, root, some, step
+from support.operators.onnx_model import evaluate
+
+import dmlgraph as dg
 
 X = some([2, 3, 2, 4])
 SCALE, BIAS, MEAN = (some([1, 3, 1, 1], seed=seed) for seed in (1, 2, 3))

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-
-from .checks import OperatorTests
-from .harness import FLOATS, Array, Case, case, refused, run, run_all
-from .literal import Index, along, filled, mean, number, root, some, step
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, Array, Case, case, refused, run, run_all
+from support.operators.literal import Index, along, filled, mean, number, root, some, step
 
 X, G = some([2, 3, 2, 4]), some([2, 3, 2, 4], seed=5)
 MEAN, SCALE = some([1, 3, 1, 1], seed=1), some([1, 3, 1, 1], seed=2)

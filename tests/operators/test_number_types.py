@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.document import loads
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.formats.yaml import loads
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import same_dtype_fields
-from dmlgraph.operators.examples import example
 
 # The type of a number if the example has no tensor there, or one of another legal type.
 OPTIONAL = {

@@ -6,11 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-
-from . import exact
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, Array, array, case, refused, run
-from .onnx_model import evaluate
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, Array, array, case, refused, run
+from support.operators.onnx_model import evaluate
 
 
 def indices(numbers: Any, dtype: str = "int32") -> Array:

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-import dmlgraph as dg
-
-from . import exact
-from .families import ShapedTests
-from .harness import (
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import (
     FLOATS,
     INTEGERS,
     NAN,
@@ -27,7 +24,9 @@ from .harness import (
     run,
     values,
 )
-from .onnx_model import evaluate
+from support.operators.onnx_model import evaluate
+
+import dmlgraph as dg
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 MODES_BEFORE_WRAP = ("constant", "edge", "reflection", "symmetric")

@@ -12,13 +12,24 @@ import numpy as np
 import onnx
 import onnx.reference
 import pytest
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    INTEGERS,
+    NAN,
+    add_node,
+    array,
+    assert_same,
+    case,
+    refused,
+    run,
+    run_all,
+)
+from support.operators.harness_windows import IMAGE, VOLUME, PoolingTests, WindowTests, pooled, windows
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import FLOATS, INF, INTEGERS, NAN, add_node, array, assert_same, case, refused, run, run_all
-from .harness_windows import IMAGE, VOLUME, PoolingTests, WindowTests, pooled, windows
 
 PLAIN = {"window_size": (2, 2), "strides": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0)}
 PADDED = {"window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2), "end_padding": (0, 1)}

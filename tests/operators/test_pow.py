@@ -9,12 +9,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.operators import exact
+from support.operators.checks import BroadcastTests
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    NAN,
+    SIGNED,
+    UNSIGNED,
+    add_node,
+    array,
+    assert_same,
+    case,
+    each_dtype,
+    run,
+)
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import BroadcastTests
-from .harness import FLOATS, INF, NAN, SIGNED, UNSIGNED, add_node, array, assert_same, case, each_dtype, run
 
 SHORT = SIGNED[:3] + UNSIGNED[:3]  # the integer types that POW accepts
 

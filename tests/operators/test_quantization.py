@@ -9,14 +9,27 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    NAN,
+    Array,
+    Case,
+    add_node,
+    array,
+    assert_same,
+    build,
+    case,
+    refused,
+    run,
+    run_all,
+)
+from support.operators.literal import number, places, some
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import FLOATS, INF, NAN, Array, Case, add_node, array, assert_same, build, case, refused, run, run_all
-from .literal import number, places, some
-from .onnx_model import evaluate
 
 BYTES = ("int8", "uint8")
 EIGHTHS = (np.arange(48) * 37 % 101 - 50).reshape(2, 3, 2, 4) / 8

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators.families import ShapedTests
+from support.operators.harness import Case, add_node, array, build, case, refused, run_all
 
 import dmlgraph as dg
-from dmlgraph.document import dumps
-
-from .families import ShapedTests
-from .harness import Case, add_node, array, build, case, refused, run_all
+from dmlgraph.formats.yaml import dumps
 
 FULL = 0xFFFFFFFF
 # Known answers of the authors' own tests (Random123): counter and key → four words.

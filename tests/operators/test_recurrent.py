@@ -9,13 +9,24 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.checks import OperatorTests
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    NAN,
+    Array,
+    Case,
+    add_node,
+    build,
+    case,
+    operator_class,
+    refused,
+    run_all,
+)
+from support.operators.literal import some
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from .checks import OperatorTests
-from .harness import FLOATS, INF, NAN, Array, Case, add_node, build, case, operator_class, refused, run_all
-from .literal import some
-from .onnx_model import evaluate
 
 T, B, X, H = 3, 2, 3, 2  # steps, sequences, input numbers per step, hidden size
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}

@@ -9,12 +9,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.operators import exact
+from support.operators.checks import OperatorTests, check_level
+from support.operators.harness import (
+    FLOATS,
+    INF,
+    INTEGERS,
+    NAN,
+    SIGNED,
+    Case,
+    add_node,
+    array,
+    case,
+    parse_levels,
+    refused,
+    run,
+)
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests, check_level
-from .harness import FLOATS, INF, INTEGERS, NAN, SIGNED, Case, add_node, array, case, parse_levels, refused, run
 
 # Functions that accept the same data types, and these by feature level.
 FOUR_BYTES = "F32 F16 I32 U32"

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from native.test_operator_desc import Reader, Tensor, kind_of
 
 import dmlgraph as dg
 from dmlgraph import _native
-from dmlgraph.lowering import OperatorDescNode
+from dmlgraph.compiler.lowering import OperatorDescNode
 from dmlgraph.operators import REGISTRY, Operator, find
+from dmlgraph.operators.catalog.examples import example
+from dmlgraph.operators.catalog.registry import class_name
 from dmlgraph.operators.declaration.fields import Kind, Role
 from dmlgraph.operators.declaration.struct import Member
 from dmlgraph.operators.declaration.support import operator_names, support
-from dmlgraph.operators.examples import example
-from dmlgraph.operators.registry import class_name
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tests" / "native"))  # the reader of C structs is in the native tests
-
-from test_operator_desc import Reader, Tensor, kind_of  # noqa: E402
-
 REFERENCE = ROOT / "tests" / "reference"
 OPERATORS = {name: each for name, each in REGISTRY.items() if not each.is_view}
 every_class = pytest.mark.parametrize("cls", OPERATORS.values(), ids=list(OPERATORS))

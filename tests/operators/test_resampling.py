@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
 
 import dmlgraph as dg
-
-from .checks import OperatorTests
-from .harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
 
 NEAREST, LINEAR = "nearest_neighbor", "linear"
 RAMP = array([[[[0, 4, 8, 12]]]], "float32")

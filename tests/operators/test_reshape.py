@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from support.operators.harness import refused
+from support.operators.views import ViewTests, again, numbers
 
 import dmlgraph as dg
-from dmlgraph.document import dumps
-
-from .harness import refused
-from .views import ViewTests, again, numbers
+from dmlgraph.formats.yaml import dumps
 
 
 class TestReshape(ViewTests):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, array, case, refused, run, values
-from .onnx_model import evaluate
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, array, case, refused, run, values
+from support.operators.onnx_model import evaluate
 
 
 def lengths(values: Any, dtype: str = "uint32") -> np.ndarray:

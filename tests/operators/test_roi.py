@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, INF, NAN, Array, add_node, array, assert_same, case, refused, run
+from support.operators.regions import ALIGN, ALIGN1, BATCHES, IMAGES, REGIONS, aligned
 
 import dmlgraph as dg
-
-from .checks import OperatorTests
-from .harness import FLOATS, INF, NAN, Array, add_node, array, assert_same, case, refused, run
-from .regions import ALIGN, ALIGN1, BATCHES, IMAGES, REGIONS, aligned
 
 BOXES = array([[[[0, 0, 0, 3, 3], [1, 2, 1, 5, 4], [1, -3, 2, 9, 2], [0, 3, 3, 3, 3]]]], "float32")
 

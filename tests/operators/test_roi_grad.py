@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators.harness import FLOATS, INF, Array, add_node, array, assert_same, case, refused, run_all
+from support.operators.regions import ALIGN1, BATCHES, IMAGES, REGIONS, aligned
 
 import dmlgraph as dg
-
-from .harness import FLOATS, INF, Array, add_node, array, assert_same, case, refused, run_all
-from .regions import ALIGN1, BATCHES, IMAGES, REGIONS, aligned
 
 GRADIENT = {key: value for key, value in ALIGN1.items() if key != "out_of_bounds_input_value"}
 RAMP = np.broadcast_to(np.arange(6, dtype="float32"), (1, 1, 5, 6))

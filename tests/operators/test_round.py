@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .checks import UnaryTests
-from .harness import FLOATS, INF, NAN, case, each_dtype, refused
+from support.operators.checks import UnaryTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype, refused
 
 HALVES = [0.5, 1.5, 2.5, -0.5, -1.5, -2.5]
 OTHERS = [1.25, 1.75, -1.25, -1.75, 7]

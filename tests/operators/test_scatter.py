@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, Array, array, case, refused, run, values
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
 from dmlgraph.operators import ScatterElements, find
-
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, Array, array, case, refused, run, values
-from .onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 ZEROS = [[0, 0, 0], [0, 0, 0]]

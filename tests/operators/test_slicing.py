@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from . import exact
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, array, bits_of, case, each_dtype, refused, run, values
-from .onnx_model import evaluate
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, array, bits_of, case, each_dtype, refused, run, values
+from support.operators.onnx_model import evaluate
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 GRID = [[0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15], [20, 21, 22, 23, 24, 25]]

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.checks import OperatorTests
+from support.operators.harness import FLOATS, INTEGERS, Case, add_node, array, bits_of, case, refused, run_all
 
 import dmlgraph as dg
-
-from . import exact
-from .checks import OperatorTests
-from .harness import FLOATS, INTEGERS, Case, add_node, array, bits_of, case, refused, run_all
 
 
 def split(why: str, whole: Any, parts: list[Any], axis: int, dtype: str = "float32") -> Case:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import exact
-from .checks import ScaledTests
-from .harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
+from support.operators import exact
+from support.operators.checks import ScaledTests
+from support.operators.harness import FLOATS, INF, NAN, case, each_dtype, rounded_cases
 
 
 class TestSqrt(ScaledTests):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from .harness import refused
-from .views import ViewTests, numbers
+from support.operators.harness import refused
+from support.operators.views import ViewTests, numbers
 
 
 class TestSqueeze(ViewTests):

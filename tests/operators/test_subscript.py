@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators.harness import refused
+from support.operators.views import ViewTests, again, numbers, viewed
 
 import dmlgraph as dg
-from dmlgraph.document import dumps
-
-from .harness import refused
-from .views import ViewTests, again, numbers, viewed
+from dmlgraph.formats.yaml import dumps
 
 
 class TestSubscript(ViewTests):

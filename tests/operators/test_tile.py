@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from .families import ShapedTests
-from .harness import FLOATS, INTEGERS, array, case, each_dtype, refused, run, values
-from .onnx_model import evaluate
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INTEGERS, array, case, each_dtype, refused, run, values
+from support.operators.onnx_model import evaluate
 
 
 class TestTile(ShapedTests):

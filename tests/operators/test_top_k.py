@@ -6,13 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, INF, INTEGERS, Case, add_node, array, case, refused, run_all, values
+from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
-
-from . import exact
-from .families import ShapedTests
-from .harness import FLOATS, INF, INTEGERS, Case, add_node, array, case, refused, run_all, values
-from .onnx_model import evaluate
 
 
 def top(why: str, x: Any, values: Any, indices: Any, dtype: str = "float32", **fields: Any) -> Case:

@@ -6,10 +6,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-
-from . import exact
-from .families import ShapedTests
-from .harness import FLOATS, array, case, each_dtype, refused, run
+from support.operators import exact
+from support.operators.families import ShapedTests
+from support.operators.harness import FLOATS, array, case, each_dtype, refused, run
 
 
 class TestValueScale2d(ShapedTests):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.value import Value
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.examples import example
 from dmlgraph.operators.work import operations
-from dmlgraph.value import Value
 
 LSTM = ["activation_sigmoid", "activation_tanh", "activation_tanh"]
 

@@ -7,12 +7,11 @@ import subprocess
 
 import pydot
 import pytest
+from support.picture.graphs import HOSTILE, fused, hostile, ramp
 
 from dmlgraph.picture import render
 from dmlgraph.picture.dot import render as render_drawings
 from dmlgraph.picture.drawing import draw
-
-from .graphs import HOSTILE, fused, hostile, ramp
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 

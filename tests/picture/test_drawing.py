@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from support.picture.graphs import fused, ramp
 
 import dmlgraph as dg
 from dmlgraph.picture.drawing import LONGEST, columns, draw
 from dmlgraph.picture.shapes import Kind
-
-from .graphs import fused, ramp
 
 
 def test_every_node_and_output_is_a_box_of_its_kind() -> None:

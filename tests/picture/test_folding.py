@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from support.picture.graphs import apart, chain, lopsided, ramp, residual, wide
 
 from dmlgraph.picture import svg
 from dmlgraph.picture.drawing import Drawing, draw
 from dmlgraph.picture.folding import MOST_BOXES, PIECES, fold
 from dmlgraph.picture.shapes import Kind
-
-from .graphs import apart, chain, lopsided, ramp, residual, wide
 
 LARGE = {
     "chain": lambda: chain(2000),

@@ -8,10 +8,10 @@ import json
 import re
 from html.parser import HTMLParser
 
+from support.picture.graphs import HOSTILE, chain, hostile, ramp
+
 from dmlgraph.picture import render
 from dmlgraph.picture.drawing import draw
-
-from .graphs import HOSTILE, chain, hostile, ramp
 
 
 class Elements(HTMLParser):

@@ -6,13 +6,12 @@ import itertools
 import math
 
 import pytest
+from support.picture.graphs import chain, fused, ramp
 
 import dmlgraph as dg
 from dmlgraph.picture.drawing import draw
 from dmlgraph.picture.layout import FARTHEST, FARTHEST_SOURCE, LABEL, LABELLED, Placed, Scene, lay_out, text_width
 from dmlgraph.picture.shapes import Kind
-
-from .graphs import chain, fused, ramp
 
 
 def overlap(one: Placed, other: Placed) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.picture.browser import Tab
 
 from dmlgraph.testing.matrix import render
 from dmlgraph.testing.records import Outcome, Place, Record, Result
-
-from .conftest import Tab
 
 Opened = Callable[..., Tab]
 CPU, GPU = Place("cpu", "lab-1", "a processor"), Place("directml:0", "lab-2", "an adapter")

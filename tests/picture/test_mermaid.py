@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from support.picture.graphs import fused, hostile, ramp
 
 from dmlgraph.picture import render
 from dmlgraph.picture.mermaid import escaped
 from dmlgraph.picture.mermaid import render as render_drawings
-
-from .graphs import fused, hostile, ramp
 
 
 def test_a_flowchart() -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from support.picture.browser import Tab
+from support.picture.graphs import HOSTILE, apart, chain, fused, hostile, lopsided, ramp, residual, wide
 
 import dmlgraph as dg
 from dmlgraph.picture import html, render
-
-from .conftest import Tab
-from .graphs import HOSTILE, apart, chain, fused, hostile, lopsided, ramp, residual, wide
 
 Opened = Callable[..., Tab]
 

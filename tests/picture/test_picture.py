@@ -5,11 +5,10 @@ from __future__ import annotations
 import pathlib
 
 import pytest
+from support.picture.graphs import ramp
 
 import dmlgraph as dg
 from dmlgraph import picture
-
-from .graphs import ramp
 
 BEGIN = {"svg": "<svg ", "html": "<!doctype html>", "dot": "digraph ", "mermaid": "flowchart TB"}
 

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.picture.browser import Tab
+from support.picture.graphs import chain, fused
 
 import dmlgraph as dg
 from dmlgraph.picture import render
@@ -20,9 +22,6 @@ from dmlgraph.picture.folding import MOST_BOXES, fold
 from dmlgraph.picture.layout import lay_out
 from dmlgraph.picture.scopes import box_count, in_scopes, scopes
 from dmlgraph.picture.shapes import Kind
-
-from .conftest import Tab
-from .graphs import chain, fused
 
 Opened = Callable[..., Tab]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+from support.picture.graphs import HOSTILE, fused, hostile, ramp
+
 from dmlgraph.picture import render
 from dmlgraph.picture.drawing import draw
 from dmlgraph.picture.svg import render as render_drawings
-
-from .graphs import HOSTILE, fused, hostile, ramp
 
 SVG = "{http://www.w3.org/2000/svg}"
 

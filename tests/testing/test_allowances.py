@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from dmlgraph.errors import DocumentError
+from dmlgraph.base.errors import DocumentError
 from dmlgraph.testing.allowances import Allowances, read
 from dmlgraph.testing.records import Outcome, Place, Record, Result
 

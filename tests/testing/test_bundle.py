@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.errors import DmlGraphError
+from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.testing.bundle import Bundle, pack, pack_graph
 from dmlgraph.testing.records import Outcome
 from dmlgraph.testing.run import Runner, cases

@@ -13,11 +13,11 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import devices
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.devices.device import Family
 from dmlgraph.devices.executable import Executable
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.document import dumps, loads
-from dmlgraph.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.formats.yaml import dumps, loads
 from dmlgraph.testing import assert_devices_agree
 from dmlgraph.testing.records import Outcome
 from dmlgraph.testing.run import Runner, cases

@@ -9,7 +9,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices import list_devices
-from dmlgraph.document import loads
+from dmlgraph.formats.yaml import loads
 from dmlgraph.testing import run
 from dmlgraph.testing.records import Outcome, Result
 from dmlgraph.testing.run import Runner, cases, devices_here

@@ -6,11 +6,11 @@ a strided copy, or costs nothing.  An operator without a native step runs its `e
 
 from __future__ import annotations
 
+from dmlgraph.base.levels import NEWEST
+from dmlgraph.compiler.lowering import GraphDesc
 from dmlgraph.devices.cpu.threads import checked_threads
 from dmlgraph.devices.device import Device, Family, native_needed
 from dmlgraph.devices.executable import Executable
-from dmlgraph.levels import NEWEST
-from dmlgraph.lowering import GraphDesc
 from dmlgraph.operators.declaration.operator import Operator
 
 

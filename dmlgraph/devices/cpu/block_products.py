@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
 from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, line_of
 from dmlgraph.devices.cpu.quantized import block_steps, in_steps
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.quantization import Dequantize, DequantizeLinear
-from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 Payload = tuple[str, Any]
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmlgraph._native import cpu_kernels
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators import activation, bitwise, element_wise, gradient, logical, quantization, trigonometric
 from dmlgraph.operators.common.numerics import FLOAT16_MAX
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import IsInfinityMode, RoundingMode
 from dmlgraph.operators.fill import FillValueSequence
-from dmlgraph.tensor import DataType
 
 
 class Instruction(NamedTuple):

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from dmlgraph import _native
+from dmlgraph.base.errors import DeviceError, DmlGraphError
+from dmlgraph.base.memory import described, enough_memory
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.lowering import GraphDesc
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
-from dmlgraph.elements import Elements
-from dmlgraph.errors import DeviceError, DmlGraphError
-from dmlgraph.lowering import GraphDesc
-from dmlgraph.memory import described, enough_memory
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.graph.constant_data import Elements
 
 
 class CpuExecutable(Executable):

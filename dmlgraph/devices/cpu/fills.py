@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
 from dmlgraph.operators.common.numerics import cut
@@ -15,7 +16,6 @@ from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.image import ValueScale2d
 from dmlgraph.operators.random import RandomGenerator
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.parts import Part, line_of
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.patches import Unfold
 from dmlgraph.operators.quantization import Dequantize, Quantize
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands, packed_step
 from dmlgraph.operators.declaration.operator import Operator
@@ -23,7 +24,6 @@ from dmlgraph.operators.indexing import (
 )
 from dmlgraph.operators.selection import TopK, TopK1
 from dmlgraph.operators.shape import ReverseSubsequences
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dmlgraph.base.tensor import DataType, TensorDesc, broadcast_sizes
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
 from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, operands
 from dmlgraph.operators.convolution import ConvolutionInteger, QuantizedLinearConvolution
@@ -18,7 +19,6 @@ from dmlgraph.operators.matrix_integer import (
     MatrixMultiplyIntegerToFloat,
     QuantizedLinearMatrixMultiply,
 )
-from dmlgraph.tensor import DataType, TensorDesc, broadcast_sizes
 
 Payload = tuple[str, Any]
 Factor = Callable[[Code, Value, Value, Value], None]  # adds the factor of the sums, from both scales and the output's

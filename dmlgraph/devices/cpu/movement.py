@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.base.tensor import MAX_RANK, TensorDesc
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import DepthSpaceOrder, PaddingMode
@@ -25,7 +26,6 @@ from dmlgraph.operators.padding import Padding, Padding1
 from dmlgraph.operators.patches import Unfold
 from dmlgraph.operators.shape import Join, Split, Tile
 from dmlgraph.operators.slicing import Slice, Slice1, SliceGrad
-from dmlgraph.tensor import MAX_RANK, TensorDesc
 
 Map = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 Piece = tuple[int, tuple[int, ...], Map | None, Map]

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
 from dmlgraph.operators.common.axes import reduced_sizes
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import DataType, TensorDesc, packed_strides
 
 
 class Part(NamedTuple):

@@ -24,6 +24,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.base.errors import DeviceError, DmlGraphError
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
 from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.block_products import block_product
 from dmlgraph.devices.cpu.element_wise import instructions
@@ -41,11 +44,8 @@ from dmlgraph.devices.cpu.resampling import RESAMPLINGS
 from dmlgraph.devices.cpu.training import TRAINING
 from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
-from dmlgraph.errors import DeviceError, DmlGraphError
-from dmlgraph.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
-from dmlgraph.tensor import TensorDesc
 
 Payload = tuple[str, Any]  # kind, payload
 Way = Callable[[Any], Payload | None]  # takes an operator; returns None if the operator cannot run in this way
@@ -83,8 +83,8 @@ WAYS: Mapping[type[Operator], Way] = {
 def with_plain_copies(graph: GraphDesc) -> GraphDesc:
     """The graph with plain identities in place of copies by words: here every data type has an identity.
 
-    `dmlgraph.lowering` copies a tensor as 32-bit words where DirectML has no identity for it.  Here 4-bit tensors
-    cannot be read as words.
+    `dmlgraph.compiler.lowering` copies a tensor as 32-bit words where DirectML has no identity for it.  Here 4-bit
+    tensors cannot be read as words.
     """
     nodes, outputs = list(graph.nodes), list(graph.outputs)
     for edge in graph.output_edges:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.parts import Part
@@ -18,7 +19,6 @@ from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
 from dmlgraph.operators.matrix import Gemm
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

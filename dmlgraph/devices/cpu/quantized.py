@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.quantization import Dequantize, DynamicQuantizeLinear, Quantize, QuantizedLinearAdd
-from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

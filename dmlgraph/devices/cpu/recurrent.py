@@ -10,10 +10,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.recurrent import Gru, Lstm, Rnn
-from dmlgraph.tensor import DataType
 
 Payload = tuple[str, Any]
 

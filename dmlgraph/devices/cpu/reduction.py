@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands, packed_step
 from dmlgraph.operators.declaration.operator import Operator
@@ -33,7 +34,6 @@ from dmlgraph.operators.softmax import (
     ActivationSoftmax1,
     AlongAxes,
 )
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 SINGLE, DOUBLE = DataType.FLOAT32, DataType.FLOAT64

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.parts import Parts, Tensor
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
 from dmlgraph.operators.roi import AligningForward, RoiAlign, RoiAlign1, RoiPooling
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.cpu.element_wise import Code, Value
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.operators.declaration.operator import Array, Operator
@@ -20,7 +21,6 @@ from dmlgraph.operators.resampling import (
     Taps,
     Upsample2d,
 )
-from dmlgraph.tensor import DataType
 
 
 def _resample(operator: Any) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 
-from dmlgraph.errors import DeviceError
+from dmlgraph.base.errors import DeviceError
 
 VARIABLE = "DMLGRAPH_THREADS"
 MOST_THREADS = 1024  # the native pool's limit

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, activate
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
 from dmlgraph.devices.cpu.reduction import DOUBLE, SINGLE, inverse_root
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.normalization import BatchNormalizationTraining, reduced_axes
 from dmlgraph.operators.normalization_grad import BatchGradient, BatchNormalizationGrad, BatchNormalizationTrainingGrad
-from dmlgraph.tensor import TensorDesc
 
 Payload = tuple[str, Any]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
 from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, operands, packed_step
 from dmlgraph.operators.common.windows import Sizes, Windows
@@ -35,7 +36,6 @@ from dmlgraph.operators.pooling import (
     MaxUnpooling,
     QuantizedLinearAveragePooling,
 )
-from dmlgraph.tensor import DataType, TensorDesc
 
 Payload = tuple[str, Any]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from dmlgraph.base.errors import DeviceError
 from dmlgraph.devices.device import Device, Family, Listing, native_needed
-from dmlgraph.errors import DeviceError
 
 _INDICES = 4  # adapters whose names are completed; there may be more
 _NAMES = {

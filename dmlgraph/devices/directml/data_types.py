@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from dmlgraph import _native
-from dmlgraph.errors import Problem, listing
-from dmlgraph.lowering import GraphDesc, OperatorDescNode
-from dmlgraph.tensor import DataType
+from dmlgraph.base.errors import Problem, listing
+from dmlgraph.base.tensor import DataType
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
 
 
 def supported_types(device: _native.Device) -> frozenset[DataType]:

@@ -15,6 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from dmlgraph import _native
+from dmlgraph.base.errors import DmlGraphError, listing
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.memory import not_enough_memory
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.devices.device import Device, Listing
 from dmlgraph.devices.directml import versions
 from dmlgraph.devices.directml.data_types import type_problems
@@ -34,14 +39,9 @@ from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
 from dmlgraph.devices.directml.transfer import Result, given_bytes
 from dmlgraph.devices.executable import Array, Executable, Step
-from dmlgraph.devices.interrupts import Watch, interruptible, take_kept
-from dmlgraph.errors import DmlGraphError, listing
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import ConstantDescNode, GraphDesc
-from dmlgraph.memory import not_enough_memory
+from dmlgraph.devices.host.interrupts import Watch, interruptible, take_kept
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.layouts import refusal
-from dmlgraph.tensor import TensorDesc
 
 NPU = "npu"
 

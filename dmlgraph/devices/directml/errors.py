@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from dmlgraph.base.errors import DeviceError, Problem
 from dmlgraph.devices.directml.versions import NEWER
-from dmlgraph.errors import DeviceError, Problem
 
 
 class DirectMLError(DeviceError):

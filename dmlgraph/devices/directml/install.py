@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from dmlgraph.base.errors import plural
 from dmlgraph.devices.directml.errors import LibraryError
-from dmlgraph.devices.user_cache import check_private, make_private, user_cache_folder
-from dmlgraph.errors import plural
-from dmlgraph.plain_files import NotAFileError, open_file, reason, what_failed
+from dmlgraph.devices.host.cache_folder import check_private, make_private, user_cache_folder
+from dmlgraph.files.untrusted import NotAFileError, open_file, reason, what_failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dmlgraph.base.errors import plural
 from dmlgraph.devices.directml import install
 from dmlgraph.devices.directml.errors import LibraryError
-from dmlgraph.errors import plural
-from dmlgraph.plain_files import open_file, reason
+from dmlgraph.files.untrusted import open_file, reason
 
 VARIABLE = "DMLGRAPH_DIRECTML"
 SYSTEM = "the system"  # origins of a library

@@ -13,9 +13,9 @@ import weakref
 from typing import Protocol
 
 from dmlgraph import _native
+from dmlgraph.base.errors import DeviceError
 from dmlgraph.devices.directml.data_types import supported_types
-from dmlgraph.devices.interrupts import interruptible
-from dmlgraph.errors import DeviceError
+from dmlgraph.devices.host.interrupts import interruptible
 
 VARIABLE = "DMLGRAPH_DEBUG"
 

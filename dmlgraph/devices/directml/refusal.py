@@ -14,9 +14,8 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Iterator
 
-from dmlgraph.devices.directml.errors import DirectMLError
-from dmlgraph.errors import Problem, listing
-from dmlgraph.lowering import (
+from dmlgraph.base.errors import Problem, listing
+from dmlgraph.compiler.lowering import (
     ConstantDescNode,
     GraphDesc,
     GraphInput,
@@ -26,6 +25,7 @@ from dmlgraph.lowering import (
     OperatorDescNode,
     OutputEdge,
 )
+from dmlgraph.devices.directml.errors import DirectMLError
 
 MAX_COMPILATIONS = 512
 MAX_SINGLES = 256  # compilations of a single operator; equal operators are compiled once

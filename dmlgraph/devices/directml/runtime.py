@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass, replace
 
 from dmlgraph import _native
+from dmlgraph.base.errors import Problem, Within
 from dmlgraph.devices.directml.errors import AdapterError, LibraryError
 from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, on_windows
 from dmlgraph.devices.directml.versions import NEWER
-from dmlgraph.errors import Problem, Within
 
 FAMILY = "directml"  # names of devices: directml, directml:1, directml:software
 SOFTWARE = "software"

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.executable import Array
-from dmlgraph.tensor import TensorDesc
 
 Bytes = np.ndarray[Any, Any]  # C-contiguous
 

@@ -12,10 +12,10 @@ import sys
 import numpy as np
 
 from dmlgraph import functions
-from dmlgraph.compile import compile_graph
+from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.devices import choose
-from dmlgraph.errors import DmlGraphError
-from dmlgraph.graph import Graph
+from dmlgraph.devices.compile import compile_graph
+from dmlgraph.graph.graph import Graph
 
 
 def trial(device: str) -> str | None:

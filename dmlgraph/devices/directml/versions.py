@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.levels import FeatureLevel
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.errors import Problem
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import FLOAT16_MAX, convert, working
 from dmlgraph.operators.declaration.fields import Input, OptionalScaleBias, Output, ScaleBias, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.tensor import DataType, TensorDesc
 
 
 class ElementWise(Operator):

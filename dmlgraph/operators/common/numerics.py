@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataType
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataType
 
 Array = np.ndarray[Any, Any]
 FLOAT16_MAX = 65504.0

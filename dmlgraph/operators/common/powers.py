@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common import shader
 from dmlgraph.operators.common.numerics import FLOAT16_MAX, Array, convert
-from dmlgraph.tensor import DataType
 
 
 def power(

@@ -10,8 +10,8 @@ import enum
 import operator
 from collections.abc import Callable, Sequence
 
-from dmlgraph.errors import OperatorError, shorten
-from dmlgraph.expressions import Expression
+from dmlgraph.base.errors import OperatorError, shorten
+from dmlgraph.base.expressions import Expression
 
 ALLOWED = "integers, ranges such as 1:-1 or ::2, None, ... in one text or NumPy's index"
 _GATHER = "dg.gather and dg.gather_nd take elements by indices that are tensors"

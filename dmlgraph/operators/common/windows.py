@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.errors import OperatorError, Problem, plural
+from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.operators.declaration.operator import Array, Operator
 
 Sizes = tuple[int, ...]

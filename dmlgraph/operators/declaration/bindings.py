@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.base.tensor import TensorDesc
 
 
 class Binding(NamedTuple):

@@ -12,16 +12,16 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.elsewhere import FIELDS
-from dmlgraph.errors import OperatorError, listing, plural, suggestion
+from dmlgraph.base.errors import OperatorError, listing, plural, suggestion
+from dmlgraph.operators.catalog.foreign_names import FIELDS
+from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import keyword_parameters, outputs_type, signature
-from dmlgraph.operators.registry import REGISTRY
 
 if TYPE_CHECKING:
-    from dmlgraph.graph import Graph
-    from dmlgraph.value import Value
+    from dmlgraph.graph.graph import Graph
+    from dmlgraph.graph.value import Value
 
 
 def apply(operator: str, /, *tensors: Any, **keywords: Any) -> Value:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.errors import OperatorError, Problem, ScalarError
+from dmlgraph.base.errors import OperatorError, Problem, ScalarError
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind, Number
 from dmlgraph.operators.declaration.outputs import Given
-from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataType
 
 if TYPE_CHECKING:
     from dmlgraph.operators.declaration.operator import Operator

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
-from dmlgraph.elsewhere import MEMBERS
-from dmlgraph.errors import Problem, listing, suggestion
-from dmlgraph.tensor import refusal
+from dmlgraph.base.errors import Problem, listing, suggestion
+from dmlgraph.base.tensor import refusal
+from dmlgraph.operators.catalog.foreign_names import MEMBERS
 
 
 class Enumeration(enum.Enum):

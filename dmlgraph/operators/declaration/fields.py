@@ -31,10 +31,10 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from dmlgraph.errors import Problem, ScalarError
+from dmlgraph.base.errors import Problem, ScalarError
+from dmlgraph.base.scalar import Scalar, check_number
+from dmlgraph.base.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, problems_of, refusal
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.scalar import Scalar, check_number
-from dmlgraph.tensor import MOST_ENTRIES, DataType, DataTypeField, TensorDesc, problems_of, refusal
 
 Schema = dict[str, Any]  # JSON Schema of a field in a graph file
 

@@ -7,17 +7,17 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
-from dmlgraph.errors import OperatorError, Problem, listing
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import OperatorError, Problem, listing
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, refusal
+from dmlgraph.operators.catalog.registry import REGISTRY, find
 from dmlgraph.operators.declaration.fields import Kind, as_list
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.registry import REGISTRY, find
-from dmlgraph.tensor import DataType, refusal
 
 
 def activation_hint(name: str) -> str:
     """What to write instead of a name that is not an operator, in place of an activation."""
-    from dmlgraph.operators.names import operator_hint  # it needs all operators
+    from dmlgraph.operators.catalog.hints import operator_hint  # it needs all operators
 
     return operator_hint(name)
 

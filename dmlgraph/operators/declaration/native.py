@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dmlgraph import _native
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.fields import Kind, Role
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import TensorDesc
 
 OWNED_BY_DML = 1  # DML_TENSOR_FLAG_OWNED_BY_DML
 

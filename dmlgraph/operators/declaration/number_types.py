@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.errors import DmlGraphError, OperatorError, Problem, TensorError
-from dmlgraph.levels import NEWEST
+from dmlgraph.base.errors import DmlGraphError, OperatorError, Problem, TensorError
+from dmlgraph.base.levels import NEWEST
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.declaration.fields import NumberSource
 from dmlgraph.operators.declaration.operator import Operator, same_dtype_fields
 from dmlgraph.operators.declaration.outputs import OutputSpec
-from dmlgraph.tensor import DataType
 
 Path = tuple[str, int | None]  # a field, and the index in it if it is an array
 

@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError
-from dmlgraph.levels import FeatureLevel
+from dmlgraph.base.errors import Gathered, OperatorError, Problem, TensorError
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
+from dmlgraph.operators.catalog.registry import function_name
 from dmlgraph.operators.declaration.bindings import Binding, bindings, by_field
 from dmlgraph.operators.declaration.completion import check_array_lengths, completed, left_out, typed_scalars
 from dmlgraph.operators.declaration.enumeration import Enumeration
@@ -31,8 +33,6 @@ from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
 from dmlgraph.operators.declaration.struct import FieldMember, Member, members_of
 from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
-from dmlgraph.operators.registry import function_name
-from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
 
 if TYPE_CHECKING:
     from dmlgraph import _native
@@ -62,7 +62,7 @@ class Operator(BaseModel):
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
     output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly
     aliases: ClassVar[tuple[str, ...]] = ()  # other names of the operator
-    example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.examples
+    example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.catalog.examples
     # The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.  Inputs come in
     # binding order: absent optional tensors as None, tensor arrays element by element.
     evaluate: ClassVar[Callable[..., tuple[Array, ...]]]
@@ -197,7 +197,7 @@ class Operator(BaseModel):
 
     @classmethod
     def function_name(cls) -> str:
-        """The name in Python; see `dmlgraph.operators.registry`."""
+        """The name in Python; see `dmlgraph.operators.catalog.registry`."""
         return function_name(cls.name)
 
     @classmethod

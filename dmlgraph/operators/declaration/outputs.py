@@ -7,8 +7,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dmlgraph.errors import Gathered, OperatorError, Problem, TensorError, Within, listing, suggestion
-from dmlgraph.tensor import MAX_RANK, DataType, TensorDesc
+from dmlgraph.base.errors import Gathered, OperatorError, Problem, TensorError, Within, listing, suggestion
+from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

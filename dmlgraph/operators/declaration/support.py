@@ -12,9 +12,9 @@ import importlib.resources
 import json
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.errors import Problem, plural
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.tensor import DataType
+from dmlgraph.base.errors import Problem, plural
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType
 
 if TYPE_CHECKING:
     from dmlgraph.operators.declaration.operator import Operator

@@ -6,10 +6,10 @@ import collections
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dmlgraph.errors import plural
-from dmlgraph.table import lines, show_seconds
+from dmlgraph.base.errors import plural
+from dmlgraph.base.tables import lines, show_seconds
+from dmlgraph.files.web_page import page
 from dmlgraph.testing.records import ALLOWED, Outcome, Place, Record, counted
-from dmlgraph.web_page import page
 
 # From the worst: a cell that stands for several tests shows the worst of them.
 WORDS = (

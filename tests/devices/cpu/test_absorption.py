@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from documentation.pages import DOCS
+from compiler.passes.test_activations import HOSTS, OTHERS, X
 from operators.test_fused_activation import FUSABLE as TABLE
-from passes.fusing import of_one
-from passes.test_activations import HOSTS, OTHERS, X
-from random_graphs import graph_of
+from support.pages import DOCS
+from support.passes.fusing import of_one
+from support.random_graphs import graph_of
 
 import dmlgraph as dg
-from dmlgraph.cli import main
-from dmlgraph.lowering import OperatorDescNode
+from dmlgraph.cli.commands import main
+from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.compiler.passes.activations import is_fusable
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ScaledUnary
-from dmlgraph.passes.activations import is_fusable
 
 Array = np.ndarray[Any, Any]
 Definitions = frozenset[str]

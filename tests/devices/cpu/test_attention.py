@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from near import compiled, desc, filled, layouts, make, run, seeds
+from support.cpu.near import compiled, desc, filled, layouts, make, run, seeds
 
 from dmlgraph._native import cpu_kernels
 
@@ -211,7 +211,7 @@ def check_levels() -> None:
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_every_instruction_set(level: str) -> None:
-    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
     code = "import test_attention; test_attention.check_levels()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False

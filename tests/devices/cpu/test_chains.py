@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import dmlgraph as dg
 from dmlgraph._native import cpu_kernels
+from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.cpu import CpuDevice
-from dmlgraph.tensor import DataType
 
 Array = np.ndarray[Any, Any]
 SIZES = (3, 700)

@@ -9,10 +9,22 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import LAYOUTS, check_exact, check_near, compare, compiled, desc, filled, layouts, make, run, seeds
+from support.cpu.near import (
+    LAYOUTS,
+    check_exact,
+    check_near,
+    compare,
+    compiled,
+    desc,
+    filled,
+    layouts,
+    make,
+    run,
+    seeds,
+)
 
 import dmlgraph as dg
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
 
 
 @st.composite

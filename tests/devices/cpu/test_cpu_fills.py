@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from near import check_exact, desc, filled, layouts, make, run, seeds
+from support.cpu.near import check_exact, desc, filled, layouts, make, run, seeds
 
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.cpu.plan import payload_of
-from dmlgraph.scalar import Scalar
-from dmlgraph.tensor import DataType
 
 TYPES = ["float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"]
 matrices = st.lists(st.integers(1, 7), min_size=2, max_size=4).map(tuple)

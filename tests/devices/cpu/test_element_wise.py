@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from dmlgraph._native import cpu_kernels
+from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.levels import NEWEST
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value, activate, instructions
-from dmlgraph.errors import OperatorError
-from dmlgraph.levels import NEWEST
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ElementWise
 from dmlgraph.operators.fill import Fill
-from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from near import LAYOUTS, check_exact, desc, make
-from rows import Array, both, graph, numbers
+from support.cpu.near import LAYOUTS, check_exact, desc, make
+from support.cpu.rows import Array, both, graph, numbers
 
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import LAYOUTS, check_exact, check_near, compiled, desc, filled, layouts, make, run, seeds
+from support.cpu.near import LAYOUTS, check_exact, check_near, compiled, desc, filled, layouts, make, run, seeds
 
 from dmlgraph._native import cpu_kernels
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
 
 Array = np.ndarray[Any, Any]
 
@@ -361,7 +361,7 @@ def check_weights(operator: Any, field: str, random: np.random.Generator) -> Non
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_every_instruction_set(level: str) -> None:
-    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
     code = "import test_integer_products; test_integer_products.check_random(0, 12)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.examples import example
-from dmlgraph.tensor import TensorDesc
+from dmlgraph.operators.catalog.examples import example
 
 Array = np.ndarray[Any, Any]
 Sizes = tuple[int, ...]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from near import check_exact, check_near, desc, filled, layouts, make, run, seeds
+from support.cpu.near import check_exact, check_near, desc, filled, layouts, make, run, seeds
 
 sizes = st.integers(1, 7)
 batches = st.sampled_from([(), (1,), (3,), (2, 3), (2, 1)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import SHAPES, Array, both, graph, near, numbers, shapes_and_axes
+from support.cpu.rows import SHAPES, Array, both, graph, near, numbers, shapes_and_axes
 
 import dmlgraph as dg
 

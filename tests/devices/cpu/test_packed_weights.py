@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from near import compiled
-from test_recurrent import arrays_of, made
+from devices.cpu.test_recurrent import arrays_of, made
+from support.cpu.near import compiled
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
-from dmlgraph.elements import Elements
-from dmlgraph.nodes import ConstantNode
+from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.nodes import ConstantNode
 
 Array = np.ndarray[Any, Any]
 Build = Callable[[dg.Graph, Callable[[str, list[int]], dg.Value]], None]
@@ -480,7 +480,7 @@ def test_elements_pickle_as_an_array() -> None:
 LEVELS = """
 import sys
 sys.path.insert(0, {tests!r})
-import test_packed_weights as tests
+from devices.cpu import test_packed_weights as tests
 for name in tests.PACKED:
     tests.test_packed_weights_have_no_array_and_keep_their_bits(name)
 for name in tests.PACKED_INTEGERS:
@@ -494,5 +494,5 @@ tests.test_weights_of_recurrent_networks("lstm", "bidirectional", 1)
 @pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
 def test_every_level(level: str) -> None:
     environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level}
-    code = LEVELS.format(tests=os.path.dirname(__file__))
+    code = LEVELS.format(tests=str(pathlib.Path(__file__).parents[2]))
     subprocess.run([sys.executable, "-P", "-c", code], check=True, env=environment)

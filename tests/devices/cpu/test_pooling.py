@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import LAYOUTS, check_exact, check_near, desc, filled, layouts, make, run, seeds
+from support.cpu.near import LAYOUTS, check_exact, check_near, desc, filled, layouts, make, run, seeds
 
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
 
 floats = st.sampled_from(["float32", "float16"])
 SIZES = "sizes"

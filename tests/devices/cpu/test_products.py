@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import LAYOUTS, compare, compiled, desc, filled, layouts, make, run, seeds
+from support.cpu.near import LAYOUTS, compare, compiled, desc, filled, layouts, make, run, seeds
 
 import dmlgraph as dg
 from dmlgraph._native import cpu_kernels
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
 
 Array = np.ndarray[Any, Any]
 
@@ -391,7 +391,7 @@ def check_constant_filters() -> None:
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_every_instruction_set(level: str) -> None:
-    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
     code = "import test_products; test_products.check_random(0, 25); test_products.check_constant_filters()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import Array, check_exact, compiled, desc, filled, layouts, make, seeds
+from support.cpu.near import Array, check_exact, compiled, desc, filled, layouts, make, seeds
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import MAX_RANK
 from dmlgraph.devices.cpu.plan import payload_of
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import MAX_RANK
 
 INTEGERS = st.sampled_from(["int4", "uint4", "int8", "uint8"])
 FLOATS = st.sampled_from(["float32", "float16"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from near import check_exact, desc, filled, layouts, make, seeds
+from support.cpu.near import check_exact, desc, filled, layouts, make, seeds
 
 from dmlgraph.devices.cpu.plan import payload_of
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from near import Array, compiled, desc, filled, layouts, make, run, seeds
+from support.cpu.near import Array, compiled, desc, filled, layouts, make, run, seeds
 
 from dmlgraph.devices.cpu.plan import payload_of
 
@@ -204,7 +205,7 @@ LEVELS = """
 import sys
 import numpy as np
 sys.path.insert(0, {tests!r})
-import test_recurrent as tests
+from devices.cpu import test_recurrent as tests
 for name in tests.GATES:
     for batch, hidden in ((1, 9), (1, 140), (5, 20), (16, 33)):
         operator = tests.made(name, 4, batch, 7, hidden)
@@ -215,5 +216,5 @@ for name in tests.GATES:
 @pytest.mark.parametrize("level", ["baseline", "avx2", "avx512"])
 def test_every_level(level) -> None:
     environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level}
-    code = LEVELS.format(tests=os.path.dirname(__file__))
+    code = LEVELS.format(tests=str(Path(__file__).parents[2]))
     subprocess.run([sys.executable, "-P", "-c", code], check=True, env=environment)

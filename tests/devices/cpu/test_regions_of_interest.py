@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from near import LAYOUTS, UNIT, Array, check_exact, desc, layouts, make, run, seeds
+from support.cpu.near import LAYOUTS, UNIT, Array, check_exact, desc, layouts, make, run, seeds
 
 from dmlgraph.devices.cpu.plan import payload_of
 from dmlgraph.operators.declaration.operator import Operator

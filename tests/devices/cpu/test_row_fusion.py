@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import Array, both, graph, near, numbers
+from support.cpu.rows import Array, both, graph, near, numbers
 
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice

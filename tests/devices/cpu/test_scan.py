@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rows import Array, both, graph, numbers
+from support.cpu.rows import Array, both, graph, numbers
 
 import dmlgraph as dg
 

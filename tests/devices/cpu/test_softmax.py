@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from rows import INF, NAN, SHAPES, Array, both, graph, near, numbers, shapes_and_axes
+from support.cpu.rows import INF, NAN, SHAPES, Array, both, graph, near, numbers, shapes_and_axes
 
 import dmlgraph as dg
 

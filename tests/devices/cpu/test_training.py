@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from near import UNIT, Array, filled, layouts, make, run, seeds
+from support.cpu.near import UNIT, Array, filled, layouts, make, run, seeds
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.plan import payload_of
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import DataType, TensorDesc
 
 FLOATS = st.sampled_from(["float32", "float16"])
 sizes_of = st.lists(st.sampled_from([1, 2, 3, 5, 17]), min_size=2, max_size=5).map(tuple)

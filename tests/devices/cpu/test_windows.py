@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices.cpu.test_products import bits as float_bits
+from devices.cpu.test_products import with_specials
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from near import LAYOUTS, compare, compiled, desc, filled, layouts, make, run, seeds
-from test_products import bits as float_bits
-from test_products import with_specials
+from support.cpu.near import LAYOUTS, compare, compiled, desc, filled, layouts, make, run, seeds
 
 from dmlgraph._native import cpu_kernels
-from dmlgraph.errors import OperatorError
+from dmlgraph.base.errors import OperatorError
 
 floats = st.sampled_from(["float32", "float32", "float16"])
 MAXIMA = ["float32", "float32", "float16", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
@@ -241,7 +241,7 @@ def test_each_instruction_set(level) -> None:
     """The comparisons above, of networks' windows, at every level that the processor has."""
     code = """
 import numpy as np
-from near import compare, desc, filled, make, run
+from support.cpu.near import compare, desc, filled, make, run
 for dtype in ("float32", "float16"):
     for size, stride, start in ((3, 2, 1), (2, 2, 0), (3, 1, 1), (5, 3, 2)):
         fields = {"window_size": (size,) * 2, "strides": (stride,) * 2, "start_padding": (start,) * 2}
@@ -256,7 +256,7 @@ for dtype in ("float32", "float16"):
     arrays = filled(larger, 3)
     compare(*run(larger, *arrays), larger, arrays, 8, np.full(larger.output.sizes, np.abs(arrays[0]).max()))
 """
-    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
     )

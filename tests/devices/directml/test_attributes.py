@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from agreement import LIBRARY_LEVEL
+from support.agreement import LIBRARY_LEVEL
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
-from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.declaration.fields import Kind, ScaleBias
-from dmlgraph.operators.examples import example
 
 NUMBERS = (
     *(math.nan, math.inf, -math.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.0),

@@ -18,6 +18,17 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import _native
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.compiler.lowering import (
+    ConstantDescNode,
+    GraphDesc,
+    GraphInput,
+    GraphOutput,
+    InputEdge,
+    OperatorDescNode,
+    OutputEdge,
+    lower,
+)
 from dmlgraph.devices.directml.device import (
     DirectMLDevice,
     DirectMLExecutable,
@@ -34,17 +45,6 @@ from dmlgraph.devices.directml.errors import (
     from_native,
 )
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import (
-    ConstantDescNode,
-    GraphDesc,
-    GraphInput,
-    GraphOutput,
-    InputEdge,
-    OperatorDescNode,
-    OutputEdge,
-    lower,
-)
 from dmlgraph.operators import Add, Identity, Reduce
 
 Array = np.ndarray[Any, Any]
@@ -309,7 +309,7 @@ import threading, time
 import numpy as np
 import dmlgraph as dg
 from dmlgraph.devices.directml.device import DirectMLDevice
-from dmlgraph.lowering import lower
+from dmlgraph.compiler.lowering import lower
 device = DirectMLDevice("software")
 graph = dg.Graph()
 x = graph.input("x", sizes=[1 << 18], dtype="float32")

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from devices.directml.test_strictness import run
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice
-from dmlgraph.lowering import lower
-
-from .test_strictness import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the adapter that lists its objects is that of Linux")
 

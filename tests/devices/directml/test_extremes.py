@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from operators.harness import run, run_all
+from support.operators.harness import run, run_all
 
 Array = np.ndarray[Any, Any]
 INF, NAN = float("inf"), float("nan")

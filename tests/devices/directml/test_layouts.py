@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from layout_instances import Instance, instances
-from layout_trials import Trial, one_node, outcome, packed_value_read_as, trials
+from support.layout_instances import Instance, instances
+from support.layout_trials import Trial, one_node, outcome, packed_value_read_as, trials
 
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.lowering import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
 from dmlgraph.operators import (
     REGISTRY,
     ActivationRelu,
@@ -31,7 +32,6 @@ from dmlgraph.operators import (
     Sign,
 )
 from dmlgraph.operators.layouts import REFUSED, refusal
-from dmlgraph.tensor import DataType, TensorDesc
 
 LEVEL = FeatureLevel.V6_2
 TRIED = ("packed", "reversed", "every second element", "gaps after rows", "all repeated", "axis 0 repeated")

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
-from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.operators.declaration.fields import ScaleBias
 
 Array = np.ndarray[Any, Any]
@@ -386,7 +386,7 @@ import sys
 import dmlgraph as dg
 import dmlgraph.devices.directml.device as directml
 from dmlgraph.devices.directml.device import DirectMLDevice
-from dmlgraph.lowering import lower
+from dmlgraph.compiler.lowering import lower
 directml.make_safe = lambda graph: (graph, 0)
 device = DirectMLDevice("software")
 graph = dg.Graph("sequence")
@@ -402,7 +402,7 @@ import dataclasses
 import numpy as np
 import dmlgraph as dg
 from dmlgraph.devices.directml.device import DirectMLDevice
-from dmlgraph.lowering import lower
+from dmlgraph.compiler.lowering import lower
 device = DirectMLDevice("software")
 graph = dg.Graph("gather")
 x, i = graph.input("x", sizes=[2, 3], dtype="float32"), graph.input("i", sizes=[1, 2], dtype="uint32")

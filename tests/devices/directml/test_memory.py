@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices.directml.test_strictness import run
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable
-from dmlgraph.lowering import lower
-
-from .test_strictness import run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the adapter that counts is that of Linux")
 
@@ -143,7 +142,7 @@ class TestStrictly:
     """On adapters that are strict about memory; a process reads the restrictions once."""
 
     RUNS = """
-from dmlgraph.lowering import lower
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 def graph(owned):
     g = dg.Graph("weighted")

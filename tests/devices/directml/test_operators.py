@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.operators.catalog.examples import example
+from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.examples import example
-from dmlgraph.operators.registry import REGISTRY
-from dmlgraph.tensor import DataType, TensorDesc
 
 Array = np.ndarray[Any, Any]
 

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from random_graphs import graph_of
+from support.random_graphs import graph_of
 
 import dmlgraph as dg
 from dmlgraph import _native
-from dmlgraph.cli import main
+from dmlgraph.cli.commands import main
+from dmlgraph.compiler.lowering import GraphDesc, IntermediateEdge, OperatorDescNode, lower
 from dmlgraph.devices.directml import device as directml_module
 from dmlgraph.devices.directml import refusal
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable
 from dmlgraph.devices.directml.errors import DeviceRemovedError, DirectMLError
 from dmlgraph.devices.directml.refusal import MAX_NAMED, Refusal, explained, find, part_of
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.lowering import GraphDesc, IntermediateEdge, OperatorDescNode, lower
 
 Array = np.ndarray[Any, Any]
 E_INVALIDARG = 0x80070057

@@ -95,7 +95,7 @@ first, second, third = (doubled().compile(device="directml:software") for _ in r
 result = first.run({"x": X})["y"]
 again = second.bind({"x": X})
 staging = DirectMLDevice("software", share_memory=False)
-from dmlgraph.lowering import lower
+from dmlgraph.compiler.lowering import lower
 fourth = staging.compile(lower(doubled()), reason="")
 before = first._device
 before.remove()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.devices.directml import versions
-from dmlgraph.levels import FeatureLevel
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dmlgraph.compiler.lowering import GraphDesc
 from dmlgraph.devices.directml.faults.aliases import (
     copy_what_other_windows_read,
     keep_joined_values,
@@ -20,7 +21,6 @@ from dmlgraph.devices.directml.faults.is_nan import cast_answers_on_float16
 from dmlgraph.devices.directml.faults.merges import keep_gates_apart, keep_sums_out_of_products
 from dmlgraph.devices.directml.faults.normalizations import normalize_single_elements
 from dmlgraph.devices.directml.faults.sequences import evaluate_large_sequences, keep_sequences_from_outputs
-from dmlgraph.lowering import GraphDesc
 
 # In this order: later workarounds must see the copies that earlier ones insert before outputs.
 FAULTS: tuple[Callable[[DescEdit], None], ...] = (

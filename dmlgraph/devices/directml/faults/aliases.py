@@ -31,6 +31,7 @@ import collections
 import math
 from collections.abc import Iterator
 
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
 from dmlgraph.devices.directml.faults.orders import (
     CHANNELS_LAST,
@@ -68,7 +69,6 @@ from dmlgraph.operators import (
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.layouts import is_packed, steps
 from dmlgraph.operators.recurrent import Recurrent
-from dmlgraph.tensor import TensorDesc
 
 ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer if it begins at a multiple of this
 

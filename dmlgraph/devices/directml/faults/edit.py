@@ -7,7 +7,8 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
-from dmlgraph.lowering import (
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.lowering import (
     ConstantDescNode,
     GraphDesc,
     GraphInput,
@@ -17,7 +18,6 @@ from dmlgraph.lowering import (
     OutputEdge,
 )
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import TensorDesc
 
 END = -1  # where nodes are added that run after all others
 

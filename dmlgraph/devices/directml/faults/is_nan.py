@@ -6,10 +6,10 @@ that every result is 0.  With a uint8 output it reads float16 correctly; a cast 
 
 from __future__ import annotations
 
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.directml.faults.edit import DescEdit, Value
 from dmlgraph.operators import Cast, IsNan
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.tensor import DataType, TensorDesc
 
 
 def cast_answers_on_float16(edit: DescEdit) -> None:

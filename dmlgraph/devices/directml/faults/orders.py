@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators import Identity
 from dmlgraph.operators.layouts import is_packed, steps
-from dmlgraph.tensor import TensorDesc
 
 Orders = tuple[tuple[int, ...], ...]
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.lowering import GraphInput, own_inputs
 from dmlgraph.devices.directml.faults.edit import DescEdit, Port
-from dmlgraph.elements import Elements
-from dmlgraph.lowering import GraphInput, own_inputs
+from dmlgraph.graph.constant_data import Elements
 from dmlgraph.operators import FillValueSequence, Identity
-from dmlgraph.tensor import TensorDesc
 
 LARGEST_SEQUENCE_BYTES = 1 << 20
 

@@ -17,7 +17,7 @@ from dmlgraph.devices.directml import software
 from dmlgraph.devices.directml.software import llvm
 from dmlgraph.devices.directml.software.compiler import Compiler, Shader
 from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
-from dmlgraph.devices.interrupts import keep
+from dmlgraph.devices.host.interrupts import keep
 
 # An editable installation has more than one: the sources, and the built files.
 FOLDERS = tuple(map(Path, software.__path__))

@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 
 from dmlgraph.devices.directml.software import llvm
-from dmlgraph.devices.user_cache import check_owner, check_private, make_private, user_cache_folder
-from dmlgraph.plain_files import open_file
+from dmlgraph.devices.host.cache_folder import check_owner, check_private, make_private, user_cache_folder
+from dmlgraph.files.untrusted import open_file
 
 _MAGIC = b"dmlgraph kernel\n"
 _SECRET = "secret"  # name of the file

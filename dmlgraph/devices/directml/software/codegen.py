@@ -6,10 +6,10 @@ import dataclasses
 import mmap
 from typing import Any
 
+from dmlgraph.base.errors import plural
+from dmlgraph.base.memory import not_enough_memory
 from dmlgraph.devices.directml.software import llvm
 from dmlgraph.devices.directml.software.errors import ShaderError
-from dmlgraph.errors import plural
-from dmlgraph.memory import not_enough_memory
 
 
 @dataclasses.dataclass(frozen=True)

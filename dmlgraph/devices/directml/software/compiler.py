@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from dmlgraph.base.errors import plural
 from dmlgraph.devices.directml.software import cache, codegen
 from dmlgraph.devices.directml.software.container import read_module
 from dmlgraph.devices.directml.software.errors import ShaderError
 from dmlgraph.devices.directml.software.metadata import Description, describe
 from dmlgraph.devices.directml.software.translate import Translation
-from dmlgraph.errors import plural
 
 
 @dataclasses.dataclass(frozen=True)

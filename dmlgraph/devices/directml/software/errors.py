@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlgraph.errors import DmlGraphError
+from dmlgraph.base.errors import DmlGraphError
 
 
 class SoftwareAdapterError(DmlGraphError):

@@ -10,15 +10,10 @@ import pytest
 from campaigns.windows import DIRECTML_LEVEL, LEVEL, agrees
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_graphs import graph_of, graphs
+from support.random_graphs import graph_of, graphs
 
 import dmlgraph as dg
-from dmlgraph.devices.directml import device as directml_module
-from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
-from dmlgraph.devices.directml.errors import DirectMLError
-from dmlgraph.devices.directml.faults import make_safe
-from dmlgraph.devices.directml.faults.aliases import may_run_in_place
-from dmlgraph.lowering import (
+from dmlgraph.compiler.lowering import (
     GraphDesc,
     GraphInput,
     GraphOutput,
@@ -28,10 +23,15 @@ from dmlgraph.lowering import (
     OutputEdge,
     lower,
 )
-from dmlgraph.nodes import OperatorNode
+from dmlgraph.compiler.passes import fuse as run_passes
+from dmlgraph.devices.directml import device as directml_module
+from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
+from dmlgraph.devices.directml.errors import DirectMLError
+from dmlgraph.devices.directml.faults import make_safe
+from dmlgraph.devices.directml.faults.aliases import may_run_in_place
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator, Slice, Tile
-from dmlgraph.operators.examples import example
-from dmlgraph.passes import fuse as run_passes
+from dmlgraph.operators.catalog.examples import example
 
 Values = dict[str, np.ndarray]
 Build = Callable[[dg.Graph], None]

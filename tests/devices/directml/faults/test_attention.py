@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.compile import lower_graph
+from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.faults import make_safe
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.lowering import lower
 from dmlgraph.operators import Exp, Negate, Subtract
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml import device as module
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe
-from dmlgraph.lowering import lower
 
 X = np.array([[np.nan, 1, np.inf], [-0.0, np.nan, -2]], np.float16)
 

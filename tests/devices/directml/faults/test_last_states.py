@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import GraphDesc, lower
 from dmlgraph.devices.directml import device as module
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe
-from dmlgraph.lowering import GraphDesc, lower
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 FUNCTIONS = {

@@ -9,11 +9,9 @@ import numpy as np
 import pytest
 from campaigns.layouts import one_case
 
-from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
-from dmlgraph.devices.directml.errors import DirectMLError
-from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.levels import FeatureLevel
-from dmlgraph.lowering import (
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.lowering import (
     GraphDesc,
     GraphInput,
     GraphOutput,
@@ -22,8 +20,10 @@ from dmlgraph.lowering import (
     OperatorDescNode,
     OutputEdge,
 )
+from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
+from dmlgraph.devices.directml.errors import DirectMLError
+from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.operators import Abs, CumulativeSummation, Identity, Operator, Reduce, Sign, Slice
-from dmlgraph.tensor import TensorDesc
 
 
 def desc(sizes: Sequence[int], strides: Sequence[int] | None = None, dtype: str = "float32") -> TensorDesc:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from campaigns.merges import problem
-from merge_cases import ORDERS, PAIRS, Case
-from merge_producers import ACTIVATIONS, HOSTS, attributes, operator_name
+from support.merge_cases import ORDERS, PAIRS, Case
+from support.merge_producers import ACTIVATIONS, HOSTS, attributes, operator_name
 
 import dmlgraph as dg
-from dmlgraph.compile import lower_graph
+from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.directml.faults import make_safe

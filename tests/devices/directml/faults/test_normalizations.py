@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from operators.harness import build
+from support.operators.harness import build
 
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml import device as module
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe
-from dmlgraph.lowering import lower
 from dmlgraph.operators import MeanVarianceNormalization1
 
 Array = np.ndarray[Any, Any]

@@ -11,7 +11,7 @@ from campaigns import aliasing
 from campaigns.aliasing import Case, Producer, Reader
 
 import dmlgraph as dg
-from dmlgraph.compile import lower_graph
+from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.faults.sequences import LARGEST_SEQUENCE_BYTES
-from dmlgraph.lowering import lower
 
 AWKWARD = [
     (0.1, 0.1),

@@ -9,10 +9,10 @@ import ctypes
 import subprocess
 import sys
 
-import dxil
 import numpy as np
 import pytest
-from dxil import CBV, SRV, STRUCTURED, UAV, Range
+from support.software import dxil
+from support.software.dxil import CBV, SRV, STRUCTURED, UAV, Range
 
 from dmlgraph.devices.directml.software import adapter
 from dmlgraph.devices.directml.software.adapter import Callbacks, SwKernel, SwShaderInfo

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-import dxil
 import numpy as np
 import pytest
-from dxil import CBV, RAW, SRV, STRUCTURED, TYPED, UAV, Range
+from support.software import dxil
+from support.software.dxil import CBV, RAW, SRV, STRUCTURED, TYPED, UAV, Range
 
 from dmlgraph.devices.directml.software.compiler import Compiler
 from dmlgraph.devices.directml.software.errors import ShaderError

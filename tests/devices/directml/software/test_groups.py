@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import concurrent.futures
 
-import dxil
 import numpy as np
 import pytest
-from dxil import CBV, UAV, Range
+from support.software import dxil
+from support.software.dxil import CBV, UAV, Range
 
 from dmlgraph.devices.directml.software.compiler import Compiler
 

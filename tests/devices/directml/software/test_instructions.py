@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-import dxil
 import numpy as np
 import pytest
+from support.software import dxil
 
 INF, NAN = np.inf, np.nan
 LEAST = {np.int16: -(2**15), np.int32: -(2**31), np.int64: -(2**63)}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dxil
 import numpy as np
 import pytest
+from support.software import dxil
 
 from dmlgraph.devices.directml.software import intrinsics, translate
 from dmlgraph.devices.directml.software.opcodes import Opcode

@@ -1,0 +1,1 @@
+"""What knows no graph: errors, data types and descriptions of tensors, numbers, expressions, wording."""

@@ -1,0 +1,1 @@
+"""From a graph to a DML_GRAPH_DESC: views, passes, lowering."""

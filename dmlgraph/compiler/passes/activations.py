@@ -1,0 +1,123 @@
+"""Activations: an element-wise operator after a heavy operator becomes its FusedActivation.
+
+The heavy operator then writes its result once, activated.  DirectML without metacommands does so for RELU, LEAKY_RELU
+and IDENTITY; it runs the others in a separate dispatch, as if they were not fused, with the same bits.
+
+No operator is computed twice: an operator whose value has other readers is not changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dmlgraph.base.tensor import DataType
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.affine import AFFINE, FLOATS, affine, affine_map_of
+from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
+from dmlgraph.operators.trigonometric import Tanh
+
+Activation = tuple[type[Operator], Mapping[str, Any]]
+
+
+def host_of(operator: type[Operator]) -> type[Operator] | None:
+    """The operator with a FusedActivation that does what another does; None if there is none."""
+    return operator if "fused_activation" in operator.model_fields else Add1 if operator is Add else None
+
+
+def is_host(operator: type[Operator]) -> bool:
+    """Whether an operator can apply an activation itself."""
+    return host_of(operator) is not None
+
+
+def is_fusable(operator: type[Operator]) -> bool:
+    """Whether an operator is an activation that others can apply, or the same as one."""
+    return bool(operator.support().fusable_into) or operator in (Tanh, Threshold)
+
+
+@rule(
+    is_fusable,
+    after=(is_host,),
+    effect="bit-exact, except that a fused RELU keeps NaN and gives −0.0 for negative numbers; where hosts pass more "
+    "digits (float16, the reference) at most 1/2 ULP of the argument; on DirectML a separate float16 activation "
+    "rounds its steps to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
+    differs=Differs.ROUNDED | Differs.WIDENED | Differs.NAN,
+)
+def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
+    """activation(host) → host with FusedActivation; activation(a + b) → ADD1.
+
+    Hosts are CONVOLUTION, GEMM, the batch and mean-variance normalizations, and ADD.  THRESHOLD at 0 is RELU, TANH of
+    float32 is ACTIVATION_TANH, and CLIP between 0 and 1 with a ScaleBias HARD_SIGMOID.  A fused RELU keeps NaN and
+    gives −0.0 for negative numbers (measured); a separate one gives 0 for both.  The result of a float16 host is
+    rounded only after the activation.  CONVOLUTION's output padding is activated either way.
+    """
+    activation = as_activation(node)
+    return activation and _fuse(draft, node.operand("input"), activation)
+
+
+@rule(
+    *AFFINE,
+    after=(is_host,),
+    effect="bit-exact; where hosts pass more digits (float16, the reference) 1/2 ULP of the argument",
+    differs=Differs.ROUNDED,
+)
+def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
+    """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
+
+    A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.
+    """
+    found = affine(draft, node)
+    if found is None:
+        return None
+    return _fuse(draft, found.operand, (ActivationLinear, {"alpha": found.map.scale, "beta": found.map.bias}))
+
+
+def as_activation(node: DraftNode) -> Activation | None:
+    """A node as an activation that can be fused, or None."""
+    operator = node.operator
+    match operator:
+        case Tanh(scale_bias=None) if operator.input.dtype is DataType.FLOAT32:
+            return ActivationTanh, {}
+        case Threshold(scale_bias=None, min=0.0):
+            return ActivationRelu, {}
+        case Clip(min=0.0, max=1.0, scale_bias=scale_bias) if scale_bias is not None:
+            affine_map = affine_map_of(scale_bias)
+            return ActivationHardSigmoid, {"alpha": affine_map.scale, "beta": affine_map.bias}
+        case Clip(scale_bias=None):
+            return Clip, {"min": operator.min, "max": operator.max}
+        case Clip() | Threshold() | Tanh() | None:
+            return None
+    return type(operator), operator.attributes
+
+
+def _fuse(draft: Draft, operand: Operand | None, activation: Activation) -> Outcome:
+    host = None if operand is None else draft.producer(operand)
+    operator = None if host is None else host.operator
+    fused = None if operator is None else host_of(type(operator))
+    if host is None or operand is None or operator is None or fused is None:
+        return None
+    if operand.source.port != 0 or operand.desc.dtype not in FLOATS:
+        return None
+    kind, attributes = activation
+    listed = getattr(fused, "fuses_like", None) or fused.dml
+    if listed not in kind.support().fusable_into:
+        return Declined(f"{kind.name} cannot be fused into {fused.name}")
+    if getattr(operator, "fused_activation", None) is not None:
+        return Declined(f"'{host.name}' has an activation already")
+    if not draft.only_use(operand):
+        return Declined(f"'{host.name}' has other readers, and would be computed twice")
+    if any(draft.use_count(Source(host.name, port)) for port in range(1, host.output_count)):
+        return Declined(f"other outputs of '{host.name}' are read, and it would be computed twice")
+    written = draft.produced(operand)
+    if (operand.desc.sizes, operand.desc.effective_strides) != (written.sizes, written.effective_strides):
+        return Declined(f"'{host.name}' is not read as it was written")
+    tensors = {field: host.operand(field) for field in operator.input_fields}
+    taken = {**operator.attributes, "fused_activation": {"op": kind.name, **attributes}}
+    return Rewrite.of(New(fused, tensors, taken), f"'{host.name}' applies {kind.name} itself")
+
+
+RULES = (fuse_activation, fuse_line)

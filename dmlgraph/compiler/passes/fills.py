@@ -1,0 +1,188 @@
+"""Fills: a value computed from constant fills is a constant fill again, and takes no memory.
+
+A value is uniform where every element is the same number: a fill, or a constant of few elements that are all equal.
+Then the way it is read does not matter, so strides and broadcasting never prevent a fold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.redundant import instead
+from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import InterpolationMode, PaddingMode, ReduceFunction
+from dmlgraph.operators.element_wise import Cast, Identity, If
+from dmlgraph.operators.fill import FillValueConstant
+
+REDUCED_ELEMENTS = 1 << 16  # the most elements that are reduced here
+
+
+def is_element_wise(operator: type[Operator]) -> bool:
+    """Whether each element of the output comes from one of each input."""
+    return operator.broadcasts or operator is Cast
+
+
+_NEAREST = InterpolationMode.NEAREST_NEIGHBOR
+
+
+def _is_nearest(operator: Any) -> bool:
+    return bool(operator.interpolation_mode is _NEAREST)
+
+
+# Operators whose output elements are all elements of one of these fields, at any position, and the condition for it.
+_MOVES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
+    "if": (("a", "b"), None),
+    "slice": (("input",), None),
+    "slice1": (("input",), None),
+    "tile": (("input",), None),
+    "join": (("inputs",), None),
+    "split": (("input",), None),
+    "reverse_subsequences": (("input",), None),
+    "space_to_depth": (("input",), None),
+    "space_to_depth1": (("input",), None),
+    "depth_to_space": (("input",), None),
+    "depth_to_space1": (("input",), None),
+    "gather": (("input",), None),
+    "gather_elements": (("input",), None),
+    "gather_nd": (("input",), None),
+    "gather_nd1": (("input",), None),
+    "scatter_elements": (("input", "updates"), None),
+    "scatter_nd": (("input", "updates"), None),
+    "padding": (("input",), None),
+    "padding1": (("input",), None),
+    "resample": (("input",), _is_nearest),
+    "resample1": (("input",), _is_nearest),
+    "resample2": (("input",), _is_nearest),
+    "upsample_2d": (("input",), _is_nearest),
+}
+
+# The result for equal numbers does not depend on how many there are.
+_COUNTLESS = (ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
+
+
+@rule(is_element_wise, after=NUMBERS, effect="the bits that `evaluate` gives for one element")
+def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
+    """f(fill, fill, …) → fill, for every element-wise f, casts and (de)quantization.
+
+    The number is the result of `evaluate` for one element.  It has the device's bits where the device is exact, and is
+    closer where the device approximates (exp, log, erf, tanh, asin, … and the sign of their zeros; max and min of two
+    zeros may return either).  Activations of non-finite numbers are not folded: there devices differ.
+    """
+    operator = node.computation
+    numbers: list[Scalar | None] = []
+    for source, desc in zip(node.sources, operator.input_descs, strict=True):
+        number = None if source is None or desc is None else draft.number(Operand(source, desc))
+        if number is None and source is not None:
+            return None
+        numbers.append(number)
+    ones = (1,) * node.output_desc().rank
+    inputs = [None if number is None else np.full(ones, number.value) for number in numbers]
+    if differs_by_device(operator, inputs):
+        return Declined("the activation of NaN and infinities differs by device")
+    (result,) = operator.evaluate(*inputs)
+    return Rewrite.of(fill(draft, node, 0, scalar_of(result)), "all its inputs are uniform")
+
+
+@rule(*_MOVES, after=NUMBERS, effect="bit-exact")
+def move_fills(draft: Draft, node: DraftNode) -> Outcome:
+    """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling and if of one number → fill.
+
+    Every output element is an input element.  Padding must add the same number.
+    """
+    operator: Any = node.operator
+    fields, condition = _MOVES[operator.name]
+    operands = [operand for field in fields for operand in node.operands(field)]
+    numbers = [number for number in map(draft.number, operands) if number is not None]
+    if len(numbers) < len(operands) or (condition is not None and not condition(operator)):
+        return None
+    if getattr(operator, "padding_mode", None) is PaddingMode.CONSTANT:
+        numbers.append(scalar_of(operator.constant()))
+    if len(set(numbers)) != 1:
+        return Declined("the numbers of its inputs are not the same")
+    (number, *_) = numbers
+    used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
+    return Rewrite({port: fill(draft, node, port, number) for port in used}, "it only moves equal numbers")
+
+
+@rule(
+    *("reduce", "argmin", "argmax"),
+    after=NUMBERS,
+    effect="the bits that `evaluate` gives for one row; sums are rounded once",
+)
+def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
+    """reduce(fill), argmin(fill), argmax(fill) → fill.
+
+    The number is the result of `evaluate` for one row of as many equal numbers: its sums are rounded once, while a
+    device rounds every partial sum.  Rows longer than REDUCED_ELEMENTS are not folded, except where the length does not
+    matter (max, min and their indices).
+    """
+    operator: Any = node.operator
+    number = draft.number(node.operand("input"))
+    if number is None:
+        return None
+    axes = range(operator.input.rank) if operator.axes is None else operator.axes
+    length = math.prod(operator.input.sizes[axis] for axis in axes)
+    if getattr(operator, "function", None) in _COUNTLESS:
+        length = 1
+    if length > REDUCED_ELEMENTS:
+        return Declined(f"{length} numbers are too many to be reduced in advance")
+    row = {
+        "input": TensorDesc(dtype=operator.input.dtype, sizes=(length,)),
+        "output": TensorDesc(dtype=operator.output.dtype, sizes=(1,)),
+        "axes": (0,),
+    }
+    (result,) = type(operator)(**operator.attributes | row).evaluate(np.full(length, number.value))
+    return Rewrite.of(fill(draft, node, 0, scalar_of(result)), f"every row is {number}")
+
+
+@rule(If, after=NUMBERS, effect="bit-exact")
+def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
+    """if(fill, a, b) → a or b; the nodes that only led to the other are removed."""
+    condition = draft.number(node.operand("condition"))
+    if condition is None:
+        return None
+    operand = node.needed("a" if condition.bits else "b")
+    why = f"the condition is {condition} everywhere"
+    outcome = instead(draft, node, operand, why)
+    is_output = draft.is_output(Source(node.name, 0))
+    if isinstance(outcome, Declined) or (is_output and operand.desc != draft.produced(operand)):
+        return Rewrite.of(New(Identity, {"input": operand}), why)  # an output of the graph must be written
+    return outcome
+
+
+def fill(draft: Draft, node: DraftNode, port: int, number: Scalar) -> Tensor:
+    """One number in place of an output of a node: a fill, or one element where the level has no such fill."""
+    output = node.output_desc(port)
+    row = FillValueConstant.support().rows("OutputTensor", draft.level)
+    if row is not None and row.takes(output.dtype) and row.least_rank <= output.rank <= row.greatest_rank:
+        return New(FillValueConstant, {}, {"value": number}, {"output": {"dtype": output.dtype, "sizes": output.sizes}})
+    element = Constant(np.full(1, number.value, output.dtype.numpy), output.sizes)
+    return New(Identity, {"input": element}) if draft.is_output(Source(node.name, port)) else element
+
+
+def differs_by_device(operator: Operator, inputs: Iterable[np.ndarray[Any, Any] | None]) -> bool:
+    """Whether devices give different results from the reference, not only less exact ones.
+
+    Measured: DirectML's fused RELU and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
+    """
+    if operator.family != "activation" and operator.__dict__.get("fused_activation") is None:
+        return False
+    return any(each is not None and each.dtype.kind == "f" and not np.isfinite(each).all() for each in inputs)
+
+
+def scalar_of(value: Any) -> Scalar:
+    """The number, to the bit, in an array of one element or a NumPy scalar."""
+    element = np.asarray(value).reshape(-1)[0]
+    return Scalar.of(element, DataType.parse(element.dtype))
+
+
+RULES = (fold_fills, move_fills, reduce_fills, choose_branch)

@@ -1,0 +1,180 @@
+"""Matrix products: a scale and a sum after a GEMM go into its alpha, beta and C.
+
+GEMM computes alpha · (A · B) + beta · C in one kernel's accumulator, so each rule here saves the rounding of the
+product to its data type: the result differs by at most 1/2 ULP of that product (more ULP of the result where the sum
+cancels).  An intermediate beyond the range of float16 is no longer infinite.  Other infinities and NaN do not change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.affine import affine, is_power_of_two
+from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.graph.nodes import ConstantNode
+from dmlgraph.operators.directml_enums import MatrixTransform
+from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
+from dmlgraph.operators.matrix import Gemm
+from dmlgraph.operators.view import with_strides
+
+WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
+_SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
+
+
+@rule(
+    Add,
+    Subtract,
+    after=(Gemm,),
+    effect=_SAVES_A_ROUNDING,
+    differs=Differs.ROUNDED,
+)
+def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
+    """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
+    a, b = node.needed("a"), node.needed("b")
+    for product, c in ((a, b), (b, a)):
+        gemm = draft.made_by(product, Gemm)
+        if gemm is None or not _is_plain(draft, product):
+            continue
+        operator = gemm.computing(Gemm)
+        if operator.c is not None:
+            return Declined(f"'{gemm.name}' has a C already")
+        if refused := _untouchable(draft, gemm, product):
+            return refused
+        alpha, beta = (1.0, 1.0) if isinstance(node.operator, Add) else (1.0, -1.0) if product is a else (-1.0, 1.0)
+        return Rewrite.of(
+            _again(gemm, {"c": c}, {"alpha": alpha * operator.alpha, "beta": beta}), f"'{gemm.name}' adds C itself"
+        )
+    return None
+
+
+@rule(
+    Multiply,
+    Divide,
+    Negate,
+    after=(Gemm,),
+    effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was set and is not a power of 2",
+    differs=Differs.ROUNDED,
+)
+def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
+    """(A·B) · s → GEMM with alpha; also division by a power of two, and negation.
+
+    With a C both alpha and beta are scaled, which is exact for powers of two only; other factors are not folded.
+    """
+    found = affine(draft, node)
+    if found is None or found.map.shifts:
+        return None
+    product, factor = found.operand, found.map.scale
+    gemm = draft.made_by(product, Gemm)
+    if gemm is None or not _is_plain(draft, product):
+        return None
+    operator = gemm.computing(Gemm)
+    if refused := _untouchable(draft, gemm, product):
+        return refused
+    scales = {"alpha": operator.alpha} if operator.c is None else {"alpha": operator.alpha, "beta": operator.beta}
+    if operator.c is not None and not is_power_of_two(factor):
+        return Declined(f"'{gemm.name}' has a C: scaling both terms by {factor:g} is not exact")
+    with np.errstate(over="ignore"):
+        changed = {field: float(np.float32(scale) * np.float32(factor)) for field, scale in scales.items()}
+    for field, scale in changed.items():
+        if not math.isfinite(scale) or (scale == 0.0 and factor != 0.0 and scales[field] != 0.0):
+            return Declined(f"{field} would be {scale:g}")
+    return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
+
+
+@rule(
+    Gemm,
+    after=(ConstantNode,),
+    effect="bit-exact, except for products that over- or underflow",
+    differs=Differs.ROUNDED,
+)
+def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
+    """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
+
+    Measured: DirectML computes a GEMM with an activation in one dispatch only where alpha is 1 and C is absent.
+    """
+    gemm = node.computing(Gemm)
+    if gemm.fused_activation is None or gemm.alpha == 1.0 or gemm.c is not None:
+        return None
+    for field in ("b", "a"):
+        operand = node.operand(field)
+        if operand is None or not isinstance(draft.producer(operand).content, ConstantNode):
+            continue
+        if not is_power_of_two(gemm.alpha):
+            return Declined(f"{gemm.alpha:g} is not a power of two: the weights would be rounded")
+        if not draft.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
+            return Declined(f"'{operand.source.node}' has other readers, or is too large to be copied")
+        values = draft.values(operand)
+        if values is None:
+            continue
+        with np.errstate(all="ignore"):
+            scaled = values * values.dtype.type(gemm.alpha)
+            is_exact = (scaled / values.dtype.type(gemm.alpha) == values).all()
+        if not is_exact:
+            return Declined("a scaled weight would be infinite or subnormal")
+        return Rewrite.of(
+            _again(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled in advance"
+        )
+    return None
+
+
+def _untouchable(draft: Draft, gemm: DraftNode, product: Operand) -> Declined | None:
+    """Why a product must not change; else None."""
+    operator = gemm.computing(Gemm)
+    if not product.desc.dtype.is_float:
+        return Declined("alpha and beta are floats: integers would be rounded")
+    if not draft.only_use(product):
+        return Declined(f"'{gemm.name}' has other readers, and would be computed twice")
+    if operator.fused_activation is not None:
+        return Declined(f"'{gemm.name}' has an activation before this")
+    return None
+
+
+def _is_plain(draft: Draft, product: Operand) -> bool:
+    """Whether the product is read whole and as it was written."""
+    written = draft.produced(product)
+    return product.desc.sizes == written.sizes and product.desc.effective_strides == written.effective_strides
+
+
+def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
+    """The same GEMM with other tensors and attributes."""
+    operator = gemm.computation
+    return New(
+        type(operator),
+        {**{field: gemm.operand(field) for field in operator.input_fields}, **tensors},
+        operator.attributes | attributes,
+    )
+
+
+@rule(Gemm, effect="bit-exact")
+def transpose_into_gemm(_: Draft, node: DraftNode) -> Outcome:
+    """gemm(xᵀ, y), where xᵀ is read through strides → gemm(x, y) with `trans_a`; the same for b."""
+    gemm = node.computing(Gemm)
+    for field in ("a", "b"):
+        operand = node.needed(field)
+        desc = operand.desc
+        if desc.strides is None or desc.strides[-2] != 1 or desc.strides[-1] <= 1 or 1 in desc.sizes[-2:]:
+            continue
+        sizes, strides = swapped(desc.sizes), swapped(desc.strides)
+        packed = TensorDesc(dtype=desc.dtype, sizes=sizes, owned=desc.owned)
+        stored = with_strides(packed, strides)
+        transposed = MatrixTransform.TRANSPOSE
+        flag = MatrixTransform.NONE if getattr(gemm, f"trans_{field}") is transposed else transposed
+        again = _again(node, {field: Operand(operand.source, stored)}, {f"trans_{field}": flag})
+        return Rewrite.of(again, f"it transposes '{operand.source.node}' itself")
+    return None
+
+
+def swapped(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """With the last two exchanged."""
+    return (*numbers[:-2], numbers[-1], numbers[-2])
+
+
+RULES = (transpose_into_gemm, gemm_add, gemm_scale)
+LAST_RULES = (alpha_into_weights,)  # after activations have been fused

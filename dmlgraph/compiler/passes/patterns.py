@@ -1,0 +1,294 @@
+"""Patterns: formulas of several operators for which DirectML has one operator.
+
+A formula is found in every spelling: factors in either order, numbers multiplied before or after, divisions for
+products.  It becomes one operator only where all its nodes disappear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
+from dmlgraph.compiler.passes.clip import clip_view
+from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.operators.activation import (
+    ActivationGelu,
+    ActivationHardSigmoid,
+    ActivationHardSwish,
+    ActivationLeakyRelu,
+    ActivationSigmoid,
+    ActivationSwish,
+)
+from dmlgraph.operators.element_wise import Add, Clip, Clip1, Divide, Erf, Identity, Max, Min, Multiply
+from dmlgraph.operators.normalization import BatchNormalization
+
+MAX_STEPS = 4  # the most affine maps in a row that are followed
+TOLERANCE = 2.0**-22  # relative: how close a constant, such as 0.70710677, must be to the exact one, 1/√2
+FLOAT16_TOLERANCE = 2.0**-10
+
+
+class Traced(NamedTuple):
+    """A value as an affine map of another one, in real numbers, and the nodes that compute it."""
+
+    operand: Operand
+    map: AffineMap
+    steps: tuple[Operand, ...]
+
+
+class Product(NamedTuple):
+    """scale · a · b of two tensors, and the intermediate values."""
+
+    scale: float
+    a: Operand
+    b: Operand
+    steps: tuple[Operand, ...]
+
+
+@rule(
+    Multiply,
+    after=(ActivationSigmoid,),
+    effect="float32 to the bit on DirectML, at most 4 ULP elsewhere; float16: 1/2 ULP of sigmoid's argument",
+    differs=Differs.ROUNDED,
+)
+def swish(draft: Draft, node: DraftNode) -> Outcome:
+    """x · sigmoid(s·x) → ACTIVATION_SWISH, which computes this formula.
+
+    NaN stays NaN; −∞ · 0 is NaN in both.  In float16, and on the reference, neither s·x nor the sigmoid is rounded;
+    an error of 1/2 ULP of s·x is |s·x| / 2 ULP of a sigmoid near zero.
+    """
+    for x, gate in _either_way(draft, node):
+        found = draft.made_by(gate, ActivationSigmoid)
+        if found is None:
+            continue
+        traced = _trace(draft, found.needed("input"), x)
+        if traced.operand != x or traced.map.shifts:
+            continue
+        attributes = {"sigmoid_input_scale": traced.map.scale}
+        return _replace(draft, x, New(ActivationSwish, {"input": x}, attributes), (gate, *traced.steps))
+    return None
+
+
+@rule(
+    Multiply,
+    Identity,
+    Divide,
+    needs=(ActivationHardSigmoid, Clip, Clip1),
+    effect="to the bit for x · clip(x·a + b, 0, 1) of float32, otherwise at most 2 ULP of x; intermediate values "
+    "no longer overflow",
+    differs=Differs.ROUNDED | Differs.CANCELS,
+)
+def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
+    """x · hard_sigmoid(x), x · clip(x·a + b, 0, 1), x · clip(x + 3, 0, 6) / 6 → ACTIVATION_HARD_SWISH.
+
+    NaN stays NaN.  The last spelling rounds elsewhere: the result is within 2 ULP of x, not always of the result, which
+    is near zero where x is near −3.
+    """
+    for product, x, gate in _factors(draft, node):
+        traced = _trace(draft, gate)
+        bent = draft.made_by(traced.operand, ActivationHardSigmoid, Clip, Clip1)
+        if bent is None or traced.map.shifts:
+            continue
+        scale = product.scale * traced.map.scale
+        inner = _trace(draft, bent.needed("input"), x)
+        if inner.operand != x:
+            continue
+        if isinstance(bent.operator, ActivationHardSigmoid):
+            bend = bent.computing(ActivationHardSigmoid)
+            affine_map, height = _after(AffineMap(bend.alpha, bend.beta), inner.map), 1.0
+        else:
+            clip = clip_view(draft, bent)
+            if clip is None or clip.bounds.low != 0.0:
+                continue
+            affine_map, height = _after(affine_map_of(clip.scale_bias), inner.map), float(clip.bounds.high)
+        if not _is_near(height * scale, 1.0, x):
+            continue
+        attributes = {"alpha": _float32(affine_map.scale * scale), "beta": _float32(affine_map.bias * scale)}
+        steps = (*product.steps, gate, *traced.steps, traced.operand, *inner.steps)
+        return _replace(draft, x, New(ActivationHardSwish, {"input": x}, attributes), steps)
+    return None
+
+
+@rule(
+    Multiply,
+    Identity,
+    Divide,
+    needs=(Erf,),
+    effect="at most 2 ULP of x with exact functions, and 8 on DirectML, whose erf is approximate",
+    differs=Differs.ROUNDED | Differs.CANCELS,
+)
+def gelu(draft: Draft, node: DraftNode) -> Outcome:
+    """½ · x · (1 + erf(x / √2)) → ACTIVATION_GELU.
+
+    Where 1 + erf cancels, for x well below zero, the result has lost its own digits, so the bound is in ULP of x.  NaN
+    and infinities do not change.
+    """
+    for product, x, gate in _factors(draft, node):
+        traced = _trace(draft, gate)
+        found = draft.made_by(traced.operand, Erf)
+        if found is None:
+            continue
+        inner = _trace(draft, found.needed("input"), x)
+        operator = found.computing(Erf)
+        affine_map = _after(affine_map_of(operator.scale_bias), inner.map)
+        if affine_map.shifts or inner.operand != x or not _is_near(affine_map.scale, math.sqrt(0.5), x):
+            continue
+        if not all(_is_near(product.scale * each, 0.5, x) for each in traced.map):
+            continue
+        steps = (*product.steps, gate, *traced.steps, traced.operand, *inner.steps)
+        return _replace(draft, x, New(ActivationGelu, {"input": x}), steps)
+    return None
+
+
+@rule(Max, Min, after=AFFINE, effect="bit-exact")
+def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
+    """max(x, a·x) with 0 < a < 1, min(x, a·x) with a > 1 → ACTIVATION_LEAKY_RELU.
+
+    Both give x above zero and a·x below, rounded once.  NaN and infinities stay, and zeros keep their sign.
+    """
+    for x, other in _operands(node):
+        traced = _trace(draft, other, x)
+        if len(traced.steps) != 1 or traced.map.shifts or traced.operand != x:
+            continue
+        scale = traced.map.scale
+        if not (0.0 < scale < 1.0 if isinstance(node.operator, Max) else 1.0 < scale < math.inf):
+            return Declined(f"a scale of {scale:g} selects the other branch")
+        return _replace(draft, x, New(ActivationLeakyRelu, {"input": x}, {"alpha": scale}), traced.steps)
+    return None
+
+
+@rule(
+    Add,
+    after=(Multiply,),
+    effect="to the bit on DirectML; saves a rounding of the product elsewhere: at most 1/2 ULP of it",
+    differs=Differs.ROUNDED,
+)
+def multiply_add(draft: Draft, node: DraftNode) -> Outcome:
+    """x · w + b of tensors → BATCH_NORMALIZATION of mean 0 and variance 1.
+
+    DirectML has no other operator that multiplies and adds in one pass: (x − 0) / √(1 + 0) · w + b is x · w + b, each
+    step rounded as before in float32 (measured), and x − 0 leaves every x as it is.  In float16 the product is not
+    rounded before the sum.
+    """
+    for product, b in _operands(node):
+        found = draft.made_by(product, Multiply)
+        if found is None or product.desc.dtype not in FLOATS:
+            continue
+        if nearly_affine(draft, found) is not None or draft.number(b) is not None:
+            return None  # a ScaleBias is better
+        x, w = next(_operands(found))
+        if not draft.only_use(product):
+            return Declined(f"'{found.name}' has other readers, and would stay")
+        x_read, w_read = (draft.around(product, draft.produced(product), each) for each in (x, w))
+        if x_read is None or w_read is None:
+            return Declined(f"it reads '{found.name}' through other strides")
+        ones = (1,) * product.desc.rank
+        zero, one = (Constant(np.full(ones, each, product.desc.dtype.numpy)) for each in (0, 1))
+        tensors: dict[str, Tensor | list[Tensor] | None] = {
+            "input": x_read,
+            "mean": zero,
+            "variance": one,
+            "scale": w_read,
+            "bias": b,
+        }
+        value = New(BatchNormalization, tensors, {"spatial": True, "epsilon": 0.0})
+        return Rewrite.of(value, f"'{found.name}' and this sum become one pass")
+    return None
+
+
+# Matching formulas.
+
+
+def _operands(node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
+    """Both operands of a binary node, in either order."""
+    a, b = node.operand("a"), node.operand("b")
+    if a is not None and b is not None:
+        yield a, b
+        yield b, a
+
+
+def _either_way(draft: Draft, node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
+    for a, b in _operands(node):
+        if a.desc.dtype in FLOATS and draft.number(a) is None and draft.number(b) is None:
+            yield a, b
+
+
+def _factors(draft: Draft, node: DraftNode) -> Iterator[tuple[Product, Operand, Operand]]:
+    """A product of two tensors and numbers as (product, x, other factor), for every x that a factor is a multiple
+    of."""
+    product = _product(draft, node)
+    if product is None:
+        return
+    for operand, other in ((product.a, product.b), (product.b, product.a)):
+        scale, x, steps = product.scale, operand, product.steps
+        for _ in range(MAX_STEPS):
+            yield Product(scale, x, other, steps), x, other
+            found = nearly_affine(draft, draft.producer(x))
+            previous = found and draft.around(x, draft.produced(x), found.operand)
+            if found is None or previous is None or found.map.shifts:
+                break
+            scale, x, steps = scale * found.map.scale, previous, (*steps, x)
+
+
+def _product(draft: Draft, node: DraftNode) -> Product | None:
+    scale = 1.0
+    steps: tuple[Operand, ...] = ()
+    for _ in range(MAX_STEPS):
+        found = nearly_affine(draft, node)
+        if found is None:
+            break
+        if found.map.shifts:
+            return None
+        scale, steps = scale * found.map.scale, (*steps, found.operand)
+        node = draft.producer(found.operand)
+    pairs = next(_either_way(draft, node), None) if isinstance(node.operator, Multiply) else None
+    return pairs and Product(scale, *pairs, steps)
+
+
+def _trace(draft: Draft, operand: Operand, until: Operand | None = None) -> Traced:
+    """A value as an affine map of `until`, or of the first value before it that no affine map computes (maybe
+    itself)."""
+    affine_map = AffineMap()
+    steps: tuple[Operand, ...] = ()
+    for _ in range(MAX_STEPS):
+        if operand == until:
+            break
+        found = nearly_affine(draft, draft.producer(operand))
+        previous = found and draft.around(operand, draft.produced(operand), found.operand)
+        if found is None or previous is None:
+            break
+        affine_map, steps = _after(affine_map, found.map), (*steps, operand)
+        operand = previous
+    return Traced(operand, affine_map, steps)
+
+
+def _after(outer: AffineMap, inner: AffineMap) -> AffineMap:
+    """outer(inner(x)) in real numbers."""
+    if not inner.shifts:
+        return AffineMap(outer.scale * inner.scale, outer.bias)
+    return AffineMap(outer.scale * inner.scale, outer.scale * inner.bias + (outer.bias if outer.shifts else 0.0))
+
+
+def _replace(draft: Draft, x: Operand, value: New, steps: tuple[Operand, ...]) -> Outcome:
+    """The rewrite to an operator of x, if nothing else reads the intermediate values."""
+    for step in steps:
+        if not draft.only_use(step):
+            return Declined(f"'{step.source.node}' has other readers")
+    return Rewrite.of(value, f"it is {value.operator.name} of '{x.source.node}'")
+
+
+def _is_near(number: float, meant: float, x: Operand) -> bool:
+    tolerance = TOLERANCE if x.desc.dtype.bits == 32 else FLOAT16_TOLERANCE
+    return abs(number - meant) <= tolerance * abs(meant)
+
+
+def _float32(number: float) -> float:
+    return float(np.float32(number))
+
+
+RULES = (swish, hard_swish, gelu, leaky_relu, multiply_add)

@@ -1,0 +1,406 @@
+"""Quantized tensors: operators between DEQUANTIZE_LINEAR and QUANTIZE_LINEAR work on the integers themselves.
+
+Quantized models have this form: each tensor is quantized and dequantized.  A rule applies where all scales are
+constants.  Sums of 8-bit integers are exact, while floats are rounded at each step; so results differ, by one, only
+where the number lies nearly in the middle between two steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.dequantized import (
+    FURTHEST,
+    GREATEST_SUM,
+    Dequantized,
+    Parameter,
+    along,
+    dequantized,
+    name_of,
+    number_of,
+    result_of,
+    same_parameters,
+    scale_of,
+    zero_of,
+)
+from dmlgraph.compiler.passes.matrix import swapped
+from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, Viewed, rule
+from dmlgraph.operators.activation import ActivationRelu
+from dmlgraph.operators.catalog.registry import REGISTRY
+from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
+from dmlgraph.operators.element_wise import Clip
+from dmlgraph.operators.matrix import Gemm
+from dmlgraph.operators.shape import Split
+from dmlgraph.operators.view import with_strides
+
+BIAS_TOLERANCE = 2.0**-22  # relative: of a bias's scale from the product of the others
+BIAS_SHIFT = 2.0**-8  # the most that rounding a bias of floats may move a result, in its steps
+_ONE_ROUNDING = "a step more or less where the number is within a few ULP of the middle between two steps"
+_WITH_BIAS = f"{_ONE_ROUNDING}; with a bias of floats, within half the product of the scales"
+
+# Operators that only move elements, or choose among them, and the fields of what they move.
+MOVES: dict[str, str] = {
+    **dict.fromkeys(("max_pooling", "max_pooling1", "max_pooling2"), "input"),
+    **dict.fromkeys(("slice", "slice1", "split", "tile", "reverse_subsequences"), "input"),
+    **dict.fromkeys(("gather", "gather_elements", "gather_nd", "gather_nd1"), "input"),
+    **dict.fromkeys(("depth_to_space", "depth_to_space1", "space_to_depth", "space_to_depth1"), "input"),
+    "identity": "input",
+    "join": "inputs",
+}
+
+
+@rule("quantize_linear", after=("dequantize_linear",), effect="bit-exact")
+def quantize_again(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(dequantize(q)) with the same scale and zero point → q.
+
+    It is checked that every integer of the data type comes back.
+    """
+    tensor = dequantized(draft, node.needed("input"))
+    if tensor is None:
+        return None
+    if not same_parameters(draft, node, tensor):
+        return Declined("the scales or zero points are not the same constants")
+    return Rewrite.of(tensor.steps, f"these are the integers of '{tensor.steps.source.node}'")
+
+
+@rule(
+    "quantize_linear",
+    after=(ActivationRelu, Clip),
+    effect="bit-exact, except that NaN becomes the least integer, and CLIP makes its greatest number of it",
+    differs=Differs.NAN,
+)
+def quantize_clipped(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(relu(x)) → quantize(x), where the range of the integers ends there; the same for clip."""
+    read = node.needed("input")
+    clip = draft.made_by(read, ActivationRelu, Clip)
+    if clip is None:
+        return None
+    operator = clip.operator
+    low, high = (operator.min, operator.max) if isinstance(operator, Clip) else (0.0, math.inf)
+    if getattr(operator, "scale_bias", None) is not None:
+        return None
+    scale, zero = number_of(draft, node.operand("scale")), number_of(draft, node.operand("zero_point"))
+    if scale is None or zero is None or not 0 < scale < math.inf:
+        return Declined("the scale and the zero point are not one known number each")
+    least, greatest = node.output_desc().dtype.range
+    with np.errstate(all="ignore"):
+        first, last = (np.rint(np.float32(each) / np.float32(scale)) + zero for each in (low, high))
+    if not (first <= least and last >= greatest and low <= high):
+        return Declined(f"its bounds are the integers {first:g} and {last:g}, not {least} and {greatest}")
+    x = draft.around(read, draft.produced(read), clip.needed("input"))
+    if x is None:
+        return Declined(f"it reads '{clip.name}' through other strides")
+    if not draft.only_use(read):
+        return Declined(f"'{clip.name}' has other readers, and would stay")
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "input": x,
+        "scale": node.operand("scale"),
+        "zero_point": node.operand("zero_point"),
+    }
+    return Rewrite.of(
+        New(type(node.computation), tensors, {}, _typed(node)), f"the integers end where '{clip.name}' clips"
+    )
+
+
+@rule("quantize_linear", after=MOVES, effect="bit-exact")
+def quantized_movement(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(move(dequantize(q))) with the same scale and zero point → move(q); max pooling, too."""
+    read = node.needed("input")
+    moved = draft.producer(read)
+    name = name_of(moved)
+    if name not in MOVES or read.desc != draft.produced(read) or (read.source.port and name != "split"):
+        return None
+    operator = moved.computation
+    tensors = [dequantized(draft, each) for each in moved.operands(MOVES[name])]
+    if None in tensors or getattr(operator, "scale_bias", None) is not None:
+        return None
+    if not all(tensor is not None and same_parameters(draft, node, tensor) for tensor in tensors):
+        return Declined("the scales or zero points are not the same constants")
+    if name != "split" and result_of(draft, node, name) is None:
+        return None
+    steps: list[Tensor] = [tensor.steps for tensor in tensors if tensor is not None]
+    given: dict[str, Tensor | list[Tensor] | None] = {each: moved.operand(each) for each in operator.input_fields}
+    given[MOVES[name]] = steps if name == "join" else steps[0]
+    outputs = {}
+    if isinstance(operator, Split):
+        outputs["outputs"] = [part.sizes[operator.axis] for part in operator.outputs]
+    new = New(type(operator), given, operator.attributes, outputs, read.source.port)
+    return Rewrite.of(new, f"'{moved.name}' moves the integers themselves")
+
+
+@rule("quantize_linear", after=("add",), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
+def quantized_sum(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(dequantize(a) + dequantize(b)) → QUANTIZED_LINEAR_ADD."""
+    add = result_of(draft, node, "add")
+    terms = [dequantized(draft, add.operand(field)) for field in ("a", "b")] if add else []
+    if add is None or None in terms:
+        return None
+    rank = node.output_desc().rank
+    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(draft, node, rank))
+    for name, term in zip("ab", terms, strict=True):
+        assert term is not None
+        tensors[name] = term.steps
+        tensors[f"{name}_scale"] = scale_of(draft, term.scale, None, 0, rank).operand
+        tensors[f"{name}_zero_point"] = zero_of(term.zero_point, None, 0, rank)
+    return _replaced(node, add, "quantized_linear_add", tensors, {})
+
+
+@rule("quantize_linear", after=("average_pooling", "average_pooling1"), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
+def quantized_mean(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(average_pooling(dequantize(x))) → QUANTIZED_LINEAR_AVERAGE_POOLING."""
+    pooling = result_of(draft, node, "average_pooling", "average_pooling1")
+    x = dequantized(draft, pooling.operand("input")) if pooling else None
+    if pooling is None or x is None:
+        return None
+    rank = x.steps.desc.rank
+    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(draft, node, rank))
+    if tensors["output_zero_point"] is None:
+        return Declined("without a zero point a mean of no elements is another number")
+    tensors["input"] = x.steps
+    tensors["input_scale"] = scale_of(draft, x.scale, None, 1, rank).operand
+    tensors["input_zero_point"] = zero_of(x.zero_point, None, 1, rank)
+    attributes = {"dilations": [1] * (rank - 2)} | pooling.computation.attributes
+    return _replaced(node, pooling, "quantized_linear_average_pooling", tensors, attributes)
+
+
+@rule("quantize_linear", after=(Convolution,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
+def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(convolution(dequantize(x), dequantize(w), dequantize(b))) → QUANTIZED_LINEAR_CONVOLUTION.
+
+    The filter may have a scale for each output channel.  A bias is int32, its scale the product of the others, or
+    constant floats, which are rounded to that where it hardly moves a result.
+    """
+    convolution = result_of(draft, node, "convolution")
+    if convolution is None:
+        return None
+    x, w = (dequantized(draft, convolution.operand(field)) for field in ("input", "filter"))
+    if x is None or w is None:
+        return None
+    operator = convolution.computing(Convolution)
+    is_plain = operator.fused_activation is None and not any(operator.output_padding)
+    is_forward = operator.direction is ConvolutionDirection.FORWARD
+    if not (is_plain and is_forward and operator.mode is ConvolutionMode.CROSS_CORRELATION):
+        return Declined(f"'{convolution.name}' does more than a forward cross-correlation")
+    rank = x.steps.desc.rank
+    scales = [scale_of(draft, x.scale, None, 1, rank), scale_of(draft, w.scale, 0, 1, rank)]
+    terms = math.prod(w.steps.desc.sizes[1:])
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "input": x.steps,
+        "input_zero_point": zero_of(x.zero_point, None, 1, rank),
+        "filter": w.steps,
+        "filter_zero_point": zero_of(w.zero_point, 0, 1, rank),
+        "bias": _bias(draft, node, convolution.operand("bias"), 1, scales, terms),
+        **_output(draft, node, rank),
+    }
+    tensors |= {"input_scale": scales[0].operand, "filter_scale": scales[1].operand}
+    kept = ("strides", "dilations", "start_padding", "end_padding", "group_count")
+    attributes = {name: operator.attributes[name] for name in kept}
+    return _replaced(node, convolution, "quantized_linear_convolution", tensors, attributes)
+
+
+@rule("quantize_linear", after=(Gemm,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
+def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
+    """quantize(dequantize(a) · dequantize(b)) → QUANTIZED_LINEAR_MATRIX_MULTIPLY.
+
+    With a C that is a bias for each column it becomes QUANTIZED_LINEAR_CONVOLUTION with windows of one element, which
+    has a bias.  B may have a scale for each column.
+    """
+    gemm = result_of(draft, node, "gemm")
+    if gemm is None:
+        return None
+    operator = gemm.computing(Gemm)
+    a, b = (dequantized(draft, gemm.operand(field)) for field in ("a", "b"))
+    if a is None or b is None:
+        return None
+    if operator.fused_activation is not None or operator.alpha != 1.0:
+        return Declined(f"'{gemm.name}' has an activation or an alpha")
+    a = _transposed(a) if operator.trans_a is MatrixTransform.TRANSPOSE else a
+    b = _transposed(b) if operator.trans_b is MatrixTransform.TRANSPOSE else b
+    if operator.c is not None:
+        return _with_bias(draft, node, gemm, a, b)
+    rank = a.steps.desc.rank
+    _check_sums(a.steps.desc.sizes[-1])
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "a": a.steps,
+        "a_scale": scale_of(draft, a.scale, None, 0, rank).operand,
+        "a_zero_point": zero_of(a.zero_point, None, 0, rank),
+        "b": b.steps,
+        "b_scale": scale_of(draft, b.scale, -1, -1, rank).operand,
+        "b_zero_point": zero_of(b.zero_point, -1, -1, rank),
+        **_output(draft, node, rank),
+    }
+    return _replaced(node, gemm, "quantized_linear_matrix_multiply", tensors, {})
+
+
+@rule(
+    Gemm,
+    after=("dequantize_linear",),
+    effect="bit-exact without a C, which is otherwise added before the product is rounded",
+    differs=Differs.ROUNDED,
+)
+def integers_to_float(draft: Draft, node: DraftNode) -> Outcome:
+    """dequantize(a) · dequantize(b) + c → MATRIX_MULTIPLY_INTEGER_TO_FLOAT, which dequantizes them itself.
+
+    B may have a scale for each column.
+    """
+    operator = node.computing(Gemm)
+    a, b = (dequantized(draft, node.operand(field)) for field in ("a", "b"))
+    if a is None or b is None:
+        return None
+    if operator.fused_activation is not None or operator.alpha != 1.0 or (operator.c and operator.beta != 1.0):
+        return Declined("it has an activation, an alpha or a beta")
+    a = _transposed(a) if operator.trans_a is MatrixTransform.TRANSPOSE else a
+    b = _transposed(b) if operator.trans_b is MatrixTransform.TRANSPOSE else b
+    rank = a.steps.desc.rank
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "a": a.steps,
+        "a_scale": along(a.scale, None, 0, rank),
+        "a_zero_point": zero_of(a.zero_point, None, 0, rank),
+        "b": b.steps,
+        "b_scale": along(b.scale, -1, -1, rank),
+        "b_zero_point": zero_of(b.zero_point, -1, -1, rank),
+        "bias": node.operand("c"),
+    }
+    new = New(REGISTRY["matrix_multiply_integer_to_float"], tensors)
+    return Rewrite.of(new, "it dequantizes its operands itself")
+
+
+def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b: Dequantized) -> Outcome:
+    """A product with a bias as a convolution: {M, K, 1, 1}, filters {N, K, 1, 1}, bias {1, N, 1, 1}."""
+    operator = gemm.computing(Gemm)
+    if operator.beta != 1.0 or math.prod(node.output_desc().sizes[:-2]) != 1:
+        return Declined(f"'{gemm.name}' has a beta or batches beside its C")
+    c = gemm.needed("c")
+    scales = [scale_of(draft, a.scale, None, 1, 4), scale_of(draft, b.scale, -1, 1, 4)]
+    tensors: dict[str, Tensor | list[Tensor] | None] = {
+        "input": _as_windows(a.steps),
+        "input_scale": scales[0].operand,
+        "input_zero_point": zero_of(a.zero_point, None, 1, 4),
+        "filter": _as_windows(_swapped(b.steps)),
+        "filter_scale": scales[1].operand,
+        "filter_zero_point": zero_of(b.zero_point, -1, 1, 4),
+        "bias": _bias(draft, node, c, c.desc.rank - 1, scales, a.steps.desc.sizes[-1]),
+        **_output(draft, node, 4),
+    }
+    new = New(REGISTRY["quantized_linear_convolution"], tensors, {}, _typed(node))
+    why = f"'{gemm.name}' and its bias compute with the integers"
+    return Rewrite.of(Viewed(new, node.output_desc().sizes), why)
+
+
+def _bias(
+    draft: Draft, node: DraftNode, operand: Operand | None, axis: int, scales: list[Parameter], terms: int
+) -> Operand | Constant | None:
+    """A bias as int32 {1, C, 1, …}, in units of the product of the scales {1, C, 1, …}; `node` quantizes the result.
+
+    Raises:
+        Declined: it is neither dequantized from such integers nor constant floats that may be rounded to them, or a sum
+            of so many terms might leave int32.
+    """
+    if operand is None:
+        _check_sums(terms)
+        return None
+    unit = scales[0].numbers.astype(np.float64) * scales[1].numbers
+    bias = dequantized(draft, operand)
+    if bias is None:
+        return _rounded_bias(draft, node, operand, axis, unit, terms)
+    rank = scales[0].operand.desc.rank
+    if bias.steps.desc.dtype is not DataType.INT32 or number_of(draft, bias.zero_point) != 0.0:
+        raise Declined("its bias is not made of int32 without a zero point")
+    given = scale_of(draft, bias.scale, axis, 1, rank).numbers.astype(np.float64)
+    if not (np.abs(given - unit) <= BIAS_TOLERANCE * unit).all():
+        raise Declined("the scale of its bias is not the product of the other scales")
+    steps = along(bias.steps, axis, 1, rank)
+    numbers = draft.values(steps)
+    if numbers is None:
+        raise Declined("its bias is not a constant")
+    _check_sums(terms, int(np.abs(numbers.astype(np.int64)).max()))
+    return _repeated(steps, bias.steps.desc.sizes[axis])
+
+
+def _rounded_bias(
+    draft: Draft, node: DraftNode, operand: Operand, axis: int, unit: np.ndarray[Any, Any], terms: int
+) -> Constant:
+    """Constant floats as multiples of `unit`, which is {1, C or 1, 1, …}."""
+    numbers = draft.values(along(operand, axis, 1, unit.ndim))
+    if numbers is None:
+        raise Declined("its bias is neither a constant nor dequantized")
+    exact = numbers.astype(np.float64) / unit
+    if not (np.abs(exact) <= GREATEST_SUM).all():
+        raise Declined("its bias is infinite, NaN, or so large that a sum may leave int32")
+    steps = np.rint(exact)
+    result_scale = scale_of(draft, node.needed("scale"), None, 1, unit.ndim).numbers.astype(np.float64)
+    if not (np.abs(steps - exact) * unit <= BIAS_SHIFT * result_scale).all():
+        raise Declined("its bias is not a multiple of the product of the scales, nearly enough")
+    _check_sums(terms, int(np.abs(steps).max()))
+    count = operand.desc.sizes[axis]
+    return Constant(np.broadcast_to(steps, (1, count, *unit.shape[2:])).astype(np.int32))
+
+
+def _repeated(bias: Operand, count: int) -> Operand:
+    """{1, C, 1, …} of a bias that may be one number."""
+    sizes = (1, count, *(1,) * (bias.desc.rank - 2))
+    return bias if bias.desc.sizes == sizes else Operand(bias.source, bias.desc.broadcast_to(sizes))
+
+
+def _check_sums(terms: int, bias: int = 0) -> None:
+    if terms * FURTHEST**2 + bias > GREATEST_SUM:
+        raise Declined(f"a sum of {terms} products may leave int32")
+
+
+def _output(draft: Draft, node: DraftNode, rank: int) -> dict[str, Operand | None]:
+    """The scale and zero point of a QUANTIZE_LINEAR, one number each, for the operator that takes its place."""
+    zero = node.operand("zero_point")
+    return {
+        "output_scale": scale_of(draft, node.needed("scale"), None, 0, rank).operand,
+        "output_zero_point": zero_of(zero, None, 0, rank),
+    }
+
+
+def _typed(node: DraftNode) -> dict[str, Any]:
+    """The request for an output of the node's data type."""
+    return {"output": {"dtype": node.output_desc().dtype}}
+
+
+def _replaced(
+    node: DraftNode, made: DraftNode, operator: str, tensors: dict[str, Any], attributes: dict[str, Any]
+) -> Rewrite:
+    new = New(REGISTRY[operator], tensors, attributes, _typed(node))
+    return Rewrite.of(new, f"'{made.name}' computes with the integers")
+
+
+def _transposed(tensor: Dequantized) -> Dequantized:
+    """The matrices with their dimensions swapped."""
+    steps, scale, zero = tensor
+    return Dequantized(_swapped(steps), _swapped(scale), None if zero is None else _swapped(zero))
+
+
+def _swapped(operand: Operand) -> Operand:
+    desc = operand.desc
+    packed = TensorDesc(dtype=desc.dtype, sizes=swapped(desc.sizes), owned=desc.owned)
+    return Operand(operand.source, with_strides(packed, swapped(desc.effective_strides)))
+
+
+def _as_windows(matrix: Operand) -> Operand:
+    """{…, M, K} as {M, K, 1, 1}."""
+    sizes, strides = matrix.desc.sizes[-2:], matrix.desc.effective_strides[-2:]
+    packed = TensorDesc(dtype=matrix.desc.dtype, sizes=(*sizes, 1, 1), owned=matrix.desc.owned)
+    return Operand(matrix.source, with_strides(packed, (*strides, 1, 1)))
+
+
+RULES = (
+    quantize_again,
+    quantize_clipped,
+    quantized_movement,
+    quantized_sum,
+    quantized_mean,
+    quantized_convolution,
+    quantized_product,
+)
+LAST_RULES = (integers_to_float,)  # after those for products that are quantized again

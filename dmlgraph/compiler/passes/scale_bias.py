@@ -1,0 +1,308 @@
+"""Scale and bias: a multiplication or addition with a number goes into the operator that reads it.
+
+Most element-wise functions take a ScaleBias, which costs nothing: f(x · scale + bias) is one pass over x.  The numbers
+then need no tensor either.  See `dmlgraph.compiler.passes.affine` for affine maps and their composition.
+
+Multiplications and additions are cheap: where several nodes read one, all of them absorb it and it disappears, or, if
+one of them cannot absorb it, it stays for all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.affine import (
+    AFFINE,
+    FLOATS,
+    Affine,
+    AffineMap,
+    affine,
+    affine_map_of,
+    compose,
+    compose_as_reals,
+)
+from dmlgraph.compiler.rule import (
+    NUMBERS,
+    Anchor,
+    Constant,
+    Declined,
+    Differs,
+    New,
+    Operand,
+    Outcome,
+    Rewrite,
+    Source,
+    Tensor,
+    rule,
+)
+from dmlgraph.operators.activation import ActivationIdentity, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.common.element_wise import ScaledUnary
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract, Threshold
+from dmlgraph.operators.fill import FillValueConstant
+from dmlgraph.operators.trigonometric import Tanh
+
+MAX_READERS = 8  # of a value whose producer each of them absorbs; each looks at all the others
+
+Compose = Callable[[AffineMap, AffineMap], AffineMap]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Consumer:
+    """A node as an operator with a ScaleBias, which can absorb another: operator(map(operand))."""
+
+    operator: type[Operator]
+    attributes: Mapping[str, Any]
+    operand: Operand
+    map: AffineMap
+
+    def of(self, operand: Operand, affine_map: AffineMap) -> New:
+        """The operator with another affine map."""
+        return New(self.operator, {"input": operand}, {**self.attributes, "scale_bias": affine_map.scale_bias})
+
+
+# Activations for which an operator with a ScaleBias computes the same.
+TWINS: dict[type[Operator], tuple[type[Operator], Mapping[str, Any]]] = {
+    ActivationRelu: (Threshold, {"min": 0.0}),  # not CLIP: for NaN both of these give 0
+    ActivationTanh: (Tanh, {}),
+    ActivationIdentity: (Identity, {}),
+}
+_MAPS = (*NUMBERS, Negate, Identity, ActivationLinear)  # without these nothing is an affine map
+
+
+def is_scaled(operator: type[Operator]) -> bool:
+    """Whether an operator has a ScaleBias that is applied to its only input."""
+    return issubclass(operator, ScaledUnary)
+
+
+CONSUMERS: tuple[Anchor, ...] = (is_scaled, *TWINS, *AFFINE)
+
+
+def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
+    """A node as an operator that first applies a scale and bias; None if it cannot."""
+    operator = node.operator
+    if operator is None:
+        return None
+    if type(operator) in AFFINE and (found := affine(draft, node)) is not None:
+        return Consumer(Identity, {}, found.operand, found.map)
+    operand = node.operand("input") if type(operator) in TWINS or isinstance(operator, ScaledUnary) else None
+    if operand is None or operand.desc.dtype not in FLOATS:
+        return None
+    if type(operator) in TWINS:
+        return Consumer(*TWINS[type(operator)], operand, AffineMap())
+    attributes = operator.attributes
+    return Consumer(type(operator), attributes, operand, affine_map_of(attributes["scale_bias"]))
+
+
+@rule(
+    *CONSUMERS,
+    after=AFFINE,
+    needs=_MAPS,
+    effect="bit-exact, at most 2 ULP for (x·a)·b; float16 is rounded once (1/2 ULP of the product), and TANH "
+    "is more exact there; intermediate values do not over- or underflow",
+    differs=Differs.ROUNDED | Differs.WIDENED,
+)
+def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
+    """f(x · a + b) → f of x with ScaleBias; (x · a) · b → x · ab.
+
+    For every operator with a ScaleBias except POW, which would scale its exponent.  ACTIVATION_RELU becomes THRESHOLD,
+    ACTIVATION_TANH becomes TANH, and multiplications and additions with numbers become one IDENTITY.  A product and a
+    sum are rounded as before; consecutive affine maps are composed by `affine.compose`.  NaN and infinities do not
+    change.  In float16 the product is not rounded before the sum (the sum differs by at most 1/2 ULP of the product
+    plus 1/2 ULP of the sum) and does not overflow.  DirectML computes ACTIVATION_TANH in float16, TANH in float32: the
+    same function with a smaller error.  The reference does not round the product of ACTIVATION_LINEAR either.
+    """
+    return _absorb(draft, node, compose)
+
+
+@rule(
+    *CONSUMERS,
+    after=AFFINE,
+    needs=_MAPS,
+    effect="not bounded in ULP: where terms cancel, no digit may be correct",
+    default=False,
+    differs=Differs.ROUNDED | Differs.CANCELS,
+)
+def reassociate(draft: Draft, node: DraftNode) -> Outcome:
+    """(x + a) + b → x + (a + b), and (x + a) · b → x · b + ab, as if numbers were real.
+
+    As `absorb_scale_bias`, for maps that it declines.  The error is a few ULP of the largest term, not of the result:
+    (x + 1e9) − 1e9 becomes x, where it was a multiple of 64.
+    """
+    return _absorb(draft, node, compose_as_reals)
+
+
+def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
+    found = consumer(draft, node)
+    if found is None or (found.operator is Identity and _reader_absorbs(draft, node, found.map, composed)):
+        return None
+    operand, affine_map = found.operand, found.map
+    absorbed: list[str] = []
+    # The whole chain at once: one new operator for it, not one for each of its nodes.
+    while (inner := affine(draft, producer := draft.producer(operand))) is not None:
+        try:
+            previous, affine_map = _through(draft, operand, inner, affine_map, composed)
+        except Declined:
+            if not absorbed:
+                raise
+            break
+        operand = previous
+        absorbed.append(f"'{producer.name}'")
+    if not absorbed:
+        return None
+    return Rewrite.of(
+        found.of(operand, affine_map), f"absorbs {', '.join(absorbed)} as {affine_map}, which costs nothing"
+    )
+
+
+def _through(
+    draft: Draft, operand: Operand, inner: Affine, affine_map: AffineMap, composed: Compose
+) -> tuple[Operand, AffineMap]:
+    """The operand and the map after the previous node has been absorbed; raises Declined where it must not be."""
+    name = operand.source.node
+    previous = draft.around(operand, draft.produced(operand), inner.operand)
+    if previous is None:
+        raise Declined(f"it reads '{name}' through other strides")
+    affine_map = composed(affine_map, inner.map)
+    if (stays := _why_it_stays(draft, operand, inner, composed)) is not None:
+        raise Declined(f"'{name}' {stays}")
+    return previous, affine_map
+
+
+def _reader_absorbs(draft: Draft, node: DraftNode, affine_map: AffineMap, composed: Compose) -> bool:
+    """Whether the map's only reader absorbs it, so that it needs no rewrite of its own."""
+    source = Source(node.name, 0)
+    readers = draft.users(source) if draft.use_count(source) == 1 else []
+    found = consumer(draft, readers[0][0]) if readers else None
+    if found is None or found.operand != Operand(source, node.output_desc()):
+        return False
+    try:
+        composed(found.map, affine_map)
+    except Declined:
+        return False
+    return True
+
+
+def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compose) -> str | None:
+    """Why a map would not disappear if its readers absorbed it; else None."""
+    if draft.only_use(operand):
+        return None
+    if draft.is_output(operand.source):
+        return "is also an output, and would stay"
+    readers = draft.users(operand.source)
+    if len(readers) > MAX_READERS:
+        return f"has more than {MAX_READERS} readers"
+    for reader, _ in readers:
+        found = consumer(draft, reader)
+        if found is None or found.operand.source != operand.source:
+            return f"is also read by '{reader.name}', and would stay"
+        try:
+            composed(found.map, inner.map)
+        except Declined as declined:
+            return f"would stay for '{reader.name}': {declined.why}"
+    return None
+
+
+@rule(Multiply, Add, Subtract, Divide, after=NUMBERS, effect="bit-exact")
+def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
+    """x · c, x + c, x − c, c − x, x / 2^k → IDENTITY with a ScaleBias.
+
+    The number then needs no tensor that is filled and read.  A bias of −0.0 keeps the sign of a product's zeros.  What
+    its only reader can absorb is left to `absorb_scale_bias`.
+    """
+    found = affine(draft, node)
+    if found is None or _reader_absorbs(draft, node, found.map, compose):
+        return None
+    value = New(Identity, {"input": found.operand}, {"scale_bias": found.map.scale_bias})
+    return Rewrite.of(value, f"{found.map} needs no tensor for its numbers")
+
+
+# Integers.
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Modular:
+    """A node as an integer affine map, x · factor + term modulo 2^N, and the tensor of its number."""
+
+    operand: Operand
+    factor: int
+    term: int
+    number: Operand
+
+
+def modular(draft: Draft, node: DraftNode) -> Modular | None:
+    """ADD, SUBTRACT or MULTIPLY of an integer tensor and a number; None for anything else."""
+    found = draft.beside_a_number(node)
+    if found is None or found.number.dtype.is_float:
+        return None
+    operand, number, scalar = found
+    value = int(scalar.value)
+    if isinstance(node.operator, Multiply):
+        return Modular(operand, value, 0, number)
+    if isinstance(node.operator, Add):
+        return Modular(operand, 1, value, number)
+    is_left = operand == node.operand("a")
+    return Modular(operand, 1, -value, number) if is_left else Modular(operand, -1, value, number)
+
+
+@rule(Add, Subtract, Multiply, after=NUMBERS, effect="bit-exact: modulo 2^N")
+def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
+    """(x + a) + b → x + (a + b), (x · a) · b → x · (ab), c − (x + a) → (c − a) − x of integers.
+
+    Integers wrap modulo 2^N in ADD, SUBTRACT and MULTIPLY, where sums and products are associative.  Mixtures of both
+    are not folded: DirectML has no integer operator for x · a + b.
+    """
+    outer = modular(draft, node)
+    if outer is None:
+        return None
+    producer = draft.producer(outer.operand)
+    inner = modular(draft, producer) if isinstance(producer.operator, (Add, Subtract, Multiply)) else None
+    if inner is None:
+        return None
+    modulus = 1 << outer.operand.desc.dtype.bits
+    factor = inner.factor * outer.factor % modulus
+    term = (inner.term * outer.factor + outer.term) % modulus
+    form = _integer_form(factor, term, modulus)
+    if form is None:
+        return Declined("no operator multiplies and adds integers")
+    if not draft.only_use(outer.operand):
+        return Declined(f"'{producer.name}' has other readers, and would stay")
+    operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
+    if operand is None:
+        return Declined(f"it reads '{producer.name}' through other strides")
+    operator, field, number_field, number = form
+    tensor = _number_like(draft, outer.number, number, operand.desc.rank)
+    return Rewrite.of(
+        New(operator, {field: operand, number_field: tensor}), f"the number of '{producer.name}' joins its own"
+    )
+
+
+def _integer_form(factor: int, term: int, modulus: int) -> tuple[type[Operator], str, str, int] | None:
+    """An operator for x · factor + term, the fields of x and of the number, and the number."""
+    if factor == 1:
+        return Add, "a", "b", term
+    if factor == modulus - 1:
+        return Subtract, "b", "a", term
+    if term == 0:
+        return Multiply, "a", "b", factor
+    return None
+
+
+def _number_like(draft: Draft, operand: Operand, bits: int, rank: int) -> Tensor:
+    """One element in the form that the graph has its number: a fill or a constant."""
+    scalar = Scalar(operand.desc.dtype, bits)
+    sizes = (1,) * rank
+    if isinstance(draft.producer(operand).operator, FillValueConstant):
+        output = {"dtype": scalar.dtype, "sizes": sizes}
+        return New(FillValueConstant, {}, {"value": scalar}, {"output": output})
+    return Constant(np.full(sizes, scalar.value))
+
+
+RULES = (absorb_scale_bias, reassociate, number_to_scale_bias, fold_integer_numbers)

@@ -1,0 +1,223 @@
+"""The driver: runs the passes in order, each to a fixed point, and all of them until nothing changes."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from dmlgraph.base.errors import GraphError, listing, suggestion
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.memory import collector_paused
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode, Signature
+from dmlgraph.compiler.record import Entry
+from dmlgraph.compiler.rule import Declined, Kind, LayoutObjection, Objection, Rewrite, Rule
+from dmlgraph.compiler.views import without_views
+from dmlgraph.graph.graph import Graph
+from dmlgraph.operators.layouts import refusal
+
+MAX_ROUNDS = 8  # walks over the whole pipeline
+REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would never end
+
+
+class Record:
+    """What was done, in order, and the last reason why a rule declined."""
+
+    def __init__(self) -> None:
+        self._applied: list[Entry] = []
+        self._declined: dict[tuple[str, str], Entry] = {}
+
+    def applied(self, entry: Entry) -> None:
+        self._applied.append(entry)
+
+    def declined(self, rule: str, node: str, why: str) -> None:
+        self._declined[rule, node] = Entry(rule, node, why, applied=False)
+
+    def entries(self, draft: Draft) -> tuple[Entry, ...]:
+        """All applied rules, then the declined ones at nodes that still exist."""
+        refused = (entry for entry in self._declined.values() if entry.node in draft.nodes)
+        return (*self._applied, *refused)
+
+    def __len__(self) -> int:
+        return len(self._applied)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """A pass: rules that look at one node each, with one worklist; a rewrite queues the nodes around it."""
+
+    name: str
+    rules: Sequence[Rule]
+
+    def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
+        """Rewrites to a fixed point by the enabled rules, at most `budget` times."""
+        fitting = _Fitting([rule for rule in self.rules if rule.name in enabled], draft)
+        fit = {signature for signature in draft.signatures if fitting.at(signature)}
+        if not fit:
+            return
+        waiting = collections.deque([node.name for node in draft.in_order() if node.signature in fit])
+        queued = set(waiting)
+        while waiting and budget:
+            name = waiting.popleft()
+            queued.discard(name)
+            node = draft.nodes.get(name)
+            if node is None:
+                continue
+            for rule in fitting.at(node.signature):
+                touched = _try(draft, record, rule, node)
+                if touched is None:
+                    continue
+                budget -= 1
+                for each in touched:
+                    if each not in queued:
+                        queued.add(each)
+                        waiting.append(each)
+                fitting.update()
+                break
+
+
+class _Fitting:
+    """Which rules can apply in a draft, by its kinds of nodes, and at a node, by what it reads."""
+
+    def __init__(self, rules: Sequence[Rule], draft: Draft) -> None:
+        self._all, self._draft = rules, draft
+        self._kinds: set[Kind] = set()
+        self._fitting: list[Rule] = []
+        self._by_signature: dict[Signature, list[Rule]] = {}
+        self.update()
+
+    def update(self) -> None:
+        """Must be called after the draft has changed: it may have a new kind of node."""
+        if not self._kinds >= self._draft.kinds.keys():
+            self._kinds |= self._draft.kinds.keys()
+            self._fitting = [rule for rule in self._all if rule.may_fit(self._kinds)]
+            self._by_signature = {}
+
+    def at(self, signature: Signature) -> list[Rule]:
+        """The rules that look at such a node and fit what it reads; those that look at every kind come last."""
+        found = self._by_signature.get(signature)
+        if found is None:
+            kind, reads = signature
+            fits = [rule for rule in self._fitting if not rule.after or not rule.after.isdisjoint(reads)]
+            anchored = [rule for rule in fits if kind in rule.anchors]
+            found = self._by_signature[signature] = [*anchored, *(rule for rule in fits if not rule.anchors)]
+        return found
+
+
+def _try(draft: Draft, record: Record, rule: Rule, node: DraftNode) -> list[str] | None:
+    """The nodes to look at again after a rule's rewrite; None if it did nothing."""
+    name = node.name
+    try:
+        outcome = rule.function(draft, node)
+        if isinstance(outcome, Rewrite):
+            around = [source.node for source in node.sources if source is not None]
+            change = draft.apply(node if outcome.node is None else draft[outcome.node], outcome)
+            record.applied(Entry(rule.name, name, outcome.why, change.gone, change.standing))
+            return [*change.touched, *around]
+    except Declined as declined:
+        outcome = declined
+    if isinstance(outcome, Declined):
+        record.declined(rule.name, name, outcome.why)
+    return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Fused:
+    """A graph after the passes.
+
+    Attributes:
+        graph: with the same inputs and outputs.
+        record: what was done, in order, then what was not, with the reasons.
+        origins: node of `graph` → the nodes of the source graph that went into it.
+    """
+
+    graph: Graph
+    record: tuple[Entry, ...]
+    origins: dict[str, tuple[str, ...]]
+
+    def explain(self) -> str:
+        """The record as text, one line per entry."""
+        return "".join(f"{entry}\n" for entry in self.record)
+
+
+def fuse(
+    graph: Graph,
+    pipeline: Sequence[Rules],
+    *,
+    level: FeatureLevel | None = None,
+    rules: bool | Iterable[str] = True,
+    objection: Objection | None = None,
+    layouts: LayoutObjection = refusal,
+    copy_level: FeatureLevel | None = None,
+    check: Callable[[Draft], None] | None = None,
+) -> Fused:
+    """Removes the views of a graph, runs a pipeline over it, and returns a new graph.
+
+    Args:
+        graph: with its dims resolved.
+        pipeline: the passes in their order.
+        level: the level at which new operators must be legal; by default the graph's.
+        rules: True: all that are on by default; False: no rules; else exactly the rules of these names.
+        objection: the device's (`Device.objection`), called for every operator that a rule makes.
+        layouts: the device's (`Device.layout_objection`), called for every tensor that is read with strides.
+        copy_level: at which the copies that views need must be legal; by default `level`.
+        check: called with the draft after each pass; raises where something is wrong.
+
+    Raises:
+        GraphError: a name is not a rule.
+    """
+    enabled = _enabled(pipeline, rules)
+    level = min(level, graph.level) if level else graph.level
+    with collector_paused():
+        # The draft is freed before the pause ends: a collection looks at all that was made in it and still exists.
+        plain = without_views(graph, copy_level or level, layouts)
+        draft = Draft(plain.graph, level, objection, layouts)
+        draft.origins.start(plain.origins)
+        return _fuse(draft, plain.record, pipeline, enabled, check)
+
+
+def _fuse(
+    draft: Draft,
+    copies: tuple[Entry, ...],
+    pipeline: Sequence[Rules],
+    enabled: frozenset[str],
+    check: Callable[[Draft], None] | None,
+) -> Fused:
+    record = Record()
+    limit = REWRITES_PER_NODE * max(len(draft.nodes), 1)
+    settled: dict[str, int] = {}  # pass → length of the record when it last reached its fixed point
+    for _ in range(MAX_ROUNDS if enabled else 0):
+        before = len(record)
+        for each in pipeline:
+            if settled.get(each.name) != len(record):
+                each.run(draft, record, enabled, limit - len(record))
+                settled[each.name] = len(record)
+                if check is not None:
+                    check(draft)
+        if len(record) in (before, limit):
+            break
+    return Fused(draft.finish(), (*copies, *record.entries(draft)), draft.origins.of(draft.nodes))
+
+
+def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozenset[str]:
+    known = {rule.name: rule for each in pipeline for rule in each.rules}
+    if isinstance(asked, bool):
+        return frozenset(name for name, rule in known.items() if asked and rule.default)
+    if isinstance(asked, str):
+        asked = [asked]
+    try:
+        names = list(asked)
+    except TypeError:
+        raise GraphError("must be True, False or a list of rules", code="kind", field="fuse", got=asked) from None
+    for name in names:
+        if name not in known:
+            raise GraphError(
+                "is not a rule",
+                code="unknown-rule",
+                field="fuse",
+                got=name,
+                allowed=listing(known),
+                hint=suggestion(str(name), known),
+            )
+    return frozenset(names)

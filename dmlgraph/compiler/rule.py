@@ -1,0 +1,211 @@
+"""Rules: their arguments, their results, and their description.
+
+A rule is a function of a draft and one node.  It changes nothing, but returns a `Rewrite` (what replaces the node's
+outputs: an expression of new operators over existing operands), `Declined` (the pattern matches, but …; the reason is
+kept for the user), or None (the pattern does not match).
+
+    @rule(Multiply, effect="bit-exact")
+    def double(draft, node):
+        '''x · 2 → x + x.'''
+        ...
+        return Rewrite.of(New(Add, {"a": x, "b": x}), "a sum is cheaper")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.graph.nodes import ConstantNode, InputNode
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.fill import FillValueConstant
+
+if TYPE_CHECKING:
+    from dmlgraph.compiler.draft import Draft
+    from dmlgraph.compiler.draft_node import DraftNode
+
+
+class Source(NamedTuple):
+    """An output of a node."""
+
+    node: str
+    port: int
+
+
+class Operand(NamedTuple):
+    """A value and the description it is read by."""
+
+    source: Source
+    desc: TensorDesc
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """A constant that a rule makes; its data type and sizes are the array's.
+
+    With `sizes` it is broadcast to these through zero strides, as in NumPy.
+    """
+
+    data: np.ndarray[Any, Any]
+    sizes: tuple[int, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class New:
+    """An operator that a rule makes: tensors by input field (lists for arrays), attributes, requests for outputs.
+
+    `port` selects one of several outputs.
+    """
+
+    operator: type[Operator]
+    tensors: Mapping[str, Tensor | list[Tensor] | None]
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    port: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Viewed:
+    """An operator that a rule makes, whose packed output is read with other sizes."""
+
+    new: New
+    sizes: tuple[int, ...]
+
+
+Tensor = Operand | Constant | New | Viewed
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rewrite:
+    """What replaces a node's outputs, by port, and why that is the same.
+
+    Other outputs must have no readers.  `node` is the replaced node if it is not the one that the rule looks at.
+    """
+
+    values: Mapping[int, Tensor]
+    why: str
+    node: str | None = None
+
+    @classmethod
+    def of(cls, value: Tensor, why: str) -> Rewrite:
+        """The rewrite of a node's only output."""
+        return cls({0: value}, why)
+
+
+class Declined(Exception):  # noqa: N818 - a result, raised where it comes from nested calls
+    """The pattern matches, but the rule does not apply: the reason."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+Outcome = Rewrite | Declined | None
+Function = Callable[["Draft", "DraftNode"], Outcome]
+# Why a device objects to a new operator in place of another; None if it accepts it.
+Objection = Callable[[Operator, Operator | None], str | None]
+# Why a device does not take a tensor with a layout at an operator's binding path; None if it does.
+LayoutObjection = Callable[[Operator, str, TensorDesc], str | None]
+
+
+# What a node is: its operator's class, an input or a constant.
+Kind = type[Operator] | type[InputNode] | type[ConstantNode]
+NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number everywhere
+Anchor = Kind | str | Callable[[type[Operator]], bool]
+
+
+class Kinds:
+    """Kinds of node: themselves, operators by name, and those of which something is true.
+
+    A name or a test stands for operators whose modules nothing has imported yet.
+    """
+
+    def __init__(self, given: Iterable[Anchor]) -> None:
+        self._given = frozenset(given)
+        self._tests = tuple(each for each in self._given if not isinstance(each, (type, str)))
+        self._known: dict[Kind, bool] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._given)
+
+    def __contains__(self, kind: Kind) -> bool:
+        found = self._known.get(kind)
+        if found is None:
+            found = kind in self._given
+            if issubclass(kind, Operator):
+                found = found or kind.name in self._given or any(test(kind) for test in self._tests)
+            self._known[kind] = found
+        return found
+
+    def isdisjoint(self, kinds: Iterable[Kind]) -> bool:
+        """Whether none of these kinds is one of them."""
+        return not any(kind in self for kind in kinds)
+
+
+class Differs(enum.Flag):
+    """In what the results of a fused graph may differ from its source's; a rule's `effect` says it in words."""
+
+    ROUNDED = enum.auto()  # a few ULP of the values that the replaced nodes write, and the signs of their zeros
+    CANCELS = enum.auto()  # a few ULP of the values that they read: where terms cancel, no digit may be correct
+    WIDENED = enum.auto()  # the steps of a float16 function may be rounded only to float32
+    NAN = enum.auto()  # NaN may become something else
+
+
+NOTHING = Differs(0)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rule:
+    """One rewrite of the nodes around one node.
+
+    `after` and `needs` say where the rule returns None, so that it need not be called: most rules fit nowhere in most
+    graphs.
+
+    Attributes:
+        name: the function's, as in `fuse=[…]`.
+        anchors: the kinds of node it looks at; empty: every node.
+        after: one of these kinds must produce something that the node reads; empty: any.
+        needs: one of these kinds must be in the graph; empty: any.
+        effect: its effect on the numbers, for people.
+        differs: the same, for comparisons; NOTHING: every bit stays, except for payloads of NaN.
+        default: whether it runs by default; a rule that does more than change rounding does not.
+    """
+
+    name: str
+    anchors: Kinds
+    effect: str
+    function: Function
+    default: bool
+    after: Kinds
+    needs: Kinds
+    differs: Differs = NOTHING
+
+    def may_fit(self, kinds: set[Kind]) -> bool:
+        """Whether it may apply in a graph that has nodes of these kinds."""
+        return all(not each or not each.isdisjoint(kinds) for each in (self.anchors, self.after, self.needs))
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one line."""
+        return (self.function.__doc__ or "").strip().splitlines()[0]
+
+
+def rule(
+    *anchors: Anchor,
+    effect: str,
+    differs: Differs = NOTHING,
+    default: bool = True,
+    after: Iterable[Anchor] = (),
+    needs: Iterable[Anchor] = (),
+) -> Callable[[Function], Rule]:
+    """Turns a function into a Rule with its name and docstring."""
+
+    def make(function: Function) -> Rule:
+        return Rule(function.__name__, Kinds(anchors), effect, function, default, Kinds(after), Kinds(needs), differs)
+
+    return make

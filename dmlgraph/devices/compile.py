@@ -1,0 +1,136 @@
+"""The driver: runs the passes and lowering, and gives the result to a device, which compiles it.
+
+    executable = compile_graph(graph, choose("cpu"))
+
+No other module knows all three.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from dmlgraph.base.errors import DmlGraphError, OperatorError, Problem, listing, plural
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.compiler import passes
+from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.compiler.passes import Fused
+from dmlgraph.devices.device import lacks
+from dmlgraph.devices.host.exit_gate import finishing
+from dmlgraph.devices.recipe import Recipe, Source, chosen_rules
+
+if TYPE_CHECKING:
+    from dmlgraph.devices import Choice
+    from dmlgraph.devices.device import Device
+    from dmlgraph.devices.executable import Executable
+    from dmlgraph.graph.graph import Graph
+
+
+def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Iterable[str] = True) -> Fused:
+    """The graph after the passes: at the device's level, and without operators that the device objects to.
+
+    Args:
+        graph: with its dims resolved.
+        device: None: everything that the graph's level allows.
+        fuse: as in `Graph.compile`.
+    """
+    if device is None:
+        return passes.fuse(graph, rules=fuse)
+    return passes.fuse(
+        graph,
+        level=device.level,
+        rules=fuse,
+        objection=device.objection,
+        layouts=device.layout_objection,
+        copy_level=device.copy_level(graph.level),
+    )
+
+
+def lower_graph(
+    graph: Graph, device: Device | None = None, *, fuse: bool | Iterable[str] = True
+) -> tuple[Fused, GraphDesc]:
+    """The fused graph and its GraphDesc; the arguments are those of `fuse_graph`."""
+    with enough_memory("lower", graph):
+        fused = fuse_graph(graph, device, fuse=fuse)
+        return fused, lower(fused.graph, None if device is None else device.level)
+
+
+@finishing
+def compile_graph(
+    graph: Graph, choice: Choice, *, fuse: bool | Iterable[str] = True, debug: bool = False
+) -> Executable:
+    """Fuses and lowers a graph for a device and compiles it there; `fuse` and `debug` are as in `Graph.compile`.
+
+    With `auto` this goes on to the next device while one lacks something that the graph needs.
+
+    The executable's `stats` hold the time of each of the three: fuse_seconds, lower_seconds, compile_seconds.
+
+    Raises:
+        OperatorError: a node needs a higher feature level than the device has.
+        DeviceError: the device cannot run the graph, or failed.
+        NotEnoughMemoryError: there is not enough memory to compile it.
+    """
+    rules = chosen_rules(fuse)
+    with enough_memory("compile", graph):
+        while True:
+            try:
+                executable = _compile(graph, choice, rules, debug)
+                executable.recipe = Recipe(Source.of(graph), choice.name, rules, choice.threads, debug)
+                return executable
+            except DmlGraphError as error:
+                if choice.otherwise is None or not lacks(error):
+                    raise
+                choice = choice.otherwise(_why(error))
+
+
+def _why(error: DmlGraphError) -> str:
+    """The first problem of an error in a line, and how many more there are."""
+    first, *others = error.problems
+    line = first.headline.splitlines()[0]
+    return f"{line}, and {plural(len(others), 'other problem')}" if others else line
+
+
+def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bool) -> Executable:
+    device = choice.device
+    times = [time.perf_counter()]
+    fused = fuse_graph(graph, device, fuse=fuse)
+    times.append(time.perf_counter())
+    desc = lower(fused.graph, device.level)
+    times.append(time.perf_counter())
+    if device.level < graph.level:
+        _check_level(desc, device, f"import the model with target='{device.level}'" if graph.is_imported else None)
+    try:
+        executable = device.compile(desc, reason=choice.reason, debug=debug)
+    except DmlGraphError as error:
+        raise error.with_problems(_in_source(problem, graph, fused) for problem in error.problems) from None
+    times.append(time.perf_counter())
+    executable.fusion = fused.record
+    for stage, (begin, end) in zip(("fuse", "lower", "compile"), itertools.pairwise(times), strict=True):
+        executable.stats.setdefault(f"{stage}_seconds", end - begin)
+    return executable
+
+
+def _check_level(desc: GraphDesc, device: Device, hint: str | None) -> None:
+    """Refuses nodes that need a higher feature level than the device has; `hint` says what to do about all of them."""
+    problems = [
+        dataclasses.replace(problem.at(node=node.name), hint=hint or problem.hint or device.newer)
+        for node in desc.nodes
+        if isinstance(node, OperatorDescNode)
+        for problem in node.operator.level_problems(device.level)
+    ]
+    if problems:
+        raise OperatorError(problems)
+
+
+def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
+    """A problem of a node of the fused graph, with its origins and its place in the graph's file."""
+    origins = fused.origins.get(problem.node or "", ())
+    if not origins:
+        return graph.located(problem)
+    if origins != (problem.node,):
+        problem = dataclasses.replace(problem, message=f"{problem.message}, made of {listing(origins)}")
+    place = problem.node if problem.node in origins else origins[0]
+    return problem.at(location=graph.location(place, problem.field))

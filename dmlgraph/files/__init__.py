@@ -1,0 +1,1 @@
+"""Files: written whole, read without trust, told apart by content; arrays that are mapped into memory."""

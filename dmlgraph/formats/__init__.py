@@ -1,0 +1,1 @@
+"""Files that hold graphs: YAML, ONNX, DxDispatch; and arrays in files."""

@@ -1,0 +1,97 @@
+"""Loads and saves what holds a graph: a graph file, or an ONNX model."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph.base.errors import DocumentError, Location, Problem
+from dmlgraph.files.kinds import kind_of, other_kind
+
+if TYPE_CHECKING:
+    from dmlgraph.base.levels import FeatureLevel
+    from dmlgraph.graph.graph import Graph
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    target: str | FeatureLevel | None = None,
+    convert: Mapping[str, str] | None = None,
+) -> Graph:
+    """The graph in a YAML file or of an ONNX model; the file's content says which it is.
+
+    Args:
+        path: the file; the files it names are in its folder.
+        dims: for a graph file, values that replace those of its dims; for a model, the sizes of its symbolic dims.
+        values: for a model: inputs that are known now, by name.
+        target: for a model: the feature level of the graph.
+        convert: for a model: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
+
+    Raises:
+        DocumentError: every problem of a graph file, each with its line and column.
+        ModelError: every problem of a model.
+    """
+    if holds_model(path):
+        from dmlgraph.formats import onnx
+
+        return onnx.load(path, dims=dims, values=values, target=target, convert=convert)
+    place = Location(os.fspath(path), 1, 1)
+    given = {"values": values, "target": target, "convert": convert}
+    problems = [
+        Problem("is for ONNX models; a graph file says this itself", code="unknown-field", field=key, location=place)
+        for key, value in given.items()
+        if value is not None
+    ]
+    if problems:
+        raise DocumentError(problems)
+    from dmlgraph.formats import yaml as document
+
+    return document.load(path, dims=dims)
+
+
+def holds_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a file holds an ONNX model rather than a graph file; the name decides where the content does not.
+
+    Raises:
+        DocumentError: it holds something else, which is named.
+    """
+    from dmlgraph.files.untrusted import open_file
+    from dmlgraph.formats.onnx import is_model
+    from dmlgraph.formats.yaml.discover import is_graph_file
+
+    try:
+        with open_file(path) as file:
+            kind = kind_of(file)
+    except OSError:
+        return is_model(path)  # whoever reads it reports why it cannot be read
+    if kind is None:
+        return is_model(path) and not is_graph_file(pathlib.Path(path))
+    if not kind.is_model:
+        raise other_kind(kind, os.fspath(path), "a graph file or an ONNX model")
+    return True
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes a graph to a YAML file or, if the name ends in `.onnx`, as an ONNX model.
+
+    Args:
+        graph: not fused.
+        path: the file; large constants go into files beside it.
+
+    Raises:
+        GraphError: the graph is fused.
+        ModelError: every node that ONNX cannot express.
+        OSError: a file cannot be written.
+    """
+    from dmlgraph.formats import onnx
+    from dmlgraph.formats import yaml as document
+
+    if onnx.is_model(path):
+        onnx.save(graph, path)
+    else:
+        document.save(graph, path)

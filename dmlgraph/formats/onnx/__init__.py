@@ -1,0 +1,123 @@
+"""ONNX models: imports them as graphs, and exports graphs.  Needs the extra `onnx`: `pip install "dmlgraph[onnx]"`.
+
+    graph = dg.load("model.onnx", dims={"batch": 1}, values={"sr": 16000})
+    dg.save(graph, "again.onnx")
+
+Its other modules import the packages `onnx` and `onnx_ir`; nothing outside does.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph.base.errors import Location, ModelError, Within
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+    from dmlgraph.base.levels import FeatureLevel
+    from dmlgraph.graph.graph import Graph
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    """Whether a path names an ONNX model, by its suffix; `formats.load_save.holds_model` looks at the content."""
+    return pathlib.PurePath(path).suffix.lower() == ".onnx"
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    target: str | FeatureLevel | None = None,
+    convert: Mapping[str, str] | None = None,
+) -> Graph:
+    """The graph of an ONNX model.
+
+    Args:
+        path: the file; its external data is in its folder.
+        dims: the sizes of the model's symbolic dims, by name or by place: `x[0]` is the first dim of input `x`.
+        values: inputs that are known now, by name; they are no inputs of the graph.
+        target: the feature level of the graph.
+        convert: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
+
+    Raises:
+        ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
+    """
+    return convert_model(read(path), path, dims=dims, values=values, target=target, convert=convert)
+
+
+def read(path: str | os.PathLike[str]) -> ir.Model:
+    """The model in a file, as `onnx_ir` has it: read and put in order by onnx and onnx-ir.
+
+    Raises:
+        DocumentError: the file holds something else, which is named.
+        ModelError: it is not a model, or is damaged.
+    """
+    from dmlgraph.base.memory import enough_memory
+    from dmlgraph.formats.load_save import holds_model
+
+    need()
+    holds_model(path)
+    from dmlgraph.formats.onnx import model
+
+    with _at(path), enough_memory(f"read '{path}'"):
+        return model.read(path)
+
+
+def convert_model(
+    model: ir.Model,
+    path: str | os.PathLike[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, Any] | None = None,
+    target: str | FeatureLevel | None = None,
+    convert: Mapping[str, str] | None = None,
+) -> Graph:
+    """The graph of a model that is read; `path` is its file, the rest as in `load`.
+
+    Raises:
+        ModelError: the nodes that cannot be imported, all of them.
+    """
+    from dmlgraph.base.memory import enough_memory
+    from dmlgraph.formats.onnx.importer import Importer
+
+    with _at(path), enough_memory(f"read '{path}'"):
+        return Importer(
+            model, dims={} if dims is None else dims, values=values or {}, target=target, convert=convert
+        ).read()
+
+
+def _at(path: str | os.PathLike[str]) -> Within:
+    start = Location(os.fspath(path), 1, 1)
+    return Within(place=lambda problem: problem.at(location=start))
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Writes a graph as an ONNX model; its constants above 1 MB go into a file beside it.
+
+    Raises:
+        GraphError: the graph is fused, or has no outputs.
+        ModelError: every node that cannot be exported.
+        OSError: a file cannot be written.
+    """
+    need()
+    from dmlgraph.formats.onnx import export
+
+    export.save(graph, path)
+
+
+def need() -> None:
+    """Raises ModelError where the packages of the extra are missing."""
+    try:
+        import onnx  # noqa: F401
+        import onnx_ir  # noqa: F401
+    except ImportError as error:
+        raise ModelError(
+            f"ONNX models need the package '{error.name}'",
+            code="extra",
+            hint='pip install "dmlgraph[onnx]"',
+        ) from None

@@ -1,0 +1,196 @@
+"""Conditions and loops: what is known when the model is imported decides them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from dmlgraph.formats.onnx.folding import numbers
+from dmlgraph.formats.onnx.node import Node, Result, at_axis
+from dmlgraph.formats.onnx.refusals import AlreadyNotedError, Refusal, give_values
+from dmlgraph.formats.onnx.shapes import sliced
+from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.tensors import Tensor, TensorList, parse_dtype
+
+MOST_STEPS = 1000  # of a loop
+
+
+@imports("If", how="known conditions: the branch; others: both branches, if_")
+def _if(node: Node) -> Result:
+    condition = node[0]
+    branches = node.required("then_branch"), node.required("else_branch")
+    if numbers(condition) is not None:
+        return node.run(branches[0 if node.scalar(0) else 1])
+    hint = give_values(condition.depends)
+    try:
+        both = [node.run(branch) for branch in branches]
+    except AlreadyNotedError:
+        message = "a branch cannot be imported, and the condition is not known"
+        raise Refusal(message, code="unknown-value", got=condition.name or None, hint=hint) from None
+    chosen = []
+    for then, other in zip(*both, strict=True):
+        is_list = isinstance(then, TensorList) or isinstance(other, TensorList)
+        if then.shape != other.shape or then.dtype != other.dtype or is_list:
+            message = "the branches give tensors of different shapes, and the condition is not known"
+            raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)], hint=hint)
+        one = node.dml.reshaped(condition, (1,) * len(then.sizes))
+        chosen.append(Tensor(then.dtype, then.shape, made=node.dml.if_(one, then, other)))
+    return chosen
+
+
+@imports("Loop", how="known counts: the steps one after another")
+def _loop(node: Node) -> Result:
+    body = node.required("body")
+    count = None if node.get(0) is None else int(node.scalar(0))
+    condition = node.get(1)
+    carried = node.inputs[2:]
+    stacked: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - len(carried))]
+    state = [each for each in carried if each is not None]
+    step = 0
+    while (count is None or step < count) and (condition is None or _is_true(condition)):
+        if step == MOST_STEPS:
+            raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
+        first = Tensor.of(np.bool_(True)) if condition is None else condition
+        results = node.run(body, [Tensor.of(np.int64(step)), first, *state])
+        _check_results(results, 1 + len(node.outputs))
+        condition = None if node.get(1) is None and numbers(results[0]) is None else results[0]
+        state, scanned = results[1 : 1 + len(state)], results[1 + len(state) :]
+        for each, whole in zip(scanned, stacked, strict=True):
+            whole.append(each)
+        step += 1
+    scanned = [
+        joined(node, each) if each else _of_no_step(body, 1 + len(state) + index) for index, each in enumerate(stacked)
+    ]
+    return [*state, *scanned]
+
+
+def _check_results(results: list[Tensor], count: int) -> None:
+    if len(results) != count:
+        message = "the body has another number of outputs than the node's take"
+        raise Refusal(message, code="count", field="body", got=len(results), allowed=f"{count}")
+
+
+def _is_true(condition: Tensor) -> bool:
+    known = numbers(condition)
+    if known is None:
+        raise Refusal(
+            "the number of steps is known only when the model runs",
+            code="unknown-value",
+            hint=give_values(condition.depends),
+        )
+    return bool(known.reshape(()).item())
+
+
+def _of_no_step(body: ir.Graph, index: int, axis: int = 0) -> Tensor:
+    """What a loop of no steps stacks: its shape is what the body's output declares."""
+    output = body.outputs[index]
+    if output.shape is None or not output.shape.is_static() or output.dtype is None:
+        message = "the loop has no steps, and its body does not declare the shape of an output"
+        raise Refusal(message, code="undetermined", got=output.name)
+    shape = list(output.shape.numpy())
+    shape.insert(at_axis(axis, len(shape) + 1), 0)
+    return Tensor.of(np.empty(shape, parse_dtype(output.dtype.name.lower())))
+
+
+def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
+    """Tensors of one shape, stacked along a new axis."""
+    axis = at_axis(axis, parts[0].rank + 1)
+    if len({each.shape for each in parts}) > 1:
+        shapes = [list(each.shape) for each in parts]
+        raise Refusal("the steps give tensors of different shapes", code="sizes", got=shapes)
+    if all(each.known is not None for each in parts):
+        return Tensor.of(np.stack([each.known for each in parts if each.known is not None], axis))
+    shape = parts[0].shape
+    new = (*shape[:axis], 1, *shape[axis:])
+    values = [node.dml.reshaped(each, new) for each in parts]
+    made = values[0] if len(values) == 1 else node.dml.join(values, axis=axis)
+    return Tensor(parts[0].dtype, (*shape[:axis], len(parts), *shape[axis:]), made=made)
+
+
+@imports("Scan", since=9, how="the steps one after another")
+def _scan(node: Node) -> Result:
+    count = node.required("num_scan_inputs")
+    states = len(node.given) - count
+    if not 1 <= count <= len(node.given):
+        raise Refusal("there are not so many inputs", code="count", field="num_scan_inputs", got=count)
+    axes = node.attribute("scan_input_axes") or [0] * count
+    outputs = len(node.outputs) - states
+    axes_out = node.attribute("scan_output_axes") or [0] * outputs
+    backward_out = node.attribute("scan_output_directions") or [0] * outputs
+    backward = node.attribute("scan_input_directions") or [0] * count
+    state, inputs = node.given[:states], node.given[states:]
+    for name, given, wanted in (
+        ("scan_input_axes", axes, count),
+        ("scan_input_directions", backward, count),
+        ("scan_output_axes", axes_out, outputs),
+        ("scan_output_directions", backward_out, outputs),
+    ):
+        if len(given) != wanted:
+            raise Refusal("needs a number for each", code="count", field=name, got=given, allowed=f"{wanted}")
+    axes = [at_axis(axis, each.rank) for axis, each in zip(axes, inputs, strict=True)]
+    lengths = [each.shape[axis] for axis, each in zip(axes, inputs, strict=True)]
+    if len(set(lengths)) > 1:
+        raise Refusal("the inputs have different numbers of steps", code="sizes", field="scan_input_axes", got=lengths)
+    state, stacked = _scanned(node, state, inputs, axes, backward)
+    body = node.required("body")
+    scanned = [
+        joined(node, each[::-1] if back else each, axis) if each else _of_no_step(body, states + index, axis)
+        for index, (each, axis, back) in enumerate(zip(stacked, axes_out, backward_out, strict=True))
+    ]
+    return [*state, *scanned]
+
+
+@imports("Scan", since=8, until=8, how="the steps of each sequence one after another")
+def _scan_of_batches(node: Node) -> Result:
+    """Inputs: lengths, states {B, …}, sequences {B, T, …}; the body has no batches."""
+    count, given = node.required("num_scan_inputs"), [each for each in node.inputs[1:] if each is not None]
+    states, sequences = given[: len(given) - count], given[len(given) - count :]
+    whole = all(each.rank > 1 and each.shape[:2] == sequences[0].shape[:2] for each in sequences)
+    if not 1 <= count <= len(given) or not whole or any(each.shape[:1] != sequences[0].shape[:1] for each in states):
+        shapes = [[*each.shape] for each in given]
+        raise Refusal("needs states {B, …} and sequences {B, T, …}", code="sizes", got=shapes)
+    batch, steps = sequences[0].shape[:2]
+    lengths = [] if node.get(0) is None else [int(each) for each in node.known(0).flat]
+    if any(each != steps for each in lengths):
+        raise Refusal("sequences of different lengths are not read", field="sequence_lens", got=lengths)
+    backward = node.attribute("directions") or [0] * count
+    results = []
+    for index in range(batch):
+        first, parts = ([_part(node, each, 0, index) for each in tensors] for tensors in (states, sequences))
+        state, stacked = _scanned(node, first, parts, [0] * count, backward)
+        results.append([*state, *(joined(node, each) for each in stacked)])
+    return [joined(node, list(each)) for each in zip(*results, strict=True)]
+
+
+def _scanned(
+    node: Node, state: list[Tensor], inputs: list[Tensor], axes: Sequence[int], backward: Sequence[int]
+) -> tuple[list[Tensor], list[list[Tensor]]]:
+    """The last state, and each output's parts in the order of the steps."""
+    states = len(state)
+    stacked: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - states)]
+    steps = inputs[0].shape[axes[0]]
+    if steps > MOST_STEPS:
+        raise Refusal("the loop has too many steps", code="too-large", allowed=f"{MOST_STEPS} steps")
+    for step in range(steps):
+        parts = [
+            _part(node, each, axis, steps - 1 - step if back else step)
+            for each, axis, back in zip(inputs, axes, backward, strict=True)
+        ]
+        results = node.run(node.required("body"), [*state, *parts])
+        _check_results(results, len(node.outputs))
+        state = results[:states]
+        for each, whole in zip(results[states:], stacked, strict=True):
+            whole.append(each)
+    return state, stacked
+
+
+def _part(node: Node, x: Tensor, axis: int, index: int) -> Tensor:
+    """x at an index of an axis."""
+    shape = [size for each, size in enumerate(x.shape) if each != axis]
+    if x.known is not None:
+        return Tensor.of(x.known.take(index, axis))
+    places = [slice(index, index + 1) if each == axis else slice(None) for each in range(x.rank)]
+    part = sliced(node.dml, x, places)
+    return Tensor(x.dtype, tuple(shape), made=node.dml.reshaped(part, tuple(shape) or (1,)))

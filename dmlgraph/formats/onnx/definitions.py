@@ -1,0 +1,112 @@
+"""What ONNX's schemas say of operators: the types of outputs, and definitions by other operators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.tensors import Tensor, parse_dtype
+
+
+@functools.cache
+def schema(domain: str, operator: str, opset: int) -> Any:
+    """The schema of an operator, an OpSchema, whose stub lacks members; None if ONNX does not know it."""
+    try:
+        return onnx.defs.get_schema(operator, opset, domain)
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: a name that is not UTF-8, an opset above 32 bits
+        return None
+
+
+def output_types(
+    domain: str, operator: str, opset: int, inputs: Sequence[Tensor | None], count: int
+) -> list[np.dtype[Any] | None]:
+    """The types of a node's outputs; None where the schema leaves them open."""
+    known = schema(domain, operator, opset)
+    if known is None:
+        return [None] * count
+    return [_type(known, inputs, index) for index in range(count)]
+
+
+def _type(known: Any, inputs: Sequence[Tensor | None], index: int) -> np.dtype[Any] | None:
+    if not known.outputs:
+        return None
+    text: str = known.outputs[min(index, len(known.outputs) - 1)].type_str
+    if text.startswith("tensor("):
+        return parse_dtype(text.removeprefix("tensor(").removesuffix(")"))
+    for place, tensor in enumerate(inputs):
+        formal = known.inputs[min(place, len(known.inputs) - 1)]
+        same = formal.is_homogeneous or place < len(known.inputs) - 1
+        if tensor is not None and formal.type_str == text and same:
+            return tensor.dtype
+    allowed: Sequence[str] = next(
+        (each.allowed_type_strs for each in known.type_constraints if each.type_param_str == text), ()
+    )
+    if len(allowed) == 1:
+        return parse_dtype(allowed[0].removeprefix("tensor(").removesuffix(")"))
+    return None
+
+
+def default_attributes(domain: str, operator: str, opset: int) -> dict[str, ir.Attr]:
+    """The attributes of an operator that have defaults."""
+    known = schema(domain, operator, opset)
+    if known is None:
+        return {}
+    given = ((name, each.default_value) for name, each in known.attributes.items())
+    return {name: ir.serde.deserialize_attribute(each) for name, each in given if each.type}
+
+
+_NONE = "ONNX has no definition of it for these inputs and attributes"
+
+
+def definition(
+    domain: str,
+    operator: str,
+    opset: int,
+    node: onnx.NodeProto | None = None,
+    inputs: Sequence[Tensor | None] = (),
+) -> ir.Function | None:
+    """ONNX's definition of an operator by others; None if it has no such definition.
+
+    Some definitions depend on a node and its inputs: without them the answer is only whether there is one.
+    """
+    known = schema(domain, operator, opset)
+    if known is None or not (known.has_function or known.has_context_dependent_function):
+        return None
+    versions = known.function_opset_versions or known.context_dependent_function_opset_versions
+    version = max((each for each in versions if each <= opset), default=None)
+    if version is None:
+        return None
+    if known.has_function:
+        data = known.get_function_with_opset_version(version)
+    elif node is None:
+        return ir.Function("", "", graph=ir.Graph([], [], nodes=[]), attributes=[])
+    else:
+        types = [type_proto(each).SerializeToString() for each in inputs]
+        try:
+            data = known.get_context_dependent_function_with_opset_version(version, node.SerializeToString(), types)
+        except RuntimeError:  # ONNX could not read the text that it made of an attribute
+            raise Refusal(_NONE) from None
+    made = onnx.FunctionProto.FromString(data)
+    if not made.node:
+        raise Refusal(_NONE)
+    if not made.opset_import:
+        made.opset_import.add(domain="", version=version)
+    written = {name for each in made.node for name in each.output} | set(made.input)
+    for index, name in enumerate(made.output):
+        if name not in written:  # an output that is not asked for: any tensor stands for it
+            made.output[index] = made.output[0]
+    return ir.serde.deserialize_function(made)
+
+
+def type_proto(tensor: Tensor | None) -> onnx.TypeProto:
+    """The type and shape of a tensor as ONNX writes them."""
+    if tensor is None:
+        return onnx.TypeProto()
+    dtype = np.dtype(object) if tensor.is_text else tensor.dtype
+    return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), tensor.shape)

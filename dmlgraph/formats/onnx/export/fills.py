@@ -1,0 +1,87 @@
+"""Fills and diagonal matrices: sources without data."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from dmlgraph.formats.onnx.export.node import BOOL, INT64, Array, DType, Node, Tensor
+from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.operators.fill import FillValueSequence
+
+_OF_RANGE = ("int16", "int32", "int64", "float32", "float64")  # types of ONNX's Range
+
+
+@exports("fill_value_constant", how="ConstantOfShape")
+def _fill(node: Node) -> Tensor:
+    return filled(node, node.field("value").value, node.output.sizes, node.dtype)
+
+
+def filled(node: Node, value: object, sizes: tuple[int, ...], dtype: DType) -> Tensor:
+    """A tensor of one number."""
+    number = onnx.numpy_helper.from_array(np.asarray([value], dtype), "value")
+    return node.call("ConstantOfShape", node.ints(sizes), dtype=dtype, value=number)
+
+
+@exports("fill_value_sequence", how="Range; where its numbers would differ a constant")
+def _sequence(node: Node) -> Tensor:
+    operator = node.operator
+    assert isinstance(operator, FillValueSequence)
+    sizes, dtype = node.output.sizes, node.dtype
+    (values,) = operator.evaluate()
+    start, delta = operator.value_start.value, operator.value_delta.value
+    if not _is_range(values.ravel(), start, delta):
+        return node.constant(values)
+    limit = np.asarray(start + delta * dtype.type(values.size), dtype)
+    steps = node.call("Range", node.number(start, dtype), node.number(limit, dtype), node.number(delta, dtype))
+    return node.reshape(steps, sizes, (values.size,))
+
+
+def _is_range(values: Array, start: np.generic, delta: np.generic) -> bool:
+    """Whether ONNX's Range gives these numbers, by products and by sums: whole numbers that are exact."""
+    if str(values.dtype) not in _OF_RANGE or delta == 0 or not np.isfinite([start, delta]).all():
+        return False
+    first, step, count = float(start), float(delta), values.size
+    ends = [first, step, first + step * count]
+    whole = all(each == int(each) for each in ends) and max(map(abs, ends)) < _exact(values.dtype)
+    return whole and bool((values.astype(np.float64) == first + step * np.arange(count)).all())
+
+
+def _exact(dtype: np.dtype[np.generic]) -> float:
+    """The number below which whole numbers, and their sums, are in the type."""
+    if dtype.kind == "f":
+        return float(2 ** (np.finfo(dtype.name).nmant + 1))
+    return float(min(np.iinfo(dtype.name).max, 2**53))
+
+
+@exports("diagonal_matrix", how="Range, Sub, Equal, Where")
+def _diagonal(node: Node) -> Tensor:
+    from dmlgraph.operators.common.numerics import cut
+
+    offset = node.number(node.field("offset"), INT64)
+    on = node.call("Equal", _diagonals(node), offset, dtype=BOOL)
+    value = cut(node.field("value"), node.output.dtype)
+    made = node.call("Where", on, node.number(value, node.dtype), node.number(0, node.dtype), dtype=node.dtype)
+    return node.expand(made, node.output.sizes, node.output.sizes[-2:])
+
+
+@exports("diagonal_matrix1", how="Range, Sub, GreaterOrEqual, Less, Where")
+def _diagonal1(node: Node) -> Tensor:
+    begin, end = node.field("diagonal_fill_begin"), node.field("diagonal_fill_end")
+    number = _diagonals(node)
+    after = node.call("GreaterOrEqual", number, node.number(begin, INT64), dtype=BOOL)
+    before = node.call("Less", number, node.number(end, INT64), dtype=BOOL)
+    inside = node.call("And" if begin <= end else "Or", after, before)
+    rest, sizes = node.get("input"), node.output.sizes
+    zero = node.number(0, node.dtype)
+    value = node.number(node.field("value").value, node.dtype)
+    made = node.call("Where", inside, value, zero if rest is None else rest, dtype=node.dtype)
+    return node.expand(made, sizes, sizes if rest is not None else sizes[-2:])
+
+
+def _diagonals(node: Node) -> Tensor:
+    """The number of each element's diagonal, {rows, columns}: 0 for the main one, positive above it."""
+    rows, columns = node.output.sizes[-2:]
+    zero, one = node.number(0, INT64), node.number(1, INT64)
+    down, across = (node.call("Range", zero, node.number(size, INT64), one) for size in (rows, columns))
+    return node.call("Sub", across, node.reshape(down, (rows, 1)))

@@ -1,0 +1,90 @@
+"""Gradients, and a step of training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlgraph.formats.onnx.export.activations import passing
+from dmlgraph.formats.onnx.export.node import BOOL, Node, Tensor
+from dmlgraph.formats.onnx.export.normalization import local_bases, local_sums
+from dmlgraph.formats.onnx.export.reduction import reduced
+from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.operators.common.element_wise import finite_bound
+
+
+@exports("activation_relu_grad", how="Greater, Where")
+def _relu(node: Node) -> Tensor:
+    x = node["input"]
+    return passing(node, node.call("Greater", x, node.number(0, x.dtype), dtype=BOOL), node["input_gradient"])
+
+
+@exports("clip_grad", "clip_grad1", how="Less, And, Where")
+def _clip(node: Node) -> Tensor:
+    x, bounds = node["input"], []
+    for field in ("min", "max"):
+        bound = node.field(field)
+        number = bound.value if hasattr(bound, "value") else finite_bound(bound, node.desc("input").dtype)
+        bounds.append(node.number(number, x.dtype))
+    above = node.call("Less", bounds[0], x, dtype=BOOL)
+    below = node.call("Less", x, bounds[1], dtype=BOOL)
+    return passing(node, node.call("And", above, below), node["input_gradient"])
+
+
+@exports(
+    "batch_normalization_grad",
+    "batch_normalization_training_grad",
+    how="Sub, Mul, ReduceSum, ReduceMean, Sqrt, Div",
+)
+def _batch(node: Node) -> list[Tensor]:
+    gradient, mul = node.wide("input_gradient"), "Mul"
+    axes = tuple(axis for axis, size in enumerate(node.desc("scale").sizes) if size == 1)
+    centred = node.call("Sub", node.wide("input"), node.wide("mean"))
+    square = node.line(node.wide("variance"), 1, node.field("epsilon"))
+    deviation = node.call("Sqrt", square)
+    terms = node.call(mul, gradient, centred)
+    passed = gradient
+    if node.operator.name == "batch_normalization_training_grad":
+        share = node.call("Div", reduced(node, "ReduceMean", terms, axes), square)
+        passed = node.call("Sub", gradient, reduced(node, "ReduceMean", gradient, axes))
+        passed = node.call("Sub", passed, node.call(mul, centred, share))
+    of_input = node.call(mul, node.call("Div", node.wide("scale"), deviation), passed)
+    of_scale = node.call("Div", reduced(node, "ReduceSum", terms, axes), deviation)
+    results = of_input, of_scale, reduced(node, "ReduceSum", gradient, axes)
+    return [node.cast(each, node.dtype) for each in results]
+
+
+@exports("local_response_normalization_grad", how="AveragePool, Mul, Add, Pow, Sub")
+def _local_response(node: Node) -> Tensor:
+    x, gradient, beta = node.wide("input"), node.wide("input_gradient"), node.field("beta")
+    bases = local_bases(node)
+    powers = [node.call("Pow", bases, node.number(-each, bases.dtype)) for each in (beta, beta + 1)]
+    sums = local_sums(node, node.call("Mul", node.call("Mul", gradient, x), powers[1]))
+    factor = 2 * node.field("alpha") * beta / node.field("local_size")
+    through = node.call("Mul", node.line(x, factor, 0), sums)
+    return node.cast(node.call("Sub", node.call("Mul", gradient, powers[0]), through), node.dtype)
+
+
+@exports("adam_optimizer", how="Mul, Add, Pow, Sqrt, Div, Sub")
+def _adam(node: Node) -> list[Tensor]:
+    gradient = node.wide("gradient")
+    beta1, beta2 = node.field("beta1"), node.field("beta2")
+    square = node.call("Mul", gradient, gradient)
+    moments = [
+        node.call("Add", node.line(node.wide(field), beta, 0), node.line(term, 1 - beta, 0))
+        for field, beta, term in (
+            ("input_first_moment", beta1, gradient),
+            ("input_second_moment", beta2, square),
+        )
+    ]
+    step = node.cast(node["training_step"], np.dtype("float32"))
+    lefts = [
+        node.line(node.call("Pow", node.number(beta, np.float32), step), -1, 1) for beta in (beta1, beta2)
+    ]  # 1 − beta^T
+    correction = node.call("Div", node.call("Sqrt", lefts[1]), lefts[0])
+    first = node.call("Equal", step, node.number(0, np.float32), dtype=BOOL)
+    correction = node.call("Where", first, node.number(1, np.float32), correction, dtype=step.dtype)
+    alpha = node.cast(node.line(correction, node.field("learning_rate"), 0), gradient.dtype)
+    divisor = node.line(node.call("Sqrt", moments[1]), 1, node.field("epsilon"))
+    change = node.call("Div", node.call("Mul", alpha, moments[0]), divisor)
+    parameters = node.call("Sub", node.wide("input_parameters"), change)
+    return [node.cast(each, node.dtype) for each in (parameters, *moments)]

@@ -1,0 +1,67 @@
+"""Asinh, Acosh and Atanh, of which DirectML's formulas lose digits near zero, below it, and where squares overflow."""
+
+from __future__ import annotations
+
+import math
+
+from dmlgraph.base.tensor import DataType
+from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.tensors import Calls
+from dmlgraph.graph.value import Value
+
+_LARGE = 2.0**12  # from here on √(x² ± 1) is x in float32
+
+
+@imports("Asinh", how="log, sqrt, abs, sign, if_, arithmetic; float16: cast")
+def _asinh(node: Node) -> Result:
+    """The sign of x times ln(1 + a + a² / (1 + √(a² + 1))), where a is |x|."""
+    dml, x = node.dml, _single(node)
+    a = dml.abs(x)
+    square = dml.multiply(a, a)
+    root = dml.sqrt(square, scale_bias={"scale": 1.0, "bias": 1.0})
+    made = _log1p(dml, dml.add(a, dml.divide(square, dml.add(root, 1))))
+    return _result(node, dml.multiply(dml.sign(x), _unless_large(dml, a, made)))
+
+
+@imports("Acosh", how="log, sqrt, if_, arithmetic; float16: cast")
+def _acosh(node: Node) -> Result:
+    """ln(1 + d + √d · √(d + 2)), where d is x − 1."""
+    dml, x = node.dml, _single(node)
+    above = dml.subtract(x, 1)
+    root = dml.multiply(dml.sqrt(above), dml.sqrt(above, scale_bias={"scale": 1.0, "bias": 2.0}))
+    return _result(node, _unless_large(dml, x, _log1p(dml, dml.add(above, root))))
+
+
+@imports("Atanh", how="atanh; near zero log, arithmetic; float16: cast")
+def _atanh(node: Node) -> Result:
+    """½ ln(1 + 2 x / (1 − x)) up to ½, where DirectML's ½ ln((1 + x) / (1 − x)) loses digits."""
+    dml, x = node.dml, _single(node)
+    one_less = dml.identity(x, scale_bias={"scale": -1.0, "bias": 1.0})
+    near = dml.multiply(_log1p(dml, dml.divide(dml.add(x, x), one_less)), 0.5)
+    is_near = dml.logical_less_than(dml.abs(x), 0.5, dtype="uint8")
+    return _result(node, dml.if_(is_near, near, dml.atanh(x)))
+
+
+def _single(node: Node) -> Value:
+    made: Value = node.dml.converted(node.dml.value(node[0]), DataType.FLOAT32)
+    return made
+
+
+def _result(node: Node, made: Value) -> Result:
+    return node.tensor(node.dml.converted(made, node.dml.value(node[0]).dtype), node[0].shape)
+
+
+def _log1p(dml: Calls, t: Value) -> Value:
+    """ln(1 + t): the sum's logarithm, and its rounding error."""
+    total = dml.add(t, 1)
+    lost = dml.subtract(t, dml.subtract(total, 1))
+    made: Value = dml.add(dml.log(total), dml.divide(lost, total))
+    return made
+
+
+def _unless_large(dml: Calls, x: Value, made: Value) -> Value:
+    """A result; where x is large, ln(2 x)."""
+    is_large = dml.logical_greater_than_or_equal(x, _LARGE, dtype="uint8")
+    chosen: Value = dml.if_(is_large, dml.add(dml.log(x), math.log(2)), made)
+    return chosen

@@ -1,0 +1,229 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.shapes import sliced
+from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.graph.value import Value
+
+
+@imports("Gemm", how="gemm")
+def _gemm(node: Node) -> Result:
+    trans = [bool(node.attribute(name, 0)) for name in ("transA", "transB")]
+    rows, columns = node[0].shape[1 if trans[0] else 0], node[1].shape[0 if trans[1] else 1]
+    alpha, beta = float(node.attribute("alpha", 1.0)), float(node.attribute("beta", 1.0))
+    c = node.get(2) if beta else None
+    return node.tensor(
+        node.dml.gemm(
+            node[0],
+            node[1],
+            None if c is None else node.dml.expanded(c, (rows, columns)),
+            trans_a="transpose" if trans[0] else "none",
+            trans_b="transpose" if trans[1] else "none",
+            alpha=alpha,
+            beta=beta,
+        )
+    )
+
+
+@imports("MatMul", how="gemm, views; integers: multiply, reduce")
+def _matmul(node: Node) -> Result:
+    shape = product_shape(node[0].shape, node[1].shape)
+    if not node[0].is_float:
+        return node.tensor(_integer_product(node), shape)
+    a, b = as_matrices(node.dml, node[0], node[1])
+    return node.tensor(node.dml.gemm(a, b), shape)
+
+
+def _integer_product(node: Node) -> Value:
+    """The sum of products of rows {…, M, K, 1} and columns {…, 1, K, N}: DirectML's gemm takes floats."""
+    dml, (a, b) = node.dml, node.given
+    rows = dml.reshaped(a, (*a.shape, 1) if a.rank > 1 else (1, *a.shape, 1))
+    columns = dml.reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]) if b.rank > 1 else (1, *b.shape, 1))
+    made: Value = dml.reduce(dml.multiply(rows, columns), function="sum", axes=[-2])
+    return made
+
+
+def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """The shape of NumPy's matmul.
+
+    Raises:
+        Refusal: the shapes do not fit.
+    """
+    first, second = tuple(a) if len(a) > 1 else (1, *a), tuple(b) if len(b) > 1 else (*b, 1)
+    try:
+        if not a or not b or first[-1] != second[-2]:
+            raise ValueError
+        batch = np.broadcast_shapes(first[:-2], second[:-2])
+    except ValueError:
+        raise Refusal("the shapes do not fit a matrix product", code="sizes", got=[list(a), list(b)]) from None
+    return (*batch, *((first[-2],) if len(a) > 1 else ()), *((second[-1],) if len(b) > 1 else ()))
+
+
+def as_matrices(dml: Calls, a: Tensor, b: Tensor) -> tuple[Value, Value]:
+    """Two tensors with the sizes {batches…, rows, columns} that gemm takes, of at most four dimensions."""
+    first, second = a.shape if a.rank > 1 else (1, *a.shape), b.shape if b.rank > 1 else (*b.shape, 1)
+    batch = tuple(np.broadcast_shapes(first[:-2], second[:-2]))
+    if len(batch) <= 2:  # zero strides broadcast
+        rank = len(batch) + 2
+        return (
+            dml.reshaped(a, (1,) * (rank - len(first)) + first),
+            dml.reshaped(b, (1,) * (rank - len(second)) + second),
+        )
+    return _flattened(dml, a, first, batch), _flattened(dml, b, second, batch)
+
+
+def _flattened(dml: Calls, x: Tensor, shape: tuple[int, ...], batch: tuple[int, ...]) -> Value:
+    """Broadcast to all batches, which become one dimension."""
+    if math.prod(shape[:-2]) == 1:
+        return dml.reshaped(x, (1, *shape[-2:]))
+    whole = dml.expanded(dml.reshaped(x, shape), (*batch, *shape[-2:]))
+    return dml.reshaped(whole, (math.prod(batch), *shape[-2:]))
+
+
+LARGEST_DETERMINANT = 3  # rows; the number of products grows with the factorial
+
+
+@imports("Det", since=11, how="up to 3 rows: multiply, subtract, add")
+def _det(node: Node) -> Result:
+    x = node[0]
+    rows = x.shape[-1] if x.rank > 1 else 0
+    if x.rank < 2 or x.shape[-2] != rows:
+        raise Refusal("needs square matrices", code="sizes", got=list(x.shape))
+    if rows > LARGEST_DETERMINANT:
+        raise Refusal(
+            "has no counterpart in DirectML", field="input 0", got=list(x.shape), allowed=f"{LARGEST_DETERMINANT} rows"
+        )
+    whole = [slice(None)] * (x.rank - 2)
+
+    def element(row: int, column: int) -> Tensor:
+        return sliced(node.dml, x, [*whole, slice(row, row + 1), slice(column, column + 1)])
+
+    def determinant(row: int, columns: Sequence[int]) -> Value:
+        """Of the rows from this one on, by the first of them."""
+        if len(columns) == 1:
+            only: Value = node.dml.value(element(row, columns[0]))
+            return only
+        total: Value | None = None
+        for index, column in enumerate(columns):
+            rest = determinant(row + 1, [each for each in columns if each != column])
+            term = node.dml.multiply(element(row, column), rest)
+            total = term if total is None else (node.dml.subtract if index % 2 else node.dml.add)(total, term)
+        assert total is not None
+        return total
+
+    return node.tensor(determinant(0, range(rows)), x.shape[:-2])
+
+
+@imports("Einsum", since=12, how="gemm, multiply, reduce, views")
+def _einsum(node: Node) -> Result:
+    terms, output = _labels(str(node.required("equation")).replace(" ", ""), [each.rank for each in node.given])
+    made, labels = _diagonals(node, node[0], terms[0])
+    for place, (tensor, term) in enumerate(zip(node.given[1:], terms[1:], strict=True), 2):
+        needed = {*output, *itertools.chain(*terms[place:])}
+        made, labels = _contracted(node, (made, labels), _diagonals(node, tensor, term), needed)
+    made, labels = _summed(node, made, labels, set(output))
+    if set(labels) != set(output):
+        raise Refusal("the equation gives no output dimension a size", code="sizes", field="equation")
+    sizes = tuple(made.sizes[labels.index(label)] for label in output)
+    return node.tensor(node.dml.transposed(made, [labels.index(each) for each in output]) if output else made, sizes)
+
+
+_TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
+
+
+def _labels(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """The labels of the terms' dimensions and of the output's; those of an ellipsis are numbers, "0" the last."""
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if not all(map(_TERM.fullmatch, [*terms, right])):
+        message = "a term has letters and at most one ellipsis"
+        raise Refusal(message, code="range", field="equation", got=equation)
+    if len(terms) != len(ranks):
+        raise Refusal("the equation has another number of terms", code="count", field="equation", got=equation)
+
+    def spread(term: str, count: int) -> list[str]:
+        before, dots, after = term.partition("...")
+        return [*before, *(str(each) for each in reversed(range(count if dots else 0))), *after]
+
+    counts = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
+    if any(count < 0 or (count and "..." not in term) for term, count in zip(terms, counts, strict=True)):
+        raise Refusal("the equation does not fit the inputs' dimensions", code="rank", field="equation", got=equation)
+    spread_terms = [spread(term, count) for term, count in zip(terms, counts, strict=True)]
+    most = max(counts)
+    if arrow:
+        return spread_terms, spread(right, most)
+    flat = [label for term in spread_terms for label in term]
+    once = sorted(label for label in set(flat) if flat.count(label) == 1 and label.isalpha())
+    return spread_terms, [*(str(each) for each in reversed(range(most))), *once]
+
+
+def _diagonals(node: Node, tensor: Tensor, labels: list[str]) -> tuple[Value, list[str]]:
+    """A term in which each label is once: of a label that is there twice, the diagonal."""
+    x = node.dml.value(tensor)
+    labels = list(labels)
+    for label in dict.fromkeys(labels):
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            rest = [axis for axis in range(len(labels)) if axis not in (first, second)]
+            size = x.sizes[first]
+            if x.sizes[second] != size:
+                got = [size, x.sizes[second]]
+                raise Refusal(f"the dimensions {label} have two sizes", code="sizes", field="equation", got=got)
+            sizes = [x.sizes[axis] for axis in rest]
+            x = node.dml.reshaped(node.dml.transposed(x, [*rest, first, second]), [*sizes, size * size])
+            x = node.dml.slice1(
+                x,
+                input_window_offsets=[0] * (len(rest) + 1),
+                input_window_sizes=[*sizes, size * size],
+                input_window_strides=[1] * len(rest) + [size + 1],
+            )
+            labels = [labels[axis] for axis in rest] + [label]
+    return x, labels
+
+
+def _summed(node: Node, x: Value, labels: list[str], kept: set[str]) -> tuple[Value, list[str]]:
+    """The sum over the labels that are not kept."""
+    axes = [axis for axis, label in enumerate(labels) if label not in kept]
+    if not axes:
+        return x, labels
+    sizes = [size for axis, size in enumerate(x.sizes) if axis not in axes]
+    total = node.dml.reduce(x, function="sum", axes=axes)
+    return node.dml.reshaped(total, sizes or (1,)), [label for label in labels if label in kept]
+
+
+Term = tuple[Value, list[str]]
+
+
+def _contracted(node: Node, first: Term, second: Term, needed: set[str]) -> Term:
+    """The product of two terms, summed over the labels that are not needed: by the output or a later term."""
+    a, b = _summed(node, *first, {*needed, *second[1]}), _summed(node, *second, {*needed, *first[1]})
+    both = [label for label in a[1] if label in b[1]]
+    inner = [label for label in both if label not in needed]
+    batch = [label for label in both if label in needed]
+    rows, columns = [each for each in a[1] if each not in both], [each for each in b[1] if each not in both]
+    sizes = {label: size for x, labels in (a, b) for label, size in zip(labels, x.sizes, strict=False)}
+    sizes |= {label: max(a[0].sizes[a[1].index(label)], b[0].sizes[b[1].index(label)]) for label in both}
+
+    def shaped(term: Term, *groups: list[str]) -> Value:
+        x, labels = term
+        order = [label for group in groups for label in group]
+        whole = [sizes[label] for label in order]
+        x = node.dml.transposed(x, [labels.index(label) for label in order]) if order else x
+        flat = [math.prod(sizes[label] for label in group) for group in groups]
+        return node.dml.reshaped(node.dml.expanded(x, whole or (1,)), flat)
+
+    made = node.dml.gemm(shaped(a, batch, rows, inner), shaped(b, batch, inner, columns))
+    labels = [*batch, *rows, *columns]
+    return node.dml.reshaped(made, [sizes[label] for label in labels] or (1,)), labels

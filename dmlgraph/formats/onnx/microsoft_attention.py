@@ -1,0 +1,153 @@
+"""Attention of the domain com.microsoft, with as many heads of keys as of queries."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.formats.onnx.attention import as_heads, attend, causal, extended, masking, padding, side_by_side
+from dmlgraph.formats.onnx.integer_products import Factor, dequantized_product
+from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.shapes import sliced
+from dmlgraph.formats.onnx.table import MICROSOFT, imports
+from dmlgraph.formats.onnx.tensors import Tensor
+from dmlgraph.graph.value import Value
+
+Heads = tuple[Value, Value, Value]  # queries, keys and values: {B, N, S, H}, {B, N, T, H}, {B, N, T, V}
+
+
+def _attended(node: Node, heads: Heads, new: int, mask: Tensor | None, bias: Tensor | None) -> Value:
+    """The attention of heads, with the node's attributes: {B, S, N · V}; `new` keys come after the past ones."""
+    q, k, v = heads
+    sizes = (q.sizes[0], q.sizes[2], k.sizes[2])
+    scale = node.attribute("scale", 0.0) or 1 / math.sqrt(q.sizes[3])
+    excluded = node.attribute("mask_filter_value", -10000.0)
+    one_way = bool(node.attribute("unidirectional", 0))
+    if one_way and sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last sees all
+        got = f"{sizes[1]} queries, {new} keys"
+        raise Refusal("which keys each query sees is not defined", code="sizes", field="unidirectional", got=got)
+    if node.dml.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not one_way):
+        masked = {} if mask is None else masking(node, mask, sizes, excluded)
+        return _by_operator(node, heads, new, {"scale": scale, "relative_position_bias": bias, **masked})
+    added: list[Any] = [] if mask is None else [padding(node, mask, sizes, excluded, q)]
+    if one_way:
+        added.append(causal(node.dml, sizes[1], sizes[2], q))
+    if bias is not None:
+        added.append(bias)
+    return side_by_side(node.dml, attend(node.dml, q, k, v, scale=scale, added=added))
+
+
+def _by_operator(node: Node, heads: Heads, new: int, fields: dict[str, Any]) -> Value:
+    """DirectML's operator; keys that contain past ones stand for all past ones."""
+    dml, (q, k, v) = node.dml, heads
+    if k.sizes[2] == new:
+        fields |= {"key": side_by_side(dml, k), "value": side_by_side(dml, v)}
+    else:
+        fields |= {"past_key": k, "past_value": v}
+    made: Value = dml.multihead_attention(side_by_side(dml, q), head_count=q.sizes[1], **fields)
+    return made
+
+
+def _check_attributes(node: Node) -> None:
+    for name in ("do_rotary", "past_present_share_buffer"):
+        if node.attribute(name, 0):
+            raise node.refuse(name, "0")
+
+
+def _projected(node: Node, product: Value, batch: int, widths: list[int], past: Tensor | None) -> tuple[Heads, Any]:
+    """Heads from the product {B · S, widths…} of inputs and weights, and the present {2, B, N, T, H}."""
+    dml, count = node.dml, int(node.required("num_heads"))
+    parts = dml.split(product, axis=1, outputs=widths)
+    length = product.sizes[0] // batch
+    q, k, v = (as_heads(dml, dml.reshaped(each, (batch, length, each.sizes[1])), count) for each in parts)
+    if past is not None and 0 not in past.shape:
+        if past.rank != 5 or past.shape[0] != 2:
+            raise Refusal("must hold keys and values", code="sizes", field="past", got=list(past.shape))
+        before = (sliced(dml, past, [slice(index, index + 1)] + [slice(None)] * 4) for index in range(2))
+        before_k, before_v = (dml.reshaped(each, past.shape[1:]) for each in before)
+        k, v = extended(dml, before_k, k), extended(dml, before_v, v)
+    if not node.wants(1):
+        return (q, k, v), None
+    if k.sizes != v.sizes:
+        raise Refusal("a present needs keys and values of one size", code="sizes", field="qkv_hidden_sizes")
+    return (q, k, v), dml.join([dml.reshaped(each, (1, *each.sizes)) for each in (k, v)], axis=0)
+
+
+_HOW = "multihead_attention; below level 6.1, and unidirectional: gemm, add, activation_softmax1"
+
+
+@imports("Attention", domain=MICROSOFT, how=f"gemm, {_HOW}")
+def _attention(node: Node) -> Result:
+    """Inputs: x {B, S, D}, weights {D, 3 · N · H}, bias, mask, past, bias of scores, length of the past."""
+    _check_attributes(node)
+    if node.get(6) is not None:
+        raise Refusal("buffers shared by past and present have no counterpart", field="past_sequence_length")
+    x, weights, bias = node[0], node[1], node.get(2)
+    widths = node.ints("qkv_hidden_sizes", default=[weights.shape[1] // 3] * 3) or []
+    if len(widths) != 3 or sum(widths) != weights.shape[1] or widths[0] != widths[1]:
+        raise Refusal("must add up to the columns of the weights", code="sizes", field="qkv_hidden_sizes", got=widths)
+    rows = node.dml.reshaped(x, (x.count // x.shape[-1], x.shape[-1]))
+    added = None if bias is None else node.dml.expanded(bias, (rows.sizes[0], sum(widths)))
+    product = node.dml.gemm(rows, weights, added)
+    heads, present = _projected(node, product, x.shape[0], widths, node.get(4))
+    return [_attended(node, heads, x.shape[1], node.get(3), node.get(5)), present]
+
+
+@imports("QAttention", domain=MICROSOFT, how="matrix_multiply_integer, then as Attention")
+def _quantized_attention(node: Node) -> Result:
+    """Inputs: x, weights, bias, their scales, mask, their zero points, past."""
+    _check_attributes(node)
+    x, weights = node[0], node[1]
+    rows = node.tensor(node.dml.reshaped(x, (x.count // x.shape[-1], x.shape[-1])))
+    left, right = Factor(rows, node[3], node.get(6)), Factor(weights, node[4], node.get(7))
+    product = node.dml.add(dequantized_product(node, left, right), node[2])
+    heads, present = _projected(node, product, x.shape[0], [weights.shape[1] // 3] * 3, node.get(8))
+    return [_attended(node, heads, x.shape[1], node.get(5), None), present]
+
+
+@imports("MultiHeadAttention", domain=MICROSOFT, how=_HOW)
+def _multi_head(node: Node) -> Result:
+    """Inputs: query, key, value, bias, mask, bias of scores, past keys and values, length of the past, beams."""
+    for index, name in ((8, "past_sequence_length"), (9, "cache_indirection")):
+        if node.get(index) is not None:
+            raise Refusal("buffers shared by past and present have no counterpart", field=name)
+    if node.wants(3):
+        raise Refusal("the scores are not read", field="outputs", got="qk")
+    q, k, v = _separate(node)
+    new = k.sizes[2]
+    k, v = extended(node.dml, node.get(6), k), extended(node.dml, node.get(7), v)
+    return [_attended(node, (q, k, v), new, node.get(4), node.get(5)), k, v]
+
+
+def _separate(node: Node) -> Heads:
+    """Queries, keys and values, with their bias, as heads; they may come in one tensor, or keys and values in one."""
+    dml, count = node.dml, int(node.required("num_heads"))
+    query, key, bias = node[0], node.get(1), node.get(3)
+    if query.rank == 5:
+        parts = _unstacked(node, query, 3)
+    elif key is not None and key.rank == 5:
+        parts = [dml.value(query), *_unstacked(node, key, 2)]
+    else:
+        parts = [dml.value(query), dml.value(node[1]), dml.value(node[2])]
+    if bias is not None:
+        widths = [each.sizes[-1] if len(each.sizes) == 3 else each.sizes[1] * each.sizes[3] for each in parts]
+        if sum(widths) != bias.count:
+            raise Refusal("must have the widths of query, key and value", code="sizes", field="bias", got=bias.count)
+        biases = dml.split(bias, axis=0, outputs=widths)
+        # Keys and values of four dimensions come from another node, which has added it.
+        parts = [
+            dml.add(each, part) if len(each.sizes) == 3 else each for each, part in zip(parts, biases, strict=True)
+        ]
+    return tuple(as_heads(dml, each, count) if len(each.sizes) == 3 else each for each in parts)  # type: ignore
+
+
+def _unstacked(node: Node, x: Tensor, count: int) -> list[Value]:
+    """{B, S, N, count, H} as parts of {B, S, N · H}."""
+    batch, length, heads, held, width = x.shape
+    if held != count:
+        got = list(x.shape)
+        raise Refusal("holds another number of tensors", code="sizes", got=got, allowed=f"{count} in dimension 3")
+    parts = node.dml.split(x, axis=3, outputs=[1] * count)
+    return [node.dml.reshaped(each, (batch, length, heads * width)) for each in parts]

@@ -1,0 +1,173 @@
+"""Nodes of opsets 1 to 6 as nodes of opset 7: the rules know operators from that one on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from dmlgraph.formats.onnx.node import Node, at_axis
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.graph.value import Value
+
+RENEWED = 7  # the opset of the new form
+
+Inputs = list[Tensor | None]
+Change = tuple[Inputs, dict[str, Any]]  # the inputs, and attributes to set, or to take away by None
+
+# Attributes without a meaning: they told Caffe2 which memory to reuse, and which outputs to compute.
+_IDLE = ("consumed_inputs", "output_sequence")
+
+
+def renewed(node: Node) -> tuple[Inputs, Mapping[str, ir.Attr]]:
+    """The inputs and attributes of a node's form in opset 7.
+
+    Raises:
+        Refusal: it has no such form.
+    """
+    inputs, attributes = list(node.inputs), dict.fromkeys(_IDLE)
+    change = _CHANGES.get(node.operator)
+    if change is not None:
+        inputs, changed = change(node)
+        attributes |= changed
+    kept = {name: each for name, each in node.attributes.items() if name not in attributes}
+    given = {name: each for name, each in attributes.items() if each is not None}
+    return inputs, kept | {each.name: each for each in ir.convenience.convert_attributes(given)}
+
+
+def _broadcasting(node: Node) -> Change:
+    """B's dimensions stand under those of A from `axis` on, or under the last ones; then others of size 1 follow."""
+    a, b = node[0], node[1]
+    gone = {"broadcast": None, "axis": None}
+    if not node.attribute("broadcast", 0):
+        if a.shape != b.shape:
+            message = "the shapes differ, and the node does not ask for broadcasting"
+            raise Refusal(message, code="sizes", got=[[*a.shape], [*b.shape]], allowed="broadcast=1, or one shape")
+        return [a, b], gone
+    if b.count == 1:
+        return [a, _shaped(b, ())], gone
+    axis = node.axis(a.rank - b.rank) if b.rank <= a.rank else 0
+    under = a.shape[axis : axis + b.rank]
+    if len(under) != b.rank or any(mine not in (1, size) for mine, size in zip(b.shape, under, strict=True)):
+        message = f"B's shape is not a part of A's from dimension {axis} on"
+        raise Refusal(message, code="sizes", field="B", got=[*b.shape], allowed=f"a part of {[*a.shape]}")
+    return [a, _shaped(b, (*b.shape, *(1,) * (a.rank - axis - b.rank)))], gone
+
+
+def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The elements in another shape."""
+
+    def make(dml: Calls) -> Value:
+        return dml.reshaped(x, shape or (1,))
+
+    known = None if x.known is None else x.known.reshape(shape)
+    return Tensor(x.dtype, shape, known, make=make, depends=x.depends, name=x.name)
+
+
+def _product(node: Node) -> Change:
+    c = node[2]
+    sides = [(node[index], bool(node.attribute(name, 0))) for index, name in enumerate(("transA", "transB"))]
+    shape = [each.shape[turned ^ index] for index, (each, turned) in enumerate(sides)]
+    if not node.attribute("broadcast", 0) and list(c.shape) != shape:
+        message = "the shape is not the result's, and the node does not ask for broadcasting"
+        raise Refusal(message, code="sizes", field="C", got=[*c.shape], allowed=f"broadcast=1, or {shape}")
+    return node.inputs, {"broadcast": None}
+
+
+def _slope(node: Node) -> Change:
+    """A slope for each channel."""
+    x, slope = node[0], node[1]
+    per_channel = x.rank > 1 and slope.shape == x.shape[1:2]
+    return [x, _shaped(slope, (*slope.shape, *(1,) * (x.rank - 2))) if per_channel else slope], {}
+
+
+def _inference(node: Node) -> Change:
+    """Without `is_test` it is taken for inference, as onnx's converter of versions does."""
+    if not node.attribute("is_test", 1) and node.attribute("ratio", 0.5) != 0:
+        raise Refusal("the node is in training", field="is_test", got=0, allowed="1")
+    return node.inputs, {"is_test": None}
+
+
+def _cast_by_name(node: Node) -> Change:
+    to = node.required("to")
+    if isinstance(to, str):
+        types = dict(onnx.TensorProto.DataType.items())
+        if to.upper() not in types:
+            raise Refusal("ONNX has no such type", code="unknown-dtype", field="to", got=to)
+        to = types[to.upper()]
+    return node.inputs, {"to": to}
+
+
+def _shape_as_input(node: Node) -> Change:
+    shape = node.attribute("shape")
+    if shape is None:
+        return node.inputs, {}
+    return [node[0], Tensor.of(np.asarray(shape, np.int64))], {"shape": None}
+
+
+def _parts_as_attribute(node: Node) -> Change:
+    return [node[0]], {"split": node.ints("split", 1)}
+
+
+def _renamed_padding(node: Node) -> Change:
+    return node.inputs, {"paddings": None, "pads": node.attribute("pads", node.attribute("paddings"))}
+
+
+def _one_axis_repeated(node: Node) -> Change:
+    """Opset 1: (x, the number of tiles, the axis)."""
+    if node.opset >= 6:
+        return node.inputs, {}
+    repeats = [1] * node[0].rank
+    repeats[at_axis(int(node.scalar(2)), node[0].rank)] = int(node.scalar(1))
+    return [node[0], Tensor.of(np.asarray(repeats, np.int64))], {}
+
+
+def _scales_by_name(node: Node) -> Change:
+    if node[0].rank != 4:
+        raise Refusal("needs an image {N, C, H, W}", code="rank", got=[*node[0].shape])
+    scales = [1.0, 1.0, float(node.required("height_scale")), float(node.required("width_scale"))]
+    if not all(math.isfinite(each) and each > 0 for each in scales):
+        raise Refusal("must be positive", code="range", field="scales", got=scales)
+    mode = str(node.attribute("mode", "nearest"))
+    sizes = {"height_scale": None, "width_scale": None, "scales": scales}
+    return node.inputs, sizes | {"mode": "linear" if mode == "bilinear" else mode}
+
+
+def _whole_power(node: Node) -> Change:
+    p = node.attribute("p", 2)
+    if not float(p).is_integer():
+        raise node.refuse("p", "a whole number")
+    return node.inputs, {"p": int(p)}
+
+
+def _defaults(node: Node) -> Change:
+    """Those that became others."""
+    older: dict[str, tuple[int, dict[str, Any]]] = {
+        "Concat": (4, {"axis": 1}),
+        "Selu": (6, {"alpha": 1.6732, "gamma": 1.0507}),
+    }
+    before, values = older[node.operator]
+    return node.inputs, {} if node.opset >= before else {
+        name: node.attribute(name, each) for name, each in values.items()
+    }
+
+
+_CHANGES: dict[str, Callable[[Node], Change]] = {
+    **dict.fromkeys(["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"], _broadcasting),
+    **dict.fromkeys(("BatchNormalization", "Dropout"), _inference),
+    **dict.fromkeys(("GlobalLpPool", "LpPool"), _whole_power),
+    **dict.fromkeys(("Concat", "Selu"), _defaults),
+    "Cast": _cast_by_name,
+    "Gemm": _product,
+    "Pad": _renamed_padding,
+    "PRelu": _slope,
+    "Reshape": _shape_as_input,
+    "Split": _parts_as_attribute,
+    "Tile": _one_axis_repeated,
+    "Upsample": _scales_by_name,
+}

@@ -1,0 +1,102 @@
+"""Pow with the special values of IEEE's pow, of which DirectML's formula, 2^(y · log2 |x|), lacks some.
+
+x^0 is 1 for every x, and 1^y is 1 for every y.  Odd powers of −0 have its sign.  −∞ to an exponent with a fraction, and
+a negative x to an infinite one, are powers of |x|.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlgraph.base.tensor import DataType
+from dmlgraph.formats.onnx.integer_powers import integer_power
+from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
+from dmlgraph.graph.value import Value
+
+_ROUNDING = 2.0**-20  # how far off DirectML's power may be where it is a whole number
+
+
+@imports("Pow", how="pow; with one known exponent constant_pow; special values: if_; 64-bit integers: multiply, if_")
+def _pow(node: Node) -> Result:
+    base, exponent, dml = node[0], node[1], node.dml
+    known = exponent.known
+    if not base.is_float and base.dtype.itemsize == 8:
+        return node.tensor(integer_power(node, base, exponent), node.broadcast)
+    if base.is_float and known is not None and exponent.count == 1 and exponent.rank <= base.rank:
+        number = float(known.reshape(()).item())
+        if number == 0:
+            return np.broadcast_to(np.ones((), base.dtype), base.shape)
+        if abs(number) < _all_even(np.float32):
+            return node.tensor(_to_number(dml, dml.value(base), number), base.shape)
+    x, y, kind = dml.value(base), dml.value(exponent), stored(base.dtype)
+    if not base.is_float and (not exponent.is_float or (known is not None and _are_whole(known))):
+        return node.tensor(dml.pow(x, dml.converted(y, kind)), node.broadcast)
+    if x.dtype is not y.dtype:  # exponents need not fit into float16
+        wide = kind if base.is_float and kind is not DataType.FLOAT16 else DataType.FLOAT32
+        x, y = dml.converted(x, wide), dml.converted(y, wide)
+    made = dml.pow(x, y) if known is not None and _are_plain(known) else _to_exponents(dml, x, y)
+    return node.tensor(made if base.is_float else dml.converted(_whole_where_near(dml, made), kind), node.broadcast)
+
+
+def _all_even(dtype: type[np.floating]) -> float:
+    """From here on all numbers of a type of floats are even."""
+    return float(2.0 ** (np.finfo(dtype).nmant + 1))
+
+
+def _are_whole(exponents: Array) -> bool:
+    return bool((np.isfinite(exponents) & (np.trunc(exponents) == exponents)).all())
+
+
+def _are_plain(exponents: Array) -> bool:
+    """Whether the formula has the right result for every x."""
+    wide = exponents.astype(np.float64)
+    if not _are_whole(wide):
+        return False
+    odd = np.fmod(wide, 2) != 0
+    return bool(((wide != 0) & (abs(wide) < _all_even(np.float16)) & ~(odd & (wide < 0))).all())
+
+
+def _to_number(dml: Calls, x: Value, exponent: float) -> Value:
+    """x to the power of a number that is finite, not zero, and not so large that all such numbers are even."""
+    made: Value
+    if exponent == -1:
+        made = dml.recip(x)
+        return made
+    made = dml.constant_pow(x, exponent=exponent)
+    if not exponent.is_integer():
+        at_infinity = Tensor.of(np.array(0 if exponent < 0 else np.inf, x.dtype.numpy).reshape((1,) * len(x.sizes)))
+        made = dml.if_(_equal(dml, x, -np.inf), at_infinity, made)
+    elif exponent < 0 and exponent % 2:
+        made = dml.if_(_equal(dml, x, 0), dml.recip(x), made)
+    return made
+
+
+def _to_exponents(dml: Calls, x: Value, y: Value) -> Value:
+    """x to the power of numbers that are known when the graph runs."""
+    both, either = dml.logical_and, dml.logical_or
+    half = dml.multiply(y, 0.5)
+    whole, even = _equal(dml, dml.floor(y), y), _equal(dml, dml.floor(half), half)
+    large = dml.logical_greater_than_or_equal(dml.abs(y), _all_even(y.dtype.numpy.type), dtype="uint8")
+    broken = both(dml.logical_not(whole), _equal(dml, x, -np.inf))
+    made = dml.pow(dml.if_(either(large, broken), dml.abs(x), x), y)
+    below = both(dml.logical_less_than(y, 0, dtype="uint8"), both(whole, dml.logical_not(even)))
+    made = dml.if_(both(below, _equal(dml, x, 0)), dml.recip(x), made)
+    ones = either(either(_equal(dml, y, 0), _equal(dml, x, 1)), both(large, _equal(dml, dml.abs(x), 1)))
+    result: Value = dml.if_(ones, Tensor.of(np.ones((1,) * len(made.sizes), x.dtype.numpy)), made)
+    return result
+
+
+def _equal(dml: Calls, a: Value, b: Value | float) -> Value:
+    made: Value = dml.logical_equals(a, b, dtype="uint8")
+    return made
+
+
+def _whole_where_near(dml: Calls, x: Value) -> Value:
+    """Numbers near whole ones rounded to them: DirectML's 5^3 is 124.99999."""
+    whole = dml.round(x)
+    away = dml.abs(dml.subtract(x, whole))
+    near = dml.logical_less_than_or_equal(away, dml.multiply(dml.abs(whole), _ROUNDING), dtype="uint8")
+    made: Value = dml.if_(near, whole, x)
+    return made

@@ -1,0 +1,77 @@
+"""RoiAlign with mode max: the greatest weighted term of the samples, where ROI_ALIGN1 takes the greatest sample."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from dmlgraph.formats.onnx.delegation import own
+from dmlgraph.formats.onnx.node import Node
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.graph.value import Value
+
+Tap = tuple[Value, Value]  # places and weights of elements beside samples
+
+
+def greatest_terms(node: Node, *, half_pixel: bool) -> Tensor:
+    """{R, C, H, W}: a sample has four terms, elements times their weights in linear interpolation.
+
+    Raises:
+        Refusal: the number of samples depends on the regions.
+    """
+    dml, samples, (_, channels, height, width) = node.dml, node.attribute("sampling_ratio", 0), node[0].shape
+    if samples < 1:
+        message = "the greatest of samples whose number depends on the regions has no counterpart"
+        raise Refusal(message, field="sampling_ratio", got=samples, allowed="1 and more")
+    count, rows, columns = node[1].shape[0], node.attribute("output_height", 1), node.attribute("output_width", 1)
+    image = dml.transposed(dml.converted(node[0], "float32"), [0, 2, 3, 1])
+    flat = node.tensor(dml.reshaped(image, (node[0].count // channels, channels)))
+    regions = dml.multiply(dml.converted(node[1], "float32"), node.attribute("spatial_scale", 1.0))
+    if half_pixel:
+        regions = dml.subtract(regions, 0.5)
+    left, top, right, bottom = dml.split(regions, axis=1, outputs=[1] * 4)
+    down = _taps(dml, top, bottom, height, rows, samples, widen=not half_pixel)
+    across = _taps(dml, left, right, width, columns, samples, widen=not half_pixel)
+    lines, pillars = (count, rows * samples, 1), (count, 1, columns * samples)
+    first = dml.multiply(dml.reshaped(dml.converted(node[2], "int32"), (count, 1, 1)), _whole(height * width))
+    best: Value | None = None
+    for (row, upright), (column, level) in itertools.product(down, across):
+        begins = dml.add(first, dml.multiply(dml.reshaped(row, lines), _whole(width)))
+        places = dml.add(begins, dml.reshaped(column, pillars))
+        weights = dml.multiply(dml.reshaped(upright, lines), dml.reshaped(level, pillars))
+        taken = own(node, "Gather", flat, node.tensor(places), axis=0)
+        terms = dml.multiply(taken, dml.reshaped(weights, (*places.sizes, 1)))
+        terms = dml.reshaped(terms, (count, rows, samples, columns, samples, channels))
+        terms = dml.reduce(terms, function="max", axes=[2, 4])
+        best = terms if best is None else dml.max(best, terms)
+    made = dml.transposed(dml.reshaped(best, (count, rows, columns, channels)), [0, 3, 1, 2])
+    return node.tensor(dml.converted(made, dml.value(node[0]).dtype))
+
+
+def _whole(number: int) -> Tensor:
+    return Tensor.of(np.full((1, 1, 1), number, np.int32))
+
+
+def _taps(dml: Calls, start: Value, end: Value, size: int, parts: int, samples: int, *, widen: bool) -> list[Tap]:
+    """The elements before and behind each sample along an axis, {R, parts · samples}; the bounds are {R, 1}."""
+    length = dml.subtract(end, start)
+    if widen:
+        length = dml.threshold(length, min=1)
+    part = dml.divide(length, parts)
+    which, within = np.divmod(np.arange(parts * samples, dtype=np.float32), np.float32(samples))
+    # In ONNX Runtime's order: a sample at an edge counts or not.
+    begin = dml.add(start, dml.multiply(part, Tensor.of(which[None])))
+    place = dml.add(begin, dml.divide(dml.multiply(part, Tensor.of(within[None] + np.float32(0.5))), samples))
+    inside = dml.logical_equals(place, dml.clip(place, min=-1, max=size), dtype="uint8")
+    place = dml.clip(place, min=0, max=size - 1)
+    low = dml.floor(place)
+    behind = dml.subtract(place, low)
+    before = dml.add(dml.multiply(behind, -1), 1)
+    high = dml.clip(dml.add(low, 1), min=0, max=size - 1)
+    nothing = Tensor.of(np.zeros((1, 1), np.float32))
+    return [
+        (dml.converted(each, "int32"), dml.if_(inside, weight, nothing))
+        for each, weight in ((low, before), (high, behind))
+    ]

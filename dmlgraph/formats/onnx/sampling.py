@@ -1,0 +1,131 @@
+"""GridSample: an image read at given places, by gathering the elements around each."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.tensors import Calls
+from dmlgraph.graph.value import Value
+
+_MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}
+_PADDINGS = ("zeros", "border", "reflection")
+_CUBIC = -0.75
+
+
+@imports("GridSample", since=16, how="gather_elements and element-wise operators")
+def _grid_sample(node: Node) -> Result:
+    x, grid = node[0], node[1]
+    mode, padding = str(node.attribute("mode", "bilinear")), str(node.attribute("padding_mode", "zeros"))
+    if mode not in _MODES:
+        raise node.refuse("mode", ", ".join(_MODES), mode)
+    if padding not in _PADDINGS:
+        raise node.refuse("padding_mode", ", ".join(_PADDINGS), padding)
+    spatial, places = x.shape[2:], grid.shape[1:-1]
+    if grid.shape[-1] != len(spatial) or x.rank + 1 > 8:
+        raise Refusal("the grid needs a coordinate for each spatial dimension", code="sizes", got=list(grid.shape))
+    dml, aligned = node.dml, bool(node.attribute("align_corners", 0))
+    count = math.prod(places)
+    points = dml.converted(dml.reshaped(grid, (x.shape[0], count, len(spatial))), "float32")
+    coordinates = dml.split(points, axis=2, outputs=[1] * len(spatial)) if len(spatial) > 1 else [points]
+    taps = []
+    for axis, size in enumerate(spatial):  # the last coordinate belongs to the first dimension
+        place = dml.reshaped(coordinates[len(spatial) - 1 - axis], (x.shape[0], 1, count))
+        taps.append(_taps(dml, place, size, _MODES[mode], padding, aligned))
+    data = dml.reshaped(x, (*x.shape[:2], math.prod(spatial)))
+    return node.tensor(gathered(dml, data, spatial, taps), (*x.shape[:2], *places))
+
+
+Taps = list[tuple[Value, Value]]  # {N, 1, places}: the indices along a dimension, as floats, and their weights
+
+
+def gathered(dml: Calls, data: Value, spatial: Sequence[int], taps: Sequence[Taps]) -> Value:
+    """The samples {N, C, places} of images {N, C, elements}.
+
+    Args:
+        dml: adds the nodes.
+        data: the images, their dimensions as one.
+        spatial: the sizes of these dimensions.
+        taps: what counts for each place, by dimension.
+    """
+    batch, channels, _ = data.sizes
+    total: Value | None = None
+    for corner in itertools.product(*taps):
+        index, weight = corner[0]
+        for size, (next_index, next_weight) in zip(spatial[1:], corner[1:], strict=True):
+            index = dml.add(dml.multiply(index, size), next_index)
+            weight = dml.multiply(weight, next_weight)
+        where = dml.expanded(dml.converted(index, "int32"), (batch, channels, index.sizes[2]))
+        term = dml.multiply(dml.gather_elements(data, where, axis=2), dml.converted(weight, data.dtype))
+        total = term if total is None else dml.add(total, term)
+    assert total is not None
+    return total
+
+
+def linear_taps(dml: Calls, at: Value, size: int) -> Taps:
+    """The two elements beside each coordinate along a dimension; those outside count as zero."""
+    first = dml.floor(at)
+    part = dml.subtract(at, first)
+    weights = {0: dml.subtract(1, part), 1: part}
+    return [_tap(dml, dml.add(first, each), weight, 0, size - 1, size, "zeros") for each, weight in weights.items()]
+
+
+def _taps(dml: Calls, place: Value, size: int, mode: str, padding: str, aligned: bool) -> Taps:
+    """The elements along one dimension that count for each place: their indices, as floats, and their weights."""
+    if aligned:
+        at, low, high = dml.multiply(dml.add(place, 1), (size - 1) / 2), 0.0, size - 1.0
+    else:
+        at, low, high = dml.subtract(dml.multiply(dml.add(place, 1), size / 2), 0.5), -0.5, size - 0.5
+    if mode == "nearest":
+        at = dml.round(at)
+    if (mode, padding) != ("cubic", "border"):  # there each element is moved, not the place, as in PyTorch
+        at = _inside(dml, at, low, high, size, padding)
+    if mode == "nearest":
+        return [_tap(dml, at, dml.add(dml.multiply(at, 0), 1), low, high, size, padding)]
+    first = dml.floor(at)
+    part = dml.subtract(at, first)
+    if mode == "linear":
+        weights = {0: dml.subtract(1, part), 1: part}
+    else:
+        weights = {offset: _cubic(dml, dml.abs(dml.subtract(part, offset)), offset) for offset in (-1, 0, 1, 2)}
+    return [_tap(dml, dml.add(first, offset), weight, low, high, size, padding) for offset, weight in weights.items()]
+
+
+def _tap(
+    dml: Calls, index: Value, weight: Value, low: float, high: float, size: int, padding: str
+) -> tuple[Value, Value]:
+    """The element at an index, which may lie outside."""
+    if padding == "zeros":
+        inside = dml.clip(index, min=0, max=size - 1)
+        there = dml.converted(dml.logical_equals(index, inside, dtype="uint8"), "float32")
+        return inside, dml.multiply(weight, there)
+    return dml.clip(_inside(dml, index, low, high, size, padding), min=0, max=size - 1), weight
+
+
+def _inside(dml: Calls, at: Value, low: float, high: float, size: int, padding: str) -> Value:
+    """Places outside moved to the border, or reflected there."""
+    made: Value = at
+    if padding == "border":
+        made = dml.clip(at, min=0, max=size - 1)
+    elif padding == "reflection" and high > low:
+        span = high - low
+        away = dml.modulus_floor(dml.abs(dml.subtract(at, low)), 2 * span)
+        made = dml.subtract(high, dml.abs(dml.subtract(away, span)))
+    return made
+
+
+def _cubic(dml: Calls, away: Value, offset: int) -> Value:
+    """The weight of an element that far away: from 0 to 1 for the two in the middle, from 1 to 2 for the others."""
+    if offset in (0, 1):
+        factors = (_CUBIC + 2, -(_CUBIC + 3), 0.0, 1.0)
+    else:
+        factors = (_CUBIC, -5 * _CUBIC, 8 * _CUBIC, -4 * _CUBIC)
+    made: Value = dml.multiply(away, factors[0])
+    for factor in factors[1:-1]:
+        made = dml.multiply(dml.add(made, factor), away)
+    weight: Value = dml.add(made, factors[-1])
+    return weight

@@ -1,0 +1,283 @@
+"""Tensors of a model while it is imported: values of the graph, or numbers known on the host."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import dmlgraph as dg
+from dmlgraph.base.errors import GraphError
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import MAX_RANK, DataType
+from dmlgraph.formats.onnx.earlier import at_level, has
+from dmlgraph.formats.onnx.names import Names
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.graph.scopes import SEPARATOR
+from dmlgraph.graph.value import Value
+
+Array = np.ndarray[Any, Any]
+BOOL = np.dtype(bool)
+INT64 = np.dtype(np.int64)
+_TEXT = "OUS"  # NumPy's kinds of strings
+_HELPERS = frozenset(["reshape", "transpose", "broadcast_to", "cast"])
+_NAMES = {"double": "float64", "float": "float32", "half": "float16"}  # ONNX's names of NumPy's types
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class Tensor:
+    """A tensor of the model.
+
+    Attributes:
+        dtype: its ONNX type as a NumPy type; a bool is a uint8 of 0 or 1 in the graph.
+        shape: its ONNX shape; a scalar, (), has sizes [1] in the graph.
+        known: its numbers, where the model, shapes or given values decide them.
+        made: its value in the graph; None as long as no node reads a known tensor.
+        make: adds a source with the known numbers, where that is better than a constant.
+        depends: the model's inputs from which it is computed; DATA for those that are never given as values.
+        name: the label of the input, the weight or the node that it comes from; "" if there is none.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    known: Array | None = None
+    made: Value | None = None
+    make: Callable[[Calls], Value] | None = None
+    depends: frozenset[str] = frozenset()
+    name: str = ""
+
+    @classmethod
+    def of(cls, array: Any, **fields: Any) -> Tensor:
+        """A known tensor."""
+        array = np.asarray(array)
+        return cls(array.dtype, array.shape, array, **fields)
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Its sizes in the graph: DirectML has no scalars."""
+        return self.shape or (1,)
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype.kind == "f" or self.dtype == ml_dtypes.bfloat16
+
+    @property
+    def is_text(self) -> bool:
+        return self.dtype.kind in _TEXT
+
+
+@dataclasses.dataclass(slots=True, eq=False)
+class TensorList(Tensor):
+    """A sequence of tensors: nodes read it where they read tensors, but no value of the graph stands for it."""
+
+    items: tuple[Tensor, ...] = ()
+
+    @classmethod
+    def of(cls, array: Any, **fields: Any) -> TensorList:
+        """The sequence of some tensors."""
+        items = tuple(array)
+        depends = frozenset[str]().union(*(each.depends for each in items))
+        return cls(np.dtype(object), (), depends=depends, items=items, **fields)
+
+
+def parse_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy type of an ONNX type's name, such as "double" or "bfloat16".
+
+    Raises:
+        Refusal: strings, and other types that are not numbers.
+    """
+    name = _NAMES.get(name, name)
+    try:
+        return np.dtype(getattr(ml_dtypes, name, None) or name)
+    except TypeError:
+        raise Refusal(f"tensors of {name} have no counterpart", code="unsupported") from None
+
+
+def stored(dtype: np.dtype[Any]) -> DataType:
+    """The data type that holds an ONNX type in the graph.
+
+    Raises:
+        Refusal: DirectML has no such type.
+    """
+    if dtype == BOOL:
+        return DataType.UINT8
+    try:
+        return DataType.parse(dtype)
+    except dg.TensorError:
+        hint = "convert={'bfloat16': 'float32'} converts it" if dtype == ml_dtypes.bfloat16 else None
+        raise Refusal("DirectML has no such data type", code="unknown-dtype", got=type_name(dtype), hint=hint) from None
+
+
+def type_name(dtype: np.dtype[Any]) -> str:
+    """The ONNX name of a type."""
+    return "double" if dtype == np.float64 else "string" if dtype.kind in _TEXT else str(dtype)
+
+
+class Calls:
+    """The functions of `dmlgraph` for the nodes that one node of the model becomes; they get its label as names.
+
+    A label `encoder/MatMul` is a name in the scope `encoder`, in which the fills of numbers are, too.
+
+    Args:
+        graph: gets the nodes.
+        names: allocates their names.
+        label: of the node of the model.
+        how: the functions that the node becomes, as in the table.  Views and casts that are not among them get other
+            names than the label.
+
+    Tensors of the model may be given for values, and missing optional ones are left out.
+    """
+
+    def __init__(self, graph: dg.Graph, names: Names, label: str, how: str = "") -> None:
+        self._graph, self._names, self._label = graph, names, label
+        self._helpers = _HELPERS.difference(re.findall(r"\w+", how.lower()))
+        names.keep(label)
+
+    def __getattr__(self, function: str) -> Callable[..., Any]:
+        sources = ("fill_value_constant", "fill_value_sequence", "diagonal_matrix")
+        target: Any = self._graph if function.startswith(sources) else dg
+
+        def call(*tensors: Any, **fields: Any) -> Any:
+            tensors = tuple(map(self.value, tensors))
+            fields = {field: self.value(each) if isinstance(each, Tensor) else each for field, each in fields.items()}
+            newest, fields = at_level(self.level, function, next(iter(tensors), None), fields)
+            called = getattr(target, newest)
+
+            def add(whole: str) -> Any:
+                scope, _, name = whole.rpartition(SEPARATOR)
+                with self._graph.scope(scope) if scope else contextlib.nullcontext():
+                    return called(*tensors, name=name, **fields)
+
+            take = self._names.take_other if function in self._helpers else self._names.take
+            return self._named(take, self._label, add)
+
+        return call
+
+    def has(self, function: str) -> bool:
+        """Whether the graph's level has the operator of a function."""
+        return has(self.level, function)
+
+    @staticmethod
+    def _named(take: Callable[[str], str], base: str, make: Callable[[str], Any]) -> Any:
+        """What a function makes of a free name.
+
+        A name may still be taken: by the fill of a number, or because `a.values` also means an output of the node `a`.
+        """
+        while True:
+            try:
+                return make(take(base))
+            except GraphError as error:
+                if error.code != "duplicate" or error.field is not None:
+                    raise
+
+    def value(self, tensor: Any) -> Any:
+        """The value of a tensor of the model, which becomes a constant or a fill if it is known; others unchanged."""
+        if isinstance(tensor, (list, tuple)):
+            return [self.value(each) for each in tensor]
+        if not isinstance(tensor, Tensor):
+            return tensor
+        if tensor.made is None:
+            tensor.made = self._source(tensor)
+        return tensor.made
+
+    def _source(self, tensor: Tensor) -> Value:
+        if isinstance(tensor, TensorList):
+            raise Refusal("a sequence of tensors is given", code="kind", allowed="a tensor")
+        if 0 in tensor.shape:
+            raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=list(tensor.shape))
+        dtype = stored(tensor.dtype)
+        if tensor.make is not None:
+            return tensor.make(Calls(self._graph, self._names, tensor.name or self._label))
+        assert tensor.known is not None
+        known = tensor.known
+        is_fill = tensor.count > 1 and not any(known.strides)
+
+        def make(name: str) -> Value:
+            if is_fill:
+                first = known.flat[0]  # ravel would copy all of it
+                number = first.item() if known.dtype.kind in "iuf" else float(first)
+                return self._graph.fill_value_constant(sizes=tensor.sizes, dtype=dtype, value=number, name=name)
+            array = known.astype(np.uint8) if tensor.dtype == BOOL else known
+            return self._graph.constant(name, array.reshape(tensor.sizes), dtype=dtype)
+
+        made: Value = self._named(self._names.take_weight, tensor.name or f"{self._label}_constant", make)
+        return made
+
+    def index(self, tensor: Tensor) -> Value:
+        """The value of indices, with 32 bits where they are known to fit."""
+        if tensor.known is not None and tensor.dtype == INT64 and 0 not in tensor.shape:
+            wide = tensor.known if any(tensor.known.strides) else tensor.known.flat[:1]  # a fill is looked at once
+            narrow = wide.astype(np.int32)
+            if (narrow == wide).all():
+                narrow = narrow if wide is tensor.known else np.broadcast_to(narrow.reshape(()), tensor.shape)
+                tensor = Tensor.of(narrow, name=tensor.name)
+        value: Value = self.value(tensor)
+        return value
+
+    @property
+    def level(self) -> FeatureLevel:
+        """The feature level at which the nodes must be legal."""
+        return self._graph.level
+
+    @property
+    def fingerprint(self) -> int:
+        """A number of 32 bits that tells the node from others: from its label and its place in the graph."""
+        return zlib.crc32(f"{self._label} {len(self._graph.nodes)}".encode())
+
+    # Views: only where something changes.
+
+    def reshaped(self, x: Any, sizes: Sequence[int]) -> Value:
+        """The elements in row-major order with other sizes."""
+        value: Value = self.value(x)
+        if len(sizes) > MAX_RANK:
+            raise Refusal("a tensor has at most 8 dimensions", code="rank", got=list(sizes))
+        if value.sizes == tuple(sizes):
+            return value
+        made: Value = self.reshape(value, sizes=list(sizes))
+        return made
+
+    def transposed(self, x: Any, permutation: Sequence[int]) -> Value:
+        """The dimensions in another order."""
+        value: Value = self.value(x)
+        if list(permutation) == list(range(len(permutation))):
+            return value
+        made: Value = self.transpose(value, permutation=list(permutation))
+        return made
+
+    def expanded(self, x: Any, sizes: Sequence[int]) -> Value:
+        """Broadcast to sizes of at least as many dimensions."""
+        value: Value = self.value(x)
+        if value.sizes == tuple(sizes):
+            return value
+        made: Value = self.broadcast_to(value, sizes=list(sizes))
+        return made
+
+    def converted(self, x: Any, dtype: DataType | str) -> Value:
+        """With another data type."""
+        value: Value = self.value(x)
+        wanted = DataType.parse(dtype)
+        if value.dtype is wanted:
+            return value
+        made: Value = self.cast(value, dtype=wanted)
+        return made
+
+
+def resolve_conversions(convert: Mapping[str, str] | None) -> dict[np.dtype[Any], np.dtype[Any]]:
+    """The types to convert, by type; see `dmlgraph.formats.onnx.load`."""
+    return {parse_dtype(given): parse_dtype(wanted) for given, wanted in (convert or {}).items()}

@@ -1,0 +1,1 @@
+"""YAML text as a tree of values with their places."""

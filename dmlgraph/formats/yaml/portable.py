@@ -1,0 +1,38 @@
+"""A graph's canonical document in memory: text, and the arrays of all its constants, which keep every bit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dmlgraph.formats.arrays import Array, InMemory
+from dmlgraph.formats.yaml.reader import restored
+from dmlgraph.formats.yaml.writer import parts
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.graph import Graph
+
+__all__ = ["digest_of", "parts", "restore"]
+
+
+def restore(text: str, arrays: Mapping[str, Array], fixed: Mapping[str, str]) -> Graph:
+    """The graph of `parts`; it may lack outputs.  `fixed` has the dims that cannot change, as in `Graph.fixed`.
+
+    Raises:
+        DocumentError: another version of dmlgraph has written something that this one does not read.
+    """
+    graph = restored(text, InMemory(dict(arrays)))
+    graph.fixed |= fixed
+    return graph
+
+
+def digest_of(text: str, arrays: Mapping[str, Array]) -> str:
+    """The SHA-256 of a canonical document and the bits of its arrays, in hexadecimal."""
+    total = hashlib.sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        total.update(f"\n{name} {array.dtype.name} {array.shape}\n".encode())
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return total.hexdigest()

@@ -1,0 +1,583 @@
+"""A graph file → Graph; reports all errors at once, each with its line and column."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dmlgraph.base.errors import (
+    DmlGraphError,
+    DocumentError,
+    Gathered,
+    GraphError,
+    Location,
+    Problem,
+    Problems,
+    Within,
+    listing,
+    shorten,
+)
+from dmlgraph.base.memory import collector_paused, enough_memory
+from dmlgraph.files.folders import find_file
+from dmlgraph.formats.arrays import Array, Folder, InMemory, check_file, from_numbers, load_file
+from dmlgraph.formats.safetensors import SUFFIX, Archive
+from dmlgraph.formats.text_tree.keys import known_keys
+from dmlgraph.formats.text_tree.tree import Tree, parse
+from dmlgraph.formats.yaml.copies import Declared
+from dmlgraph.formats.yaml.declarations import (
+    FORMAT_VERSION,
+    check_version,
+    node_keys,
+    operator_of,
+    operator_problem,
+    read_text,
+)
+from dmlgraph.formats.yaml.expansion import Expansion
+from dmlgraph.formats.yaml.order import in_order
+from dmlgraph.formats.yaml.template import Names
+from dmlgraph.formats.yaml.templates import Templates
+from dmlgraph.graph.dims import check_name
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import may_have_output, readings, reference_hint
+from dmlgraph.operators.declaration.operator import Operator
+
+SECTIONS = (
+    "dmlgraph",
+    "name",
+    "target",
+    "allow",
+    "dims",
+    "templates",
+    "inputs",
+    "constants",
+    "nodes",
+    "outputs",
+    "tests",
+)
+DECLARED = ("inputs", "constants", "nodes")
+INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
+MOST_SHOWN = 20  # nodes of a cycle
+CONSTANT_KEYS = ("file", "tensor", "dtype", "sizes", "data")
+
+
+def load(path: str | os.PathLike[str], *, dims: Mapping[str, int] | None = None) -> Graph:
+    """The graph in a YAML file.
+
+    Args:
+        path: the file; the files it names are in its folder.
+        dims: values that replace those of the file's dims.
+
+    Raises:
+        DocumentError: every problem found, each with its line and column.
+    """
+    path = pathlib.Path(path)
+    with enough_memory(f"read '{path}'"):
+        return _read(read_text(path), os.fspath(path), path.parent, dims)
+
+
+def loads(
+    text: str,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    file: str = "<text>",
+) -> Graph:
+    """The graph in YAML text.
+
+    Args:
+        text: of the document.
+        folder: holds the files that it names; without it, the text cannot name files.
+        dims: values that replace those of the document's dims.
+        file: its name in messages.
+
+    Raises:
+        DocumentError: every problem found, each with its line and column.
+    """
+    with enough_memory("read the graph"):
+        return _read(text, file, None if folder is None else pathlib.Path(folder), dims)
+
+
+def restored(text: str, files: InMemory) -> Graph:
+    """The graph of a canonical document, which may still be without outputs.
+
+    Raises:
+        DocumentError: every problem found.
+    """
+    with enough_memory("read the graph"):
+        return _read(text, "<a pickled graph>", files, None, is_whole=False)
+
+
+def _read(text: str, file: str, folder: Folder, dims: Mapping[str, int] | None, *, is_whole: bool = True) -> Graph:
+    problems, graph = Problems(), Graph()
+    with problems.gathering(), collector_paused():
+        tree = parse(text, file, problems)
+        if tree is not None:
+            graph = _Reader(tree, folder, problems, is_whole).read({} if dims is None else dims)
+        elif not problems:
+            hint = "'dmlgraph new' writes a file to start from"
+            problems.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
+    return graph
+
+
+class _Reader:
+    """Builds the graph section by section, and notes what it cannot build, so that it reports each problem once.
+
+    `broken` holds the names whose declaration is wrong: nodes that depend on them are skipped silently.  `lost` holds
+    the nodes with a reference to an unknown name.  A graph that is not whole may lack outputs.
+    """
+
+    def __init__(self, tree: Tree, folder: Folder, problems: Problems, is_whole: bool) -> None:
+        self.is_whole = is_whole
+        self.tree, self.folder, self.problems = tree, folder, problems
+        self.broken: set[str] = set()
+        self.lost: set[str] = set()
+        self.declared: dict[str, type[Operator] | None] = {}  # every name; a node's operator, if it exists
+        self.named_at: dict[str, Tree] = {}  # where each of these names is
+        self.uses: Expansion | None = None  # of templates, if there are any
+        self._meant: dict[str, str | None] = {}  # see `_source`
+        self.archives: dict[str, Archive] = {}  # safetensors files by name
+        self.file_dims: dict[str, int] = {}  # before others replace them
+        self.graph = Graph()
+
+    def read(self, dims: Mapping[str, int]) -> Graph:
+        if not isinstance(self.tree.value, dict):
+            self._problem(
+                "a graph file is a mapping", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
+            )
+            return self.graph
+        self.tree = self._known_keys(self.tree, SECTIONS)
+        self._version()
+        self._header(dims)
+        if not self._copy():
+            return self.graph  # nodes read copies that are unknown
+        self._expand()
+        self._declare()
+        for name, tree in self._section("inputs"):
+            self._attempt(name, tree, self._input, INPUT_KEYS)
+        for name, tree in self._section("constants"):
+            self._attempt(name, tree, self._constant, CONSTANT_KEYS)
+        self._nodes()
+        self._outputs()
+        self._tests()
+        return self.graph
+
+    # Sections.
+
+    def _version(self) -> None:
+        version = self.tree.value.get("dmlgraph")
+        if version is None:
+            hint = f"begin the file with 'dmlgraph: {FORMAT_VERSION}'"
+            self._missing("the format version is missing", "dmlgraph", hint)
+        else:
+            problem = check_version(version)
+            if problem is not None:
+                self.problems.add(problem)
+
+    def _header(self, overrides: Mapping[str, int]) -> None:
+        """Name, target, allow and dims: the graph is made of the valid ones, so that the rest can be checked."""
+        fields: dict[str, Any] = {}
+        name = self.tree.value.get("name")
+        if name is not None:
+            with self._noting(self.tree):
+                fields["name"] = Graph(name.plain).name
+        for key in ("target", "allow"):
+            item = self.tree.value.get(key)
+            if item is not None and item.value is not None:
+                with self._noting(self.tree):
+                    fields[key] = getattr(Graph(**{key: item.plain}), key)
+        dims: dict[str, int] = {}
+        for dim, size in self._section("dims"):
+            with self._noting(self.tree):
+                check_name(dim, self._names("dims"))
+                dims[dim] = 1  # used where the size is wrong
+                dims |= Graph(dims={dim: size.plain}).dims
+        self.file_dims = dims
+        with self._noting(self.tree):
+            if isinstance(overrides, Mapping):  # else `with_dims` refuses it
+                overrides = {k: v for k, v in overrides.items() if k in dims or not self.problems}
+            dims = Graph(dims=dims).with_dims(overrides).dims
+        self.graph = Graph(**fields, dims=dims)
+        self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
+
+    def _copy(self) -> bool:
+        """Replaces inputs and constants that are repeated by their copies; returns whether all of them are known."""
+        made = {}
+        for section in ("inputs", "constants"):
+            items = self._section(section, quiet=True)
+            if any(isinstance(tree.value, dict) and "repeat" in tree.value for _, tree in items):
+                made[section] = Declared(self.tree.value[section], self.graph, self.problems)
+                self.graph.fixed |= made[section].fixed
+                self.problems.uses = {**self.problems.uses, **made[section].copies}
+        if made:
+            self.tree = self.tree.copy()
+            self.tree.value.update((section, declared.tree) for section, declared in made.items())
+        return all(declared.is_whole for declared in made.values())
+
+    def _expand(self) -> None:
+        """Replaces the uses of templates among the nodes by the nodes of the templates."""
+        nodes = dict(self._section("nodes", quiet=True))
+        in_use = {name: tree for name, tree in nodes.items() if isinstance(tree.value, dict) and "use" in tree.value}
+        given = self.tree.value.get("templates")
+        if not in_use and given is None:
+            return
+        templates = Templates(given, self.folder, self.problems)
+        others = [name for section in ("inputs", "constants") for name, _ in self._section(section, quiet=True)]
+        operators = dict.fromkeys(others) | {
+            name: operator_of(tree) for name, tree in nodes.items() if name not in in_use
+        }
+        keys = self._names("nodes")
+        uses = {name: templates.use(name, keys[name], tree) for name, tree in in_use.items()}
+        section = self.tree.with_value(nodes, keys if nodes else {})
+        self.uses = Expansion(section, Names((), operators, uses), templates, self.graph, self.problems)
+        self.problems.uses = {**self.problems.uses, **self.uses.used}
+        self.graph.remarks = tuple(self.uses.warnings())
+        self.graph.fixed |= self.uses.fixed
+        for name in self.uses.broken:
+            self.declared[name], self.named_at[name] = None, keys[name]
+        self.broken |= self.uses.broken
+        if in_use:
+            self.tree = self.tree.copy()
+            self.tree.value["nodes"] = self.uses.nodes
+
+    def _declare(self) -> None:
+        """Registers the names of inputs, constants and nodes; a name used twice is a problem."""
+        for section in DECLARED:
+            for name, tree in self._section(section, quiet=True):
+                key = self.tree.value[section].keys[name]
+                if name in self.declared:
+                    self.broken.add(name)
+                    hint = f"first in line {self.named_at[name].location.line}"
+                    self.problems.add(
+                        Problem("the name is taken", code="duplicate", node=name, location=key.location, hint=hint)
+                    )
+                else:
+                    self.declared[name] = operator_of(tree) if section == "nodes" else None
+                    self.named_at[name] = key
+
+    def _input(self, name: str, tree: Tree) -> None:
+        self._need(tree, ("dtype", "sizes"))
+        self.graph.input(name, **tree.plain)
+
+    def _constant(self, name: str, tree: Tree) -> None:
+        plain = {key: item.plain for key, item in tree.value.items() if key != "data"}
+        if "file" in tree.value:
+            if "data" in tree.value:
+                raise GraphError(
+                    "cannot be given together with 'file'",
+                    code="conflict",
+                    field="data",
+                    hint="give the numbers in one of them",
+                )
+            found = Gathered()
+            with found:
+                array = self._array(plain)
+            with found:
+                # The tensor description checks the given dtype and sizes; placeholders replace missing ones.
+                stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
+            found.settle(GraphError)
+            array = check_file(
+                array,
+                stated.dtype if "dtype" in plain else None,
+                stated.sizes if "sizes" in plain else None,
+                plain["file"],
+            )
+            self.graph.constant(name, array)
+        else:
+            self._need(tree, ("dtype", "sizes", "data"))
+            desc = self.graph.describe(dtype=plain["dtype"], sizes=plain["sizes"])
+            self.graph.constant(name, from_numbers(tree.value["data"], desc))
+
+    def _array(self, plain: Mapping[str, Any]) -> Array:
+        """The array of a constant's file: of a .npy file, or of one tensor in a safetensors file."""
+        name = plain["file"]
+        if not isinstance(name, str) or not name.lower().endswith(SUFFIX):
+            if "tensor" in plain:
+                raise GraphError(
+                    "only safetensors files have several tensors", code="conflict", field="tensor", got=plain["tensor"]
+                )
+            return load_file(name, self.folder)
+        if "tensor" not in plain:
+            raise GraphError(
+                "must be given: the file has several tensors", code="missing", field="tensor", hint="tensor: NAME"
+            )
+        archive = self.archives.get(name)
+        if archive is None:
+            archive = self.archives[name] = Archive(find_file(name, self.folder, SUFFIX), name)
+        return archive.read(plain["tensor"])
+
+    def _nodes(self) -> None:
+        trees = {name: tree for name, tree in self._section("nodes") if name not in self.broken}
+        sources: dict[str, list[str]] = {}
+        for name, operator in ((name, self.declared[name]) for name in trees):
+            if operator is not None:
+                trees[name] = self._known_keys(trees[name], node_keys(operator), name)
+            sources[name] = [source for source in self._sources(name, trees[name]) if source in trees]
+        order, cycles = in_order(sources)
+        for cycle in cycles:
+            self.broken |= cycle.names
+            first, few = cycle.path[0], cycle.path[:MOST_SHOWN]
+            shown = few if few == cycle.path else [*few, "…", first]
+            way = " -> ".join(map(shorten, shown))
+            place = self.tree.value["nodes"].keys[first].location
+            self.problems.add(Problem("the nodes form a cycle", code="cycle", node=first, got=way, location=place))
+        for name in order:
+            self._attempt(name, trees[name], self._operator)
+
+    def _operator(self, name: str, tree: Tree) -> None:
+        operator = self.declared[name]
+        if operator is None:
+            self.problems.add(operator_problem(name, tree))
+            self.broken.add(name)
+            return
+        inputs: dict[str, Tree] = {}
+        outputs: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
+        for key, item in tree.value.items():
+            if key in operator.input_arrays:
+                if item.value is not None:
+                    inputs[key] = item
+            elif key in operator.output_arrays:
+                outputs[key] = item.plain
+            elif key != "op":
+                attributes[key] = item.plain
+        if self._reads_broken(name, tree):
+            self.broken.add(name)
+            self.graph.check_fields(operator, inputs, attributes, outputs)
+            return
+        found = Gathered()
+        tensors: dict[str, Any] = {}
+        for key, item in inputs.items():
+            with found:
+                tensors[key] = self._value(item, key)
+        if found.problems:
+            with found:
+                self.graph.check_fields(operator, inputs, attributes, outputs)
+        found.settle(GraphError)
+        self.graph.add(operator, tensors, attributes, outputs, name)
+
+    def _outputs(self) -> None:
+        tree = self.tree.value.get("outputs")
+        if tree is None:
+            self._missing("the outputs are missing", "outputs", "such as 'outputs: [y]'")
+            return
+        if isinstance(tree.value, list):
+            named = ((item.value, item, item) for item in tree.value)
+        elif isinstance(tree.value, dict):
+            named = ((name, item, tree.keys[name]) for name, item in tree.value.items())
+        else:
+            self._problem(
+                "must be a list of names, or a mapping from names to values",
+                tree,
+                code="kind",
+                field="outputs",
+                got=tree.plain,
+                hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
+            )
+            return
+        if not tree.value and self.is_whole:
+            self._problem("must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain)
+        for name, item, place in named:
+            source = self._reference(item, "outputs")
+            if source is not None and source not in self.broken:
+                try:
+                    self.graph.output(name, self.graph.value(self._actual(item.value)))
+                except DmlGraphError as error:
+                    for each in error.problems:
+                        problem = dataclasses.replace(each, node=None, field="outputs", location=place.location)
+                        self.problems.add(problem)
+
+    def _tests(self) -> None:
+        """The tests beside the graph; they are checked, and kept for those who run or save them."""
+        if any(self._section("tests")):
+            from dmlgraph.formats.yaml.tests import Facts, read_tests  # few files have tests
+
+            outputs = self.tree.value.get("outputs")
+            named = outputs.value if outputs is not None and isinstance(outputs.value, (list, dict)) else ()
+            names = tuple(each if isinstance(each, str) else str(each.value) for each in named)
+            facts = Facts(self.graph, self.file_dims, tuple(self._names("inputs")), names, self.folder)
+            self.graph.tests = read_tests(self.tree.value["tests"], facts, self.problems)
+
+    # References.
+
+    def _source(self, reference: str) -> str | None:
+        """The node, input or constant that a reference reads; None for unknown names.
+
+        Where names contain dots, the part after the name must be an output of the node, if such a node is declared.
+        """
+        if reference not in self._meant:
+            actual = self._actual(reference)
+            found = [(name, path) for name, path in readings(actual) if name in self.declared]
+            fitting = (name for name, path in found if self._may_have(name, path))
+            self._meant[reference] = next(fitting, found[0][0] if found else None)
+        return self._meant[reference]
+
+    def _actual(self, reference: str) -> str:
+        """A reference with the node in place of a use that contains it."""
+        return reference if self.uses is None else self.uses.meaning(reference)
+
+    def _may_have(self, name: str, path: str) -> bool:
+        operator = self.declared[name]
+        return not path if operator is None else may_have_output(operator, path)
+
+    def _sources(self, name: str, tree: Tree) -> Iterator[str]:
+        """The nodes that a node reads; a reference to an unknown name is a problem."""
+        for field, each in self._references(name, tree):
+            source = self._reference(each, field, name)
+            if source is None:
+                self.lost.add(name)
+            else:
+                yield source
+
+    def _references(self, name: str, tree: Tree) -> Iterator[tuple[str, Tree]]:
+        """Every input tensor of a node: its field, and the tree that should name it."""
+        operator = self.declared[name]
+        for field in operator.input_fields if operator else ():
+            item = tree.value.get(field)
+            if item is not None and item.value is not None:
+                for each in item.value if isinstance(item.value, list) else (item,):
+                    yield field, each
+
+    def _reference(self, tree: Tree, field: str, node: str | None = None) -> str | None:
+        """What the reference in a tree reads (`_source`); None, and a problem, where that is not declared."""
+        if not isinstance(tree.value, str):
+            self._problem(
+                "must be the name of an input, constant or node",
+                tree,
+                code="kind",
+                node=node,
+                field=field,
+                got=tree.plain,
+                hint="use a fill_value_constant to make a tensor of a number"
+                if isinstance(tree.value, (int, float))
+                else None,
+            )
+            return None
+        source = self._source(tree.value)
+        if source is None and not self._unreadable(*DECLARED):  # else it may be in the section that could not be read
+            wrong = None if self.uses is None else self.uses.problem(tree.value, tree)
+            if wrong is not None:
+                self.problems.add(dataclasses.replace(wrong, node=node, field=field))
+                return None
+            near = reference_hint(tree.value, self.declared)
+            self._problem(
+                f"there is no input, constant or node called '{shorten(tree.value)}'",
+                tree,
+                code="unknown-node",
+                node=node,
+                field=field,
+                allowed=None if near or not self.declared else self._names_declared,
+                hint=near,
+            )
+        return source
+
+    @functools.cached_property
+    def _names_declared(self) -> str:
+        return listing(sorted(self.declared), at_most=8)
+
+    def _value(self, tree: Tree, field: str) -> Any:
+        if isinstance(tree.value, list):
+            return [self._value(item, f"{field}.{index}") for index, item in enumerate(tree.value)]
+        with Within(place=lambda problem: dataclasses.replace(problem, node=None, field=field)):
+            return None if tree.value is None else self.graph.value(self._actual(tree.value))
+
+    # Problems and their places.
+
+    def _attempt(self, name: str, tree: Tree, build: Any, known: tuple[str, ...] | None = None) -> None:
+        """Builds one declaration; adds places to its problems, and marks its name as broken if it has any."""
+        if name in self.broken:
+            return
+        if not isinstance(tree.value, dict):
+            self._problem(
+                "must be a mapping", tree, code="kind", node=name, got=tree.plain, hint="such as {key: value, …}"
+            )
+            self.broken.add(name)
+            return
+        if known is not None:
+            tree = self._known_keys(tree, known, name)
+        found = Gathered()
+        with found:
+            build(name, tree)
+            if name not in self.broken:
+                self.graph.place(name, self.named_at[name], tree.value)
+        if found.problems:
+            self._note(found, tree, name)
+            self.broken.add(name)
+
+    def _reads_broken(self, name: str, tree: Tree) -> bool:
+        """Whether a node reads a broken or unknown name."""
+        if name in self.lost or not self.broken:
+            return name in self.lost
+        return any(self._source(each.value) in self.broken for _, each in self._references(name, tree))
+
+    @contextlib.contextmanager
+    def _noting(self, tree: Tree) -> Iterator[None]:
+        """Notes the problems of an error raised inside, with their places, and continues."""
+        found = Gathered()
+        with found:
+            yield
+        self._note(found, tree)
+
+    def _note(self, found: Gathered, tree: Tree, name: str | None = None) -> None:
+        """Notes problems with their places: the field's, else the name's."""
+        operator = operator_of(tree)
+        for each in found.problems:
+            problem = each
+            if problem.code == "unknown-dim" and self._unreadable("dims"):
+                continue
+            if problem.code == "unknown-dim" and self.uses is not None:
+                problem = self.uses.with_dims(problem, name)
+            hint = problem.hint
+            if operator and problem.code == "missing" and hint is None and problem.field in operator.model_fields:
+                hint = f"'dmlgraph operators {operator.name}' lists its fields"
+            place = tree.find(problem.field, key=problem.code == "unknown-field")
+            if name is not None and place is tree:
+                place = self.named_at[name]
+            self.problems.add(dataclasses.replace(problem, hint=hint).at(node=name, location=place.location))
+
+    def _names(self, section: str) -> dict[str, Tree]:
+        """The places of a section's names."""
+        return self.tree.value[section].keys if section in self.tree.value else {}
+
+    def _unreadable(self, *sections: str) -> bool:
+        """Whether one of the sections is given and is not a mapping."""
+        trees = [self.tree.value[section] for section in sections if section in self.tree.value]
+        return any(not isinstance(tree.value, dict | None) for tree in trees)
+
+    def _section(self, section: str, *, quiet: bool = False) -> Iterator[tuple[str, Tree]]:
+        tree = self.tree.value.get(section)
+        if tree is None or tree.value is None:
+            return
+        if isinstance(tree.value, dict):
+            yield from tree.value.items()
+        elif not quiet:
+            self._problem(
+                "must be a mapping from names",
+                tree,
+                code="kind",
+                field=section,
+                got="a list" if isinstance(tree.value, list) else tree.plain,
+                hint="write 'name: …', without '- ' before it" if isinstance(tree.value, list) else "such as {name: …}",
+            )
+
+    def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> Tree:
+        """Reports unknown keys, and returns the tree without them."""
+        return known_keys(tree, known, self.problems, node=node)
+
+    def _need(self, tree: Tree, needed: tuple[str, ...]) -> None:
+        """Raises the problems of keys that are missing."""
+        problems = [Problem("must be given", code="missing", field=key) for key in needed if key not in tree.value]
+        if problems:
+            raise DocumentError(problems)
+
+    def _missing(self, message: str, section: str, hint: str) -> None:
+        """Notes that a section is missing: a problem of the whole file, so that no line is shown."""
+        place = dataclasses.replace(self.tree.location, end_column=None, source=None)
+        self.problems.add(Problem(message, code="missing", field=section, hint=hint, location=place))
+
+    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
+        self.problems.add(Problem(message, code=code, location=tree.location, **fields))

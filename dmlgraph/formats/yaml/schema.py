@@ -1,0 +1,318 @@
+"""JSON Schema of graph files, for editors; generated from the operators' classes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pathlib
+from typing import Any
+
+from dmlgraph.base.codes import WARNINGS
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import MAX_RANK
+from dmlgraph.files.whole import write_text
+from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
+from dmlgraph.operators.catalog.examples import example
+from dmlgraph.operators.catalog.help import field_rows
+from dmlgraph.operators.catalog.meanings import meaning
+from dmlgraph.operators.catalog.registry import REGISTRY
+from dmlgraph.operators.declaration.fields import Kind, Schema
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.struct import Member
+
+TITLE = "dmlgraph graph file"
+FILE_NAME = "dmlgraph.schema.json"  # of the schema beside graph files
+OUTPUT = "_output"  # a definition beside those of operators: what may be requested of an output
+_REFERENCE = {"type": "string", "description": "an input, constant or node; node.field for one of several outputs"}
+_COMPUTED = {"type": "string", "description": "a dim, or an expression over dims"}
+_SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, _COMPUTED]}
+_STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
+_DTYPE = Kind.DATA_TYPE.form.schema
+_AXIS = {
+    "anyOf": [
+        {"type": "integer", "minimum": -MAX_RANK, "maximum": MAX_RANK - 1, "description": "negative from the end"},
+        _COMPUTED,
+    ]
+}
+
+
+def _object(properties: Schema, required: list[str] | None = None, **more: Any) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required or [],
+        "additionalProperties": False,
+    } | more
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items, "minItems": 1, "maxItems": MAX_RANK}
+
+
+def _named(values: Schema) -> Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _told(schema: Schema, text: str) -> Schema:
+    """A schema with the text that an editor shows for its key."""
+    return schema | {"description": text}
+
+
+_TENSOR_DTYPE = _told(_DTYPE, "The data type.")
+_TENSOR_SIZES = _told(_list(_SIZE), "The sizes, outermost first: numbers, dims, or expressions over dims.")
+_TENSOR_STRIDES = _told(_list(_STRIDE), "The strides in elements, one for each size; packed by default.")
+_OUTPUT = _object({"dtype": _TENSOR_DTYPE, "sizes": _TENSOR_SIZES, "strides": _TENSOR_STRIDES})
+_FILE = _told({"type": "string"}, "A .npy file in the folder of this file or below it.")
+_WEIGHTS = _told({"type": "string"}, "A .npy or .safetensors file in the folder of this file or below it.")
+_TENSOR = _told({"type": "string"}, "The name of the tensor in a .safetensors file.")
+_DATA = _told({"type": "array"}, "The numbers in row-major order, flat or nested.")
+_REPEAT = _told(_SIZE, "The number of copies; {index} in the name and in texts is the number of the copy.")
+_CONSTANT_IN_FILE = _object(
+    {"file": _WEIGHTS, "tensor": _TENSOR, "dtype": _TENSOR_DTYPE, "sizes": _TENSOR_SIZES, "repeat": _REPEAT}, ["file"]
+)
+_CONSTANT = _object(
+    {"dtype": _TENSOR_DTYPE, "sizes": _TENSOR_SIZES, "data": _DATA, "repeat": _REPEAT},
+    ["dtype", "sizes", "data"],
+)
+_INPUT = _object(
+    {
+        "dtype": _TENSOR_DTYPE,
+        "sizes": _TENSOR_SIZES,
+        "strides": _TENSOR_STRIDES,
+        "owned": _told({"type": "boolean"}, "Given once and kept by the device, for example weights."),
+        "repeat": _REPEAT,
+    },
+    ["dtype", "sizes"],
+)
+
+_GIVEN = {"anyOf": [_REFERENCE, {"type": "null"}]}
+_PARAMETER = {"anyOf": [{"type": "number"}, _COMPUTED]}
+_USE: Schema = {
+    "type": "object",
+    "description": "the nodes of a template; the other keys are its inputs",
+    "properties": {
+        "use": {"type": "string", "description": "the name of a template"},
+        "repeat": _SIZE | {"description": "the number of copies"},
+        "dims": _named({"anyOf": [_PARAMETER, {"type": "array", "items": _PARAMETER}]})
+        | {"description": "values for the template's dims; a list has one for each copy"},
+    },
+    "required": ["use"],
+    "additionalProperties": {
+        "anyOf": [
+            _GIVEN,
+            {"type": "array", "items": _GIVEN, "description": "one for each copy"},
+            _object(
+                {
+                    "first": _GIVEN | {"description": "what the first copy reads"},
+                    "then": {"type": "string", "description": "the output of the copy before that the others read"},
+                },
+                ["first", "then"],
+            ),
+        ]
+    },
+}
+_OUTPUTS = {"anyOf": [{"type": "array", "items": _REFERENCE, "minItems": 1}, _named(_REFERENCE)]}
+_TEMPLATES_FILE = {"type": "string"}
+_TEMPLATES: Schema = {
+    "type": "object",
+    "description": "parts of the graph that are written once and used often",
+    "properties": {
+        "file": _told(
+            {"anyOf": [_TEMPLATES_FILE, {"type": "array", "items": _TEMPLATES_FILE}]},
+            "A graph file of the folder whose templates are used here, or several.",
+        )
+    },
+    "additionalProperties": _object(
+        {
+            "dims": _named({"anyOf": [_PARAMETER, {"type": "null"}]})
+            | {"description": "its parameters and their defaults; null: every use gives one"},
+            "inputs": {"type": "array", "items": {"type": "string"}, "description": "the names of what it is given"},
+            "nodes": _told({"$ref": "#/properties/nodes"}, "Operators and uses of templates, by name."),
+            "outputs": _told(_OUTPUTS, "What the template gives: a list, or a mapping from names to references."),
+        },
+        ["nodes", "outputs"],
+    ),
+}
+
+
+def schema() -> Schema:
+    """The JSON Schema (draft 2020-12) of a graph file.
+
+    Every key, operator and field has a `description`, which editors show.
+    """
+    operators = sorted(REGISTRY.values(), key=lambda each: each.name)
+    names = {name: operator for operator in operators for name in _names(operator)}
+    node = {
+        "type": "object",
+        "properties": {
+            "op": {
+                "enum": list(names),
+                "enumDescriptions": [_first_line(operator) for operator in names.values()],
+                "description": "The operator: its DML_OPERATOR_ name in lower case, without ELEMENT_WISE_.",
+            }
+        },
+        "if": {"required": ["use"]},
+        "then": _USE,
+        "else": {"required": ["op"]},
+        "allOf": [_rule(each) for each in operators],
+    }
+    keys: dict[str, tuple[Schema, str]] = {
+        "dmlgraph": ({"const": FORMAT_VERSION}, "The version of the file format."),
+        "name": ({"type": "string"}, "The graph's name in messages and in DirectML."),
+        "target": (
+            {"enum": [str(level) for level in FeatureLevel]},
+            "The feature level at which every node must be legal, in quotes; the newest by default.",
+        ),
+        "allow": ({"type": "array", "items": {"enum": list(WARNINGS)}}, "Codes of warnings that are not reported."),
+        "dims": (
+            _named({"type": "integer", "minimum": 1}),
+            "Names for sizes, and their values; --dim gives them other values.",
+        ),
+        "templates": (_TEMPLATES, "Parts of the graph that are written once and used often, by name."),
+        "inputs": (_named(_INPUT), "Tensors given at every run, by name."),
+        "constants": (_named({"anyOf": [_CONSTANT_IN_FILE, _CONSTANT]}), "Tensors known in advance, by name."),
+        "nodes": (_named(node), "Operators and uses of templates, by name, in any order."),
+        "outputs": (_OUTPUTS, "The results: a list of references, or a mapping from output names to references."),
+        "tests": (_named(_test()), "Tests of this graph, by name; 'dmlgraph test' and pytest run them."),
+    }
+    return _object(
+        {key: _told(schema, text) for key, (schema, text) in keys.items()},
+        ["dmlgraph"],
+        anyOf=[{"required": ["outputs"]}, {"required": ["templates"]}],  # a file may have templates only
+        **{
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": TITLE,
+            "$defs": {OUTPUT: _OUTPUT} | {each.name: _operator(each) for each in operators},
+        },
+    )
+
+
+def dumps() -> str:
+    """The JSON Schema as text."""
+    return json.dumps(schema(), ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def write_beside(path: pathlib.Path) -> bool:
+    """Writes the schema into the folder of a graph file; returns whether it did.
+
+    It replaces a schema of another version, but no other file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    target = path.parent / FILE_NAME
+    text = dumps()
+    try:
+        before = target.read_text("utf-8")
+    except FileNotFoundError:
+        before = ""
+    except UnicodeDecodeError:
+        return False
+    if before == text or (before and TITLE not in before):
+        return False
+    write_text(target, text)
+    return True
+
+
+def _test() -> Schema:
+    """A test beside the graph."""
+    number = {"anyOf": [{"type": "number"}, _COMPUTED]}
+    sequence = _object(
+        {"start": _told(number, "The first element; 0 by default."), "delta": _told(number, "The step; 1 by default.")}
+    )
+    random = _object(
+        {
+            "seed": _told({"type": "integer", "minimum": 0}, "The same numbers for the same seed; 0 by default."),
+            "low": _told(number, "The least number. Without 'low' and 'high' floats are normally distributed."),
+            "high": _told(number, "The greatest number; among integers it is included."),
+        }
+    )
+    scalar = {"anyOf": [*number["anyOf"], Kind.SCALAR.form.schema["anyOf"][-1]]}
+    contents = {
+        "value": _told(scalar, "Every element."),
+        "sequence": _told({"anyOf": [sequence, {"type": "null"}]}, "Element i is start + i * delta, as in a fill."),
+        "data": _DATA,
+        "file": _FILE,
+    }
+    made = {"random": _told({"anyOf": [random, {"type": "null"}]}, "Random numbers.")}
+    device = {"type": "string", "pattern": r"^(auto|cpu|reference|directml(:software|:\d+)?)$"}
+    same_as = {"same_as": _told(device, "The device that computes what is expected, without fusion.")}
+    one: Schema = {"minProperties": 1, "maxProperties": 1}
+    distance = {"type": "number", "minimum": 0}
+    return _object(
+        {
+            "dims": _told(_named({"type": "integer", "minimum": 1}), "The sizes of dims in this test."),
+            "inputs": _told(_named(_object(contents | made, **one)), "The content of every input."),
+            "expect": _told(
+                {"anyOf": [_object(same_as, ["same_as"]), _named(_object(contents | same_as, **one))]},
+                "The content of outputs, or {same_as: DEVICE} for all of them.",
+            ),
+            "ulp": _told(
+                {"type": "integer", "minimum": 0}, "Numbers at most this many units in the last place apart are equal."
+            ),
+            "absolute": _told(distance, "Numbers that differ by at most this much are equal."),
+            "relative": _told(distance, "Numbers that differ by at most this fraction of the larger one are equal."),
+            "devices": _told(
+                {"type": "array", "items": device, "minItems": 1, "uniqueItems": True},
+                "Where the test runs; by default on all devices of the machine.",
+            ),
+        },
+        ["expect"],
+    )
+
+
+def _names(operator: type[Operator]) -> list[str]:
+    full = operator.dml.lower()
+    return [operator.name] if full == operator.name else [operator.name, full]
+
+
+def _rule(operator: type[Operator]) -> Schema:
+    """A node whose `op` is the operator has the operator's fields."""
+    is_it = {"properties": {"op": {"enum": _names(operator)}}, "required": ["op"]}
+    return {"if": is_it, "then": {"$ref": f"#/$defs/{operator.name}"}}
+
+
+def _attribute(member: Member) -> Schema:
+    """A field that is neither a tensor nor an enumeration."""
+    if member.axes is not None:
+        return {"type": "array", "items": _AXIS} if member.count else _AXIS
+    form = member.kind.form
+    if member.entries is not None or form.entry_for_all:
+        return {"anyOf": [form.schema, form.entry]}  # one number for all entries
+    return form.schema
+
+
+def _operator(operator: type[Operator]) -> Schema:
+    text = inspect.getdoc(operator) or ""
+    properties: Schema = {"op": {"type": "string", "description": _first_line(operator)}}
+    required = ["op"]
+    for name, member in operator.members_by_field().items():
+        info = operator.model_fields[name]
+        field: Schema
+        if name in operator.output_fields:
+            asked = {"$ref": f"#/$defs/{OUTPUT}"}
+            parts = {"anyOf": [{"type": "array", "items": {"anyOf": [_SIZE, asked]}}, _SIZE]}
+            field = parts if member.kind is Kind.TENSORS else asked
+            if member.optional:
+                field = {"anyOf": [{"type": "boolean"}, field]}
+        elif name in operator.input_fields:
+            several = {"type": "array", "items": _REFERENCE}
+            field = several if member.kind is Kind.TENSORS else _REFERENCE
+        elif member.kind is Kind.ENUM:
+            field = {"enum": operator.enumeration(name).names()}
+        else:
+            field = _attribute(member)
+        if info.is_required():
+            required.append(name)
+        elif name in operator.input_fields or info.default is None:
+            field = {"anyOf": [field, {"type": "null"}]}
+        properties[name] = field
+    for name, takes, default in field_rows(operator):
+        rest = f"{takes}, {default}" if default else takes
+        properties[name] = _told(properties[name], f"{meaning(operator, name)} Takes: {rest}.")
+    shown = f"{text}\n\n```yaml\n{example(operator)}```"
+    return _object(properties, required, description=text, markdownDescription=shown)
+
+
+def _first_line(operator: type[Operator]) -> str:
+    return (inspect.getdoc(operator) or "").partition("\n")[0]

@@ -1,0 +1,552 @@
+"""The templates of a graph file: parts of a graph that are written once and used often.
+
+This reads templates, and checks all that does not depend on a use; `expansion` makes nodes of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dmlgraph.base.errors import DmlGraphError, GraphError, Problem, Problems, listing, shorten, suggestion
+from dmlgraph.files.folders import find_file
+from dmlgraph.formats.arrays import Folder
+from dmlgraph.formats.text_tree.keys import known_keys
+from dmlgraph.formats.text_tree.tree import Tree, is_finite, parse
+from dmlgraph.formats.yaml.declarations import check_version, node_keys, operator_of, operator_problem, read_text
+from dmlgraph.formats.yaml.declarations import problem_at as at
+from dmlgraph.formats.yaml.order import in_order
+from dmlgraph.formats.yaml.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
+from dmlgraph.graph.dims import check_name
+from dmlgraph.operators.declaration.operator import Operator
+
+MOST_LEVELS = 50  # of templates inside one another
+TEMPLATE_KEYS = ("dims", "inputs", "nodes", "outputs")
+_A_TEMPLATE = "such as {inputs: [x], nodes: {y: {op: exp, input: x}}, outputs: [y]}"
+
+
+class _WrongError(Exception):
+    """A part of a template cannot be read; the problem is noted."""
+
+
+class Templates:
+    """The templates of a graph file and of the files that it names, by name; notes what is wrong with them."""
+
+    def __init__(self, tree: Tree | None, folder: Folder, problems: Problems) -> None:
+        self.problems = problems
+        self.by_name: dict[str, Template] = {}
+        self._read: set[pathlib.Path] = set()
+        self._is_whole = True  # else unknown templates may be in what could not be read
+        if tree is not None and tree.value is not None:
+            self._section(tree, folder, is_own=True)
+        for template in self.by_name.values():
+            self._attempt(template, self._parameters)
+        for template in self.by_name.values():
+            self._attempt(template, self._nodes)
+        for template in self._inner_first():
+            self._attempt(template, self._references)
+
+    # Where templates are.
+
+    def _section(self, tree: Tree, folder: Folder, *, is_own: bool) -> None:
+        if not isinstance(tree.value, dict):
+            self._is_whole = False
+            self._problem("must be a mapping from names", tree, code="kind", field="templates", got=tree.plain)
+            return
+        for name, item in tree.value.items():
+            key = tree.keys[name]
+            if name == "file":
+                for each in item.value if isinstance(item.value, list) else [item]:
+                    self._file(each, folder)
+            elif name in self.by_name:
+                first = self.by_name[name].key.location
+                where = f"line {first.line}" if first.file == key.location.file else str(first)
+                self._problem(
+                    "the name is taken", key, code="duplicate", field=f"templates.{name}", hint=f"first in {where}"
+                )
+            else:
+                self.by_name[name] = Template(name, key, item, is_own=is_own)
+
+    def _file(self, tree: Tree, folder: Folder) -> None:
+        try:
+            path = find_file(tree.plain, folder, ".yaml")
+            if path.resolve() in self._read:
+                return
+            self._read.add(path.resolve())
+            text = read_text(path)
+        except DmlGraphError as error:
+            self._is_whole = False
+            for each in error.problems:
+                self.problems.add(
+                    dataclasses.replace(each, field="templates.file", got=tree.plain, location=tree.location)
+                )
+            return
+        top = parse(text, os.fspath(path), self.problems)
+        if top is None or not isinstance(top.value, dict) or "templates" not in top.value:
+            self._is_whole = False
+            self._problem(
+                "the file has no templates",
+                tree,
+                code="missing",
+                field="templates.file",
+                got=tree.plain,
+                hint="such as 'templates: {block: {inputs: …, nodes: …, outputs: …}}'",
+            )
+            return
+        version = top.value.get("dmlgraph")
+        problem = (
+            check_version(version)
+            if version is not None
+            else at(
+                "the format version is missing",
+                top.keys["templates"],
+                code="missing",
+                field="dmlgraph",
+                hint="begin the file with 'dmlgraph: 1'",
+            )
+        )
+        if problem is not None:
+            self.problems.add(problem)
+        self._section(top.value["templates"], path.parent, is_own=False)
+
+    # What is in them.
+
+    def _attempt(self, template: Template, read: Callable[[Template], None]) -> None:
+        if not template.is_broken:
+            try:
+                read(template)
+            except _WrongError:
+                template.is_broken = True
+
+    def _parameters(self, template: Template) -> None:
+        """Inputs and dims."""
+        if not isinstance(template.tree.value, dict):
+            raise self._wrong(template, "must be a mapping", template.tree, "", code="kind", hint=_A_TEMPLATE)
+        template.tree = known_keys(template.tree, TEMPLATE_KEYS, self.problems, node=template.called)
+        parts = template.tree.value
+        inputs = parts.get("inputs")
+        if inputs is not None and inputs.value is not None:
+            if not isinstance(inputs.value, list):
+                hint = "such as [x, w]"
+                raise self._wrong(
+                    template, "must be a list of names", inputs, "inputs", code="kind", got=inputs.plain, hint=hint
+                )
+            for each in inputs.value:
+                self._input(template, each)
+        dims = parts.get("dims")
+        if dims is not None and dims.value is not None:
+            if not isinstance(dims.value, dict):
+                hint = "such as {width: 64}"
+                raise self._wrong(
+                    template, "must be a mapping from names", dims, "dims", code="kind", got=dims.plain, hint=hint
+                )
+            for name, default in dims.value.items():
+                self._check_name(template, name, dims)
+                if default.value is not None:
+                    self._check_number(template.called, f"dims.{name}", default)
+                template.dims[name] = default
+
+    def _check_name(self, template: Template, name: str, dims: Tree) -> None:
+        """Refuses what is not the name of a dim."""
+        try:
+            check_name(name, dims.value)
+        except GraphError as error:
+            for each in error.problems:
+                self.problems.add(each.within(f"templates.{template.name}").at(location=dims.keys[name].location))
+            raise _WrongError from None
+
+    def _input(self, template: Template, each: Tree) -> None:
+        name = each.value
+        if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
+            raise self._wrong(template, "is not a name", each, "inputs", code="name", got=each.plain)
+        if name in RESERVED:
+            hint = "give the input another name"
+            raise self._wrong(template, f"'{name}' is a key of every use", each, "inputs", code="name", hint=hint)
+        if name in template.inputs:
+            raise self._wrong(template, f"the input '{name}' is given twice", each, "inputs", code="duplicate")
+        template.inputs[name] = each
+
+    def _check_number(self, node: str, field: str, tree: Tree) -> None:
+        """Refuses what is neither a number nor text, which may be an expression."""
+        if isinstance(tree.value, str) or is_finite(tree.value):
+            return
+        self._problem(
+            "must be a number or an expression over dims", tree, code="kind", node=node, field=field, got=tree.plain
+        )
+        raise _WrongError
+
+    def _nodes(self, template: Template) -> None:
+        tree = template.tree.value.get("nodes")
+        if tree is None or not isinstance(tree.value, dict) or not tree.value:
+            where = template.key if tree is None else tree
+            raise self._wrong(
+                template,
+                "must have nodes",
+                where,
+                "nodes",
+                code="missing" if tree is None else "kind",
+                hint=_A_TEMPLATE,
+            )
+        wrong = False
+        for name, item in tree.value.items():
+            try:
+                if name in template.inputs:
+                    hint = f"it is an input of the template '{template.name}'"
+                    self._problem(
+                        "the name is taken",
+                        tree.keys[name],
+                        code="duplicate",
+                        node=f"{template.name}/{name}",
+                        hint=hint,
+                    )
+                    raise _WrongError
+                template.keys[name] = tree.keys[name]
+                made = self._node(template, name, item)
+                if isinstance(made, Use):
+                    template.uses[name] = made
+                    template.nodes[name] = made.tree
+                else:
+                    template.nodes[name], template.operators[name] = made
+            except _WrongError:
+                wrong = True
+        if wrong:
+            raise _WrongError
+
+    def _node(self, template: Template, name: str, tree: Tree) -> Use | tuple[Tree, type[Operator]]:
+        """A node of a template: a use, or a node with its operator; without unknown keys.
+
+        Raises:
+            _WrongError: it cannot be read.
+        """
+        called = f"{template.name}/{name}"
+        if not isinstance(tree.value, dict):
+            self._problem(
+                "must be a mapping", tree, code="kind", node=called, got=tree.plain, hint="such as {key: value, …}"
+            )
+            raise _WrongError
+        if "use" in tree.value:
+            use = self.use(name, template.keys[name], tree, f"{template.name}/")
+            if use.is_broken:
+                raise _WrongError
+            return use
+        operator = operator_of(tree)
+        if operator is None:
+            self.problems.add(operator_problem(called, tree))
+            raise _WrongError
+        return known_keys(tree, node_keys(operator), self.problems, node=called), operator
+
+    # Uses.
+
+    def use(self, name: str, key: Tree, tree: Tree, within: str = "") -> Use:
+        """The use of a template; broken where something is wrong with it that does not depend on dims.
+
+        Args:
+            name, key, tree: its name, and where it is.
+            within: what is before its name in messages.
+        """
+        called = within + name
+        given = tree.value["use"]
+        template = self.by_name.get(given.value) if isinstance(given.value, str) else None
+        if template is None and self._is_whole:
+            self._problem(
+                "is not a template",
+                given,
+                code="unknown-template",
+                node=called,
+                field="use",
+                got=given.plain,
+                allowed=listing(self.by_name, at_most=8) or "nothing: the file has no templates",
+                hint=suggestion(str(given.value), self.by_name),
+            )
+        elif template is None or template.is_broken:
+            template = None  # which is reported
+        else:
+            tree = known_keys(tree, (*USE_KEYS, *template.inputs), self.problems, node=called)
+        use = Use(name, key, tree, template, within)
+        use.is_broken = template is None or not all([*self._given(use, template), *self._dims(use, template)])
+        return use
+
+    def _given(self, use: Use, template: Template) -> Iterator[bool]:
+        """Whether each input is given, and in a form that it can have."""
+        for name in template.inputs:
+            item = use.given.get(name)
+            if item is None:
+                near = f"the inputs of '{template.name}' are {listing(template.inputs, at_most=8)}; null leaves one out"
+                self._problem("must be given", use.key, code="missing", node=use.called, field=name, hint=near)
+                yield False
+            else:
+                yield self._is_source(use, template, name, item)
+
+    def _is_source(self, use: Use, template: Template, field: str, tree: Tree) -> bool:
+        """Whether a tree names what an input reads: a name, null, one of these for each copy, or first and then."""
+        value, problem = tree.value, None
+        if isinstance(value, (list, dict)) and use.repeat is None:
+            what = (
+                "a list gives a name to each copy"
+                if isinstance(value, list)
+                else "'then' is an output of the copy before"
+            )
+            problem = at(f"{what}, and there is no 'repeat'", tree, code="copies", hint="give one name, or a 'repeat'")
+        elif isinstance(value, list):
+            found = [self._is_name(use, f"{field}.{index}", each) for index, each in enumerate(value)]
+            return all(found)
+        elif isinstance(value, dict):
+            tree = known_keys(tree, ("first", "then"), self.problems, node=use.called)
+            missing = [key for key in ("first", "then") if key not in tree.value]
+            then = tree.value.get("then")
+            if missing:
+                hint = "such as {first: x, then: y}: the first copy reads x, each other the output y of the one before"
+                problem = at("must be given", tree, code="missing", field=f"{field}.{missing[0]}", hint=hint)
+            elif then is None or not isinstance(then.value, str):
+                problem = at("must be the name of an output", then or tree, code="kind", field=f"{field}.then")
+            else:
+                use.given[field] = tree
+                return self._is_name(use, f"{field}.first", tree.value["first"])
+        else:
+            return self._is_name(use, field, tree)
+        self.problems.add(_at_use(problem, use, field))
+        return False
+
+    def _is_name(self, use: Use, field: str, tree: Tree) -> bool:
+        if tree.value is None or isinstance(tree.value, str):
+            return True
+        number = isinstance(tree.value, (int, float))
+        self._problem(
+            "must be the name of an input, constant or node",
+            tree,
+            code="kind",
+            node=use.called,
+            field=field,
+            got=tree.plain,
+            hint="use a fill_value_constant to make a tensor of a number" if number else None,
+        )
+        return False
+
+    def _dims(self, use: Use, template: Template) -> Iterator[bool]:
+        tree = use.tree.value.get("dims")
+        if tree is not None and tree.value is not None and not isinstance(tree.value, dict):
+            hint = "such as {width: 64}"
+            self._problem(
+                "must be a mapping from names",
+                tree,
+                code="kind",
+                node=use.called,
+                field="dims",
+                got=tree.plain,
+                hint=hint,
+            )
+            yield False
+        for name, item in use.dims.items():
+            if name not in template.dims:
+                self._problem(
+                    f"the template '{template.name}' has no dim of this name",
+                    tree.keys[name] if tree is not None else item,
+                    code="unknown-dim",
+                    node=use.called,
+                    field=f"dims.{name}",
+                    allowed=listing(template.dims, at_most=8) or "nothing: it has no dims",
+                    hint=suggestion(name, template.dims),
+                )
+                yield False
+            elif isinstance(item.value, list) and use.repeat is None:
+                self._problem(
+                    "a list gives one number to each copy, and there is no 'repeat'",
+                    item,
+                    code="copies",
+                    node=use.called,
+                    field=f"dims.{name}",
+                )
+                yield False
+            else:
+                for each in item.value if isinstance(item.value, list) else [item]:
+                    try:
+                        self._check_number(use.called, f"dims.{name}", each)
+                    except _WrongError:
+                        yield False
+        for name, default in template.dims.items():
+            if default.value is None and name not in use.dims:
+                hint = f"such as dims: {{{name}: 64}}"
+                self._problem(
+                    f"the dim '{name}' must be given", use.key, code="missing", node=use.called, field="dims", hint=hint
+                )
+                yield False
+
+    def check_then(self, use: Use) -> bool:
+        """Whether `then` names outputs of the template; once its outputs are known."""
+        template = use.template
+        if template is None or template.is_broken:
+            return False
+        fine = True
+        for field, item in use.given.items():
+            then = item.value["then"] if isinstance(item.value, dict) else None
+            if then is not None and then.value not in template.outputs:
+                self._problem(
+                    f"the template '{template.name}' has no output '{shorten(then.value)}'",
+                    then,
+                    code="unknown-output",
+                    node=use.called,
+                    field=f"{field}.then",
+                    allowed=listing(template.outputs, at_most=8),
+                    hint=suggestion(then.value, template.outputs),
+                )
+                fine = False
+        return fine
+
+    # What templates read.
+
+    def _inner_first(self) -> list[Template]:
+        """The templates, each after those that it uses; notes those that use themselves."""
+        sources = {
+            name: [use.template.name for use in template.uses.values() if use.template is not None]
+            for name, template in self.by_name.items()
+        }
+        order, cycles = in_order(sources)
+        for cycle in cycles:
+            for name in cycle.names:
+                self.by_name[name].is_broken = True
+            first, way = self.by_name[cycle.path[0]], " -> ".join(map(shorten, reversed(cycle.path)))
+            message = "the template uses itself" if len(cycle.names) == 1 else "the templates use one another"
+            self._problem(message, first.key, code="recursion", field=f"templates.{first.name}", got=way)
+        levels: dict[str, int] = {}
+        for name in order:
+            levels[name] = 1 + max((levels.get(each, 0) for each in sources[name]), default=0)
+            if levels[name] <= MOST_LEVELS:
+                continue
+            self.by_name[name].is_broken = True
+            if levels[name] == MOST_LEVELS + 1:
+                self._problem(
+                    f"the templates are more than {MOST_LEVELS} levels deep in one another",
+                    self.by_name[name].key,
+                    code="recursion",
+                    field=f"templates.{name}",
+                )
+        return [self.by_name[name] for name in order if levels[name] <= MOST_LEVELS]
+
+    def _references(self, template: Template) -> None:
+        """Whether all that nodes and outputs read is in the template."""
+        names, wrong = template.names, False
+        for use in template.uses.values():
+            if not self.check_then(use):
+                wrong = True
+                continue
+            for field, each in given_names(use):
+                if INDEX not in each.value and names.find(each.value) is None:
+                    self.problems.add(_at_use(names.problem(each.value, each), use, field))
+                    wrong = True
+        for name, operator in template.operators.items():
+            called = f"{template.name}/{name}"
+            for field in operator.input_arrays:
+                for each in references(template.nodes[name].value.get(field)):
+                    if not isinstance(each.value, str):
+                        self._problem(
+                            "must be the name of an input or node",
+                            each,
+                            code="kind",
+                            node=name,
+                            field=field,
+                            got=each.plain,
+                        )
+                        wrong = True
+                    elif names.find(each.value) is None:
+                        self.problems.add(_fill(names.problem(each.value, each), called, field))
+                        wrong = True
+        self._outputs(template)
+        if wrong:
+            raise _WrongError
+
+    def _outputs(self, template: Template) -> None:
+        tree = template.tree.value.get("outputs")
+        if tree is None or not tree.value or not isinstance(tree.value, (list, dict)):
+            where = template.key if tree is None else tree
+            raise self._wrong(
+                template,
+                "must name at least one output",
+                where,
+                "outputs",
+                code="missing" if tree is None else "no-outputs",
+                got=None if tree is None else tree.plain,
+                hint="such as 'outputs: [y]'",
+            )
+        value = tree.value
+        named = value.items() if isinstance(value, dict) else ((each.value, each) for each in value)
+        for name, item in named:
+            if not isinstance(item.value, str):
+                raise self._wrong(template, "must be the name of a node", item, "outputs", code="kind", got=item.plain)
+            found = template.names.find(item.value)
+            if found is None:
+                self.problems.add(template.names.problem(item.value, item).within(f"templates.{template.name}.outputs"))
+                raise _WrongError
+            if found.kind == "input":
+                hint = "read directly what the use is given for it"
+                raise self._wrong(
+                    template, "is an input, not a node", item, "outputs", code="kind", got=item.value, hint=hint
+                )
+            if name in template.outputs:
+                raise self._wrong(template, f"the output '{name}' is given twice", item, "outputs", code="duplicate")
+            template.outputs[name] = found
+
+    # Warnings.
+
+    def warnings(self, used: Mapping[str, Use]) -> Iterator[Problem]:
+        """Templates of the file that nothing uses, and inputs and dims that a used template does not."""
+        reached: dict[str, None] = {}
+        waiting = [use.template for use in used.values() if use.template]
+        while waiting:
+            template = waiting.pop()
+            if template.name not in reached:
+                reached[template.name] = None
+                waiting += [use.template for use in template.uses.values() if use.template]
+        for name, template in self.by_name.items():
+            if name not in reached:
+                if template.is_own:
+                    hint = f"such as {{use: {name}}} among the nodes"
+                    yield at(
+                        "no node uses the template",
+                        template.key,
+                        code="unused-template",
+                        field=f"templates.{name}",
+                        hint=hint,
+                    )
+                continue
+            path = f"templates.{name}"
+            read = {each.value for key in template.operators for each in self._read_by(template, key)}
+            read |= {each.value for use in template.uses.values() for _, each in given_names(use)}
+            for each, place in template.inputs.items():
+                if each not in read and not any(INDEX in text for text in read):
+                    message = "no node of the template reads the input"
+                    yield at(message, place, code="unused-template-input", field=f"{path}.inputs.{each}")
+            for dim in template.dims:
+                if dim not in template.words:
+                    place = template.tree.value["dims"].keys[dim]
+                    yield at(
+                        "nothing in the template uses this dim", place, code="unused-dim", field=f"{path}.dims.{dim}"
+                    )
+
+    @staticmethod
+    def _read_by(template: Template, node: str) -> Iterator[Tree]:
+        for field in template.operators[node].input_arrays:
+            yield from references(template.nodes[node].value.get(field))
+
+    # Problems.
+
+    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
+        self.problems.add(at(message, tree, code=code, **fields))
+
+    def _wrong(
+        self, template: Template, message: str, tree: Tree, field: str, *, code: str, **more: Any
+    ) -> _WrongError:
+        """Notes a problem of a template."""
+        path = f"templates.{template.name}.{field}" if field else f"templates.{template.name}"
+        self._problem(message, tree, code=code, field=path, **more)
+        return _WrongError()
+
+
+def _fill(problem: Problem, node: str, field: str) -> Problem:
+    return problem.within(field).at(node=node)
+
+
+def _at_use(problem: Problem, use: Use, field: str) -> Problem:
+    return _fill(problem, use.called, field) if problem.field is None else problem.at(node=use.called)

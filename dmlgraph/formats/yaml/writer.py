@@ -1,0 +1,268 @@
+"""Graph → a graph file; loading it gives the same graph."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+
+from dmlgraph.base.errors import GraphError
+from dmlgraph.base.file_names import FileNames
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.files.whole import NewFiles
+from dmlgraph.formats import safetensors
+from dmlgraph.formats.arrays import to_stored
+from dmlgraph.formats.text_tree.tree import resolve
+from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
+from dmlgraph.graph.dims import is_computed
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.operators.common.subscripts import joined
+from dmlgraph.operators.declaration.fields import Kind, Number, Role, ScaleBias
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.outputs import OutputSpec
+
+if TYPE_CHECKING:
+    from dmlgraph.formats.yaml.contents import Content
+
+_BLOCKS = {"inputs": 1, "constants": 1, "nodes": 1, "tests": 2}  # the levels of a section that are not in one line
+INLINE_ELEMENTS = 64  # constants with more elements go into .npy files
+
+
+def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None) -> None:
+    """Writes the graph to a YAML file, and its large constants to .npy files beside it.
+
+    Args:
+        graph: not fused.
+        path: the YAML file.
+        weights: the name of one safetensors file for the large constants, in place of the .npy files.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    path = pathlib.Path(path)
+    with enough_memory("write", graph):
+        text, files = _document(graph, path.stem, weights)
+    with NewFiles() as new:
+        if weights is not None and files:
+            with new.open(path.parent / weights) as stream:
+                safetensors.write(stream, files)
+        else:
+            for name, array in files.items():
+                with new.open(path.parent / name) as stream:
+                    np.save(stream, array)
+        with new.open(path) as stream:
+            stream.write(text.encode())
+
+
+def dumps(graph: Graph) -> str:
+    """The graph as YAML text.
+
+    Raises:
+        GraphError: a constant is too large to be written as numbers, or the graph is fused.
+    """
+    with enough_memory("write", graph):
+        text, files = _document(graph, "graph", None)
+    if files:
+        raise GraphError(
+            "has constants that need separate files: save it to a file", code="no-folder", got=sorted(files)
+        )
+    return text
+
+
+def parts(graph: Graph) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
+    """The graph as text, and the arrays of the files it names: of every constant, however small.
+
+    Raises:
+        GraphError: the graph is fused.
+    """
+    with enough_memory("write", graph):
+        return _document(graph, "graph", None, inline=0)
+
+
+def _document(
+    graph: Graph, stem: str, weights: str | None, *, inline: int = INLINE_ELEMENTS
+) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
+    """The text, and the arrays of the files it names; of the tensors it names, if there is one file for all.
+
+    Constants of up to `inline` elements are in the text.
+    """
+    if graph.is_fused:
+        raise GraphError(
+            "a fused graph cannot be saved: it may use strides that a graph file cannot express",
+            code="fused-graph",
+            hint="save the graph before fusing",
+        )
+    files: dict[str, np.ndarray[Any, Any]] = {}
+    file_names = FileNames()
+    sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}
+    for node in graph.nodes:
+        if isinstance(node, InputNode):
+            sections["inputs"][node.name] = _input(node)
+        elif isinstance(node, ConstantNode):
+            fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
+            if node.desc.element_count <= inline:
+                fields["data"] = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
+            elif weights is not None:
+                files[node.name] = to_stored(node.data, node.desc.dtype)
+                fields = {"file": weights, "tensor": node.name} | fields
+            else:
+                file = f"{file_names.take(f'{stem}.{node.name}')}.npy"
+                files[file] = to_stored(node.data, node.desc.dtype)
+                fields = {"file": file} | fields
+            sections["constants"][node.name] = fields
+        else:
+            sections["nodes"][node.name] = _operator(graph, node)
+    top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
+    if graph.target is not None:
+        top["target"] = str(graph.target)
+    if graph.allow:
+        top["allow"] = list(graph.allow)
+    if graph.dims:
+        top["dims"] = graph.dims
+    top |= {name: section for name, section in sections.items() if section}
+    top["outputs"] = {name: value.reference for name, value in graph.outputs.items()}
+    if all(name == reference for name, reference in top["outputs"].items()):
+        top["outputs"] = list(top["outputs"])
+    if graph.tests:
+        renamed = _test_files(graph, stem, file_names, files)
+        top["tests"] = {test.name: test.plain(renamed) for test in graph.tests.values()}
+    return _emit(top), files
+
+
+def _test_files(
+    graph: Graph, stem: str, names: FileNames, files: dict[str, np.ndarray[Any, Any]]
+) -> dict[Content, str]:
+    """New names for the files of the graph's tests; adds their arrays to `files`.
+
+    A file that cannot be read keeps its name: a graph can be saved whatever its tests lack.
+    """
+    renamed: dict[Content, str] = {}
+    for test in graph.tests.values():
+        for section, name, content in test.contents:
+            if content.file is not None:
+                with contextlib.suppress(GraphError):
+                    array = content.stored()
+                    renamed[content] = f"{names.take(f'{stem}.tests.{test.name}.{section}.{name}')}.npy"
+                    files[renamed[content]] = array
+    return renamed
+
+
+def _input(node: InputNode) -> dict[str, Any]:
+    desc = node.declared
+    fields = {"dtype": str(node.desc.dtype), "sizes": _plain(desc["sizes"])}
+    if desc["strides"] is not None:
+        fields["strides"] = _plain(desc["strides"])
+    return fields | ({"owned": True} if desc["owned"] else {})
+
+
+def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
+    operator = node.operator
+    sources = {port: graph.reference(source, from_port) for source, from_port, port in graph.producers(node.name)}
+    fields: dict[str, Any] = {"op": operator.name}
+    for field, reference in operator.by_field(Role.INPUT, sources).items():
+        if reference is not None:
+            fields[field] = list(reference) if isinstance(reference, tuple) else reference
+    fields |= _attributes(operator, node.attributes)
+    return fields | {field: _output(asked) for field, asked in node.outputs.items() if asked is not None}
+
+
+def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes that were given and differ from the default; expressions are written as given."""
+    fields, members = {}, operator.members_by_field()
+    for name, value in operator.attributes.items():
+        if name not in given or value == type(operator).model_fields[name].default:
+            continue
+        computed = is_computed(given[name], members[name].kind.form.computed)
+        whole = joined(value) if members[name].kind is Kind.INDEX else value
+        fields[name] = _plain(given[name]) if computed else _plain(whole)
+    return fields
+
+
+def _output(asked: Any) -> Any:
+    if isinstance(asked, (TensorDesc, OutputSpec)):
+        spec = OutputSpec.of(asked)
+        if spec.wanted is False:
+            return False
+        asked = {key: getattr(spec, key) for key in OutputSpec.MEMBERS}
+    if isinstance(asked, Mapping):
+        fields = {key: value for key, value in asked.items() if value is not None}
+        if "dtype" in fields:
+            fields["dtype"] = str(DataType.parse(fields["dtype"]))
+        return {key: _plain(value) for key, value in fields.items()}
+    return [_output(each) for each in asked] if isinstance(asked, (list, tuple)) else _plain(asked)
+
+
+def _plain(value: Any) -> Any:
+    """A field's value for YAML."""
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, Scalar):
+        return value.plain
+    if isinstance(value, Number):
+        return _plain(value.value)
+    if isinstance(value, ScaleBias):
+        return {"scale": _plain(value.scale), "bias": _plain(value.bias)}
+    if isinstance(value, Operator):
+        attributes = _attributes(value, value.attributes)
+        return {"op": value.name} | attributes if attributes else value.name
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, float) and math.isfinite(value):
+        return float(str(np.float32(value)))  # the shortest decimal of this float32
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _emit(top: Mapping[str, Any]) -> str:
+    """Sections as blocks, one declaration per line."""
+    stream = io.StringIO()
+    yaml.emit(_events(top), stream, Dumper=yaml.SafeDumper, width=math.inf, allow_unicode=True)
+    return stream.getvalue()
+
+
+def _events(top: Mapping[str, Any]) -> Iterator[yaml.Event]:
+    yield yaml.StreamStartEvent()
+    yield yaml.DocumentStartEvent(explicit=False)
+    yield from _value_events(top, depth=0)
+    yield yaml.DocumentEndEvent(explicit=False)
+    yield yaml.StreamEndEvent()
+
+
+def _value_events(value: Any, depth: int, section: str = "") -> Iterator[yaml.Event]:
+    if isinstance(value, Mapping):
+        block = depth <= _BLOCKS.get(section, 0) and value
+        yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=not block)
+        for key, item in value.items():
+            yield _scalar_event(key)
+            yield from _value_events(item, depth + 1, section or key)
+        yield yaml.MappingEndEvent()
+    elif isinstance(value, list):
+        yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True)
+        for item in value:
+            yield from _value_events(item, depth + 1)
+        yield yaml.SequenceEndEvent()
+    else:
+        yield _scalar_event(value)
+
+
+def _scalar_event(value: Any) -> yaml.ScalarEvent:
+    if isinstance(value, str):
+        text, quoted = value, resolve(value) != value
+    elif isinstance(value, bool) or value is None:
+        text, quoted = {True: "true", False: "false", None: "null"}[value], False
+    elif isinstance(value, float) and not math.isfinite(value):
+        text, quoted = ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf", False
+    else:
+        text, quoted = repr(value), False
+    return yaml.ScalarEvent(None, None, (not quoted, True), text, style='"' if quoted else None)

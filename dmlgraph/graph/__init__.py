@@ -1,0 +1,1 @@
+"""Graphs as users build them: nodes, values, dims, scopes, and warnings."""

@@ -1,0 +1,115 @@
+"""The nodes of a graph: inputs, constants and operators."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.base.errors import nearest
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.graph.constant_data import Elements
+from dmlgraph.operators.declaration.operator import Operator
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InputNode:
+    """A tensor given at every run; `declared` is its description with dims as names."""
+
+    name: str
+    desc: TensorDesc
+    declared: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ConstantNode:
+    """A tensor known in advance."""
+
+    name: str
+    desc: TensorDesc
+    elements: Elements
+
+    @property
+    def data(self) -> np.ndarray[Any, Any]:
+        return self.elements.array
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OperatorNode:
+    """An operator with all fields; `attributes` and `outputs` are as given, with dims as names."""
+
+    name: str
+    operator: Operator
+    attributes: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+
+
+Node = InputNode | ConstantNode | OperatorNode
+
+
+def output_paths(node: Node) -> list[str]:
+    """What a reference appends to a node's name for each of its outputs, in binding order.
+
+    The only present output has an empty path; outputs that are left out also have paths.
+    """
+    paths = full_output_paths(node)
+    if not isinstance(node, OperatorNode) or any(node.operator.output_arrays.values()):
+        return paths
+    present = [port for port, desc in enumerate(node.operator.output_descs) if desc is not None]
+    return ["" if present == [port] else path for port, path in enumerate(paths)]
+
+
+def full_output_paths(node: Node) -> list[str]:
+    """As `output_paths`, but no empty paths for an operator that may have several outputs."""
+    if not isinstance(node, OperatorNode):
+        return [""]
+    fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}
+    return paths_of({field: len(value) if isinstance(value, tuple) else None for field, value in fields.items()})
+
+
+def paths_of(outputs: Mapping[str, int | None]) -> list[str]:
+    """The paths of output fields: each with its number of members if it is an array, else None."""
+    if list(outputs.values()) == [None]:
+        return [""]
+    paths: list[str] = []
+    for field, count in outputs.items():
+        paths += [f".{field}"] if count is None else [f".{field}.{index}" for index in range(count)]
+    return paths
+
+
+def may_have_output(operator: type[Operator], path: str) -> bool:
+    """Whether nodes of an operator may have an output of this path; which optional outputs exist is not known yet."""
+    if not path:
+        return not any(operator.output_arrays.values())
+    if operator.output_arrays == {operator.output_fields[0]: False}:
+        return False
+    field, dot, index = path.removeprefix(".").partition(".")
+    if field not in operator.output_fields or bool(dot) is not operator.output_arrays[field]:
+        return False
+    return not dot or (index.isdecimal() and index.isascii() and (index == "0" or index[0] != "0"))
+
+
+def readings(reference: str) -> Iterator[tuple[str, str]]:
+    """What a reference may mean, the longest name first: (the name of a node, the path of its output).
+
+    Names may contain dots; a path has at most two parts.
+    """
+    name, path = reference, ""
+    yield name, path
+    for _ in range(2):
+        name, dot, last = name.rpartition(".")
+        if not dot:
+            return
+        path = f".{last}{path}"
+        yield name, path
+
+
+def reference_hint(reference: str, names: Iterable[str]) -> str | None:
+    """A hint for an unknown reference: what was probably meant."""
+    for name, path in readings(reference):
+        near = nearest(name, names)
+        if near is not None:
+            return f"did you mean '{near}{path}'?"
+    return None

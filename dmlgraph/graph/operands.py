@@ -1,0 +1,135 @@
+"""Operands: the tensors of a call, as values of the graph that gets the node.
+
+A number becomes a fill of one element; anything else must be a value of that graph.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dmlgraph.base.errors import DmlGraphError, GraphError, OperatorError, listing, plural
+from dmlgraph.base.tensor import DataType
+from dmlgraph.graph.value import Value
+from dmlgraph.operators.declaration.number_types import is_number, number_type
+from dmlgraph.operators.declaration.operator import Operator
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.graph import Graph
+
+NOT_A_VALUE = "is not a value of a graph"
+
+
+def values(
+    graph: Graph, operator: type[Operator], tensors: Mapping[str, Any], outputs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Each input field's Value, list of Values or None; numbers become fills.
+
+    Args:
+        graph: gets the fills.
+        operator: the operator's class.
+        tensors: input field → what was given.
+        outputs: what is asked of the outputs; their data types decide those of numbers for some operators.
+
+    Raises:
+        OperatorError, GraphError: something else was given.
+    """
+
+    def value(given: Any, field: str, index: int | None = None) -> Value:
+        if not isinstance(given, Value) and is_number(given):
+            return _fill(graph, operator, (field, index), given, tensors, outputs)
+        return own(graph, given, field if index is None else f"{field}.{index}")
+
+    found: dict[str, Any] = {}
+    for field, takes_list in operator.input_arrays.items():
+        given = tensors.get(field)
+        if given is None:
+            found[field] = None
+        elif not isinstance(given, (list, tuple)):
+            found[field] = value(given, field)
+            if takes_list:
+                raise OperatorError(
+                    "takes a list of values, not one", code="kind", field=field, got=found[field].reference
+                )
+        elif not takes_list:
+            raise OperatorError(
+                "takes one value, not a list of them",
+                code="kind",
+                field=field,
+                got=plural(len(given), "value"),
+                hint=one_of(given),
+            )
+        else:
+            found[field] = [value(each, field, index) for index, each in enumerate(given)]
+    return found
+
+
+def own(graph: Graph, value: Any, field: str | None = None) -> Value:
+    """The value, which must be one of this graph."""
+    if not isinstance(value, Value):
+        hint = None
+        if isinstance(value, np.ndarray):
+            hint = "make it a constant of the graph first: g.constant(name, array)"
+        elif isinstance(value, (bool, np.bool_)):
+            hint = "write 1 or 0"
+        raise OperatorError(NOT_A_VALUE, code="not-a-value", field=field, got=value, hint=hint)
+    if value.graph is not graph:
+        raise GraphError(
+            f"the value belongs to another graph, '{value.graph.name}'",
+            code="foreign-value",
+            field=field,
+            got=value.reference,
+        )
+    if not graph.writes(value):
+        raise GraphError(
+            "the value does not match its node's output", code="foreign-value", field=field, got=value.reference
+        )
+    return value
+
+
+def one_of(given: object) -> str | None:
+    """A hint for the outputs of a function given as one value."""
+    fields = getattr(given, "_fields", None)
+    return None if fields is None else f"take one of its outputs: {listing(fields)}"
+
+
+def _fill(
+    graph: Graph,
+    operator: type[Operator],
+    path: tuple[str, int | None],
+    number: Any,
+    tensors: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+) -> Value:
+    """A fill of one element, with as many dimensions as the other tensors, and the type from `number_types`."""
+    peers = [each for given in tensors.values() for each in _listed(given) if isinstance(each, Value)]
+    field = path[0] if path[1] is None else f"{path[0]}.{path[1]}"
+    if not peers:
+        raise OperatorError(
+            "needs at least one value of a graph in addition to numbers",
+            code="missing",
+            field=field,
+            got=number,
+            hint="make a fill: g.fill_value_constant(sizes=…, dtype=…, value=number)",
+        )
+    dtype = number_type(operator, path, number, _dtype_of, tensors, outputs)
+    try:
+        rank = max(len(peer.sizes) for peer in peers)
+        return graph.fill_value_constant(sizes=[1] * rank, dtype=dtype, value=number)
+    except DmlGraphError as error:
+        hint = f"numbers are {dtype} here; else give a tensor, g.constant(name, number, dtype=…)"
+        raise OperatorError(
+            dataclasses.replace(problem, node=None, field=field, hint=problem.hint or hint)
+            for problem in error.problems
+        ) from None
+
+
+def _dtype_of(value: Any) -> DataType | None:
+    return value.dtype if isinstance(value, Value) else None
+
+
+def _listed(value: Any) -> Sequence[Value | None]:
+    return value if isinstance(value, (list, tuple)) else [value]

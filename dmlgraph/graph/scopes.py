@@ -1,0 +1,59 @@
+"""Scopes: prefixes of the names that a graph's builder gives.
+
+with g.scope("encoder"):
+    with g.scope("0"):
+        w = g.constant("w", weights)    # encoder/0/w
+        h = dg.gemm(x, w)               # encoder/0/gemm
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from dmlgraph.base.errors import GraphError
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.graph import Graph
+
+SEPARATOR = "/"
+
+
+class Scope:
+    """A scope of a graph as a context manager; `with` gives its whole name, `encoder/0`.
+
+    A scope is entered and left as often as is wanted.  Leaving it, by an exception too, takes away its own part only,
+    so that scopes of generators, which may not be left in the reverse order, do not change those of others.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __enter__(self) -> str:
+        self.graph.scopes = (*self.graph.scopes, self)
+        return self.graph.in_scope("").removesuffix(SEPARATOR)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        last = len(self.graph.scopes) - 1 - self.graph.scopes[::-1].index(self)
+        self.graph.scopes = self.graph.scopes[:last] + self.graph.scopes[last + 1 :]
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.name} of {self.graph.name}>"
+
+
+def check_scope(name: object) -> None:
+    """Refuses what cannot stand before the names in a scope.
+
+    Raises:
+        GraphError: it is not printable text, or one of the names between its `/` is empty or ends in a space.
+    """
+    parts = name.split(SEPARATOR) if isinstance(name, str) else [""]
+    if not all(part and part == part.strip() and part.isprintable() for part in parts):
+        raise GraphError(
+            "is not the name of a scope",
+            code="name",
+            got=name,
+            allowed="printable text, such as 'encoder' or 'encoder/0'",
+        )

@@ -1,0 +1,245 @@
+"""Value: one tensor in a graph, and Python's operators on it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dmlgraph.base.expressions import Size
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.operators.common.subscripts import as_text
+from dmlgraph.operators.declaration import calls
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.graph import Graph
+
+_KEEP = object.__setattr__
+
+
+class Value:
+    """One tensor in a graph: an input, a constant, or an output of a node.
+
+    A value never changes; its node describes it.  `Value(graph, node, port)` raises GraphError for an output that does
+    not exist.  A deep copy belongs to a copy of the graph; a shallow copy is the value itself.
+
+    Python's operators make nodes: `+ - * / % ** < <= > >= == != & | ^ ~ @ -x abs(x) x[…]`.  A number on one side
+    becomes a constant fill of one element, read through zero strides.  `==` also makes a node: compare values with
+    `is`.  `& | ^ ~` are logical between results of comparisons and logical operators, else bitwise; `%` has the sign
+    of the divisor.
+    """
+
+    __slots__ = ("desc", "graph", "node", "port")
+    __array_ufunc__ = None  # so that NumPy arrays leave the operators to this class
+
+    graph: Graph
+    node: str
+    port: int
+    desc: TensorDesc
+
+    def __init__(self, graph: Graph, node: str, port: int) -> None:
+        _KEEP(self, "graph", graph)
+        _KEEP(self, "node", node)
+        _KEEP(self, "port", port)
+        _KEEP(self, "desc", graph.desc(node, port))
+
+    @classmethod
+    def known(cls, graph: Graph, node: str, port: int, desc: TensorDesc) -> Value:
+        """A value with the given description, which is that of the node's output."""
+        made = cls.__new__(cls)
+        _KEEP(made, "graph", graph)
+        _KEEP(made, "node", node)
+        _KEEP(made, "port", port)
+        _KEEP(made, "desc", desc)
+        return made
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a value never changes: '{name}' cannot be set")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a value never changes: '{name}' cannot be deleted")
+
+    def __copy__(self) -> Value:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Value:
+        return Value(copy.deepcopy(self.graph, memo), self.node, self.port)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Value, (self.graph, self.node, self.port)
+
+    @property
+    def dtype(self) -> DataType:
+        return self.desc.dtype
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.desc.sizes
+
+    @property
+    def reference(self) -> str:
+        """How a graph file refers to the value: `node`, `node.output_index`, `node.outputs.1`."""
+        return self.graph.reference(self.node, self.port)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes, by NumPy's name."""
+        return self.desc.sizes
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return self.desc.rank
+
+    # Views: the same elements with other sizes.
+
+    @property
+    def T(self) -> Value:  # noqa: N802 - NumPy's name
+        """With the dimensions in reverse order."""
+        return self.transpose()
+
+    def reshape(self, *sizes: Size | Sequence[Size], name: str | None = None) -> Value:
+        """The elements in row-major order with other sizes, of which one may be −1: what remains."""
+        return calls.apply("reshape", self, name=name, sizes=_numbers(sizes))
+
+    def transpose(self, *permutation: int | Sequence[int], name: str | None = None) -> Value:
+        """The dimensions in another order, by default reversed."""
+        given = {"permutation": _numbers(permutation)} if permutation else {}
+        return calls.apply("transpose", self, name=name, **given)
+
+    def flatten(self, axis: int = 1, *, name: str | None = None) -> Value:
+        """The dimensions from `axis` on as one."""
+        return calls.apply("flatten", self, name=name, axis=axis)
+
+    def squeeze(self, *axes: int | Sequence[int], name: str | None = None) -> Value:
+        """Without these dimensions of size 1, by default without all of them."""
+        given = {"axes": _numbers(axes)} if axes else {}
+        return calls.apply("squeeze", self, name=name, **given)
+
+    def expand_dims(self, *axes: int | Sequence[int], name: str | None = None) -> Value:
+        """With new dimensions of size 1 at these places of the result."""
+        return calls.apply("expand_dims", self, name=name, axes=_numbers(axes))
+
+    def broadcast_to(self, *sizes: Size | Sequence[Size], name: str | None = None) -> Value:
+        """Repeated to these sizes by NumPy's rules."""
+        return calls.apply("broadcast_to", self, name=name, sizes=_numbers(sizes))
+
+    def __getitem__(self, index: Any) -> Value:
+        """NumPy's basic indexing: integers, ranges with steps, None and ...; bounds may be expressions over dims."""
+        return calls.apply("subscript", self, index=as_text(index))
+
+    # Python's operators.
+
+    def __add__(self, other: Operand) -> Value:
+        return calls.apply("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return calls.apply("add", other, self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return calls.apply("subtract", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return calls.apply("subtract", other, self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return calls.apply("multiply", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return calls.apply("multiply", other, self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return calls.apply("divide", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return calls.apply("divide", other, self)
+
+    def __pow__(self, other: Operand) -> Value:
+        return calls.apply("pow", self, other)
+
+    def __rpow__(self, other: Operand) -> Value:
+        return calls.apply("pow", other, self)
+
+    def __matmul__(self, other: Operand) -> Value:
+        return calls.apply("gemm", self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return calls.apply("gemm", other, self)
+
+    def __lt__(self, other: Operand) -> Value:
+        return calls.apply("logical_less_than", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return calls.apply("logical_less_than", other, self)
+
+    def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
+        return calls.apply("logical_equals", self, other)
+
+    def __ne__(self, other: Operand) -> Value:  # type: ignore[override]
+        return calls.apply("logical_not", self == other)
+
+    __hash__ = object.__hash__
+
+    def __ge__(self, other: Operand) -> Value:
+        return calls.apply("logical_greater_than_or_equal", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return calls.apply("logical_less_than_or_equal", self, other)
+
+    def __mod__(self, other: Operand) -> Value:
+        return calls.apply("modulus_floor", self, other)
+
+    def __rmod__(self, other: Operand) -> Value:
+        return calls.apply("modulus_floor", other, self)
+
+    def __and__(self, other: Operand) -> Value:
+        return calls.apply("logical_and" if self.is_truth(other) else "bit_and", self, other)
+
+    def __rand__(self, other: Operand) -> Value:
+        return calls.apply("logical_and" if self.is_truth(other) else "bit_and", other, self)
+
+    def __or__(self, other: Operand) -> Value:
+        return calls.apply("logical_or" if self.is_truth(other) else "bit_or", self, other)
+
+    def __ror__(self, other: Operand) -> Value:
+        return calls.apply("logical_or" if self.is_truth(other) else "bit_or", other, self)
+
+    def __xor__(self, other: Operand) -> Value:
+        return calls.apply("logical_xor" if self.is_truth(other) else "bit_xor", self, other)
+
+    def __rxor__(self, other: Operand) -> Value:
+        return calls.apply("logical_xor" if self.is_truth(other) else "bit_xor", other, self)
+
+    def __invert__(self) -> Value:
+        return calls.apply("logical_not" if self.is_truth() else "bit_not", self)
+
+    def is_truth(self, *others: object) -> bool:
+        """Whether this and the other values are results of comparisons or logical operators: 0 or 1 everywhere.
+
+        `& | ^ ~` are logical for these, and bitwise for other values.
+        """
+        values = [each for each in (self, *others) if isinstance(each, Value)]
+        return all(each.graph.is_truth(each.node) for each in values)
+
+    def __neg__(self) -> Value:
+        return calls.apply("negate", self)
+
+    def __abs__(self) -> Value:
+        return calls.apply("abs", self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value is known only when the graph runs: use if_ to choose element by element")
+
+    def __iter__(self) -> Iterator[Value]:
+        raise TypeError("a value is one tensor: use split to cut it into parts")
+
+    def __repr__(self) -> str:
+        return f"<Value {self.reference}: {self.desc}>"
+
+
+def _numbers(given: tuple[Any, ...]) -> Any:
+    """Numbers that are given one by one, or as a list."""
+    return given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
+
+
+Operand = Value | int | float

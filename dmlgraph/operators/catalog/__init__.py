@@ -1,0 +1,1 @@
+"""All operators by name, with examples, help, and their names in other libraries."""

@@ -1,0 +1,90 @@
+"""Hints for names that are not operators here, by their meaning elsewhere or by similar names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from dmlgraph.base.errors import nearest
+from dmlgraph.base.tensor import DataType
+from dmlgraph.operators.catalog.foreign_names import Entry, entries, plain
+from dmlgraph.operators.catalog.registry import OPERATORS, REGISTRY, full_name
+from dmlgraph.operators.declaration.operator import Operator
+
+_PREFIX = "activation_"
+_ENTRIES = {
+    name: entry
+    for name, entry in entries().items()
+    if full_name(name) is None and _PREFIX + name not in OPERATORS  # these mean our own operator
+}
+
+# Names of other libraries, without case and underscores, whose operator has a very different name here.
+ELSEWHERE = {name: entry.operator for name, entry in _ENTRIES.items() if entry.operator}
+
+
+def meant(name: str) -> Entry | None:
+    """The operator that an unknown name means elsewhere, or is probably a misspelling of."""
+    short = name.lower().removeprefix("dml_operator_").removeprefix("element_wise_").removeprefix("elementwise_")
+    own = full_name(short) or full_name(_PREFIX + short)
+    if own is not None:
+        return Entry(own)
+    found = _ENTRIES.get(plain(short))
+    if found is not None:
+        return found
+    near = nearest(short, OPERATORS)
+    return None if near is None else Entry(near)
+
+
+def operator_hint(name: object) -> str:
+    """What to write in a graph file instead of a name that is not an operator."""
+    entry = meant(name) if isinstance(name, str) else None
+    if entry is None:
+        return "'dmlgraph operators' lists them"
+    if not entry.operator:
+        return f"DirectML has no such operator: {entry.instead}"
+    fields = ", ".join(f"{field}: {value}" for field, value in entry.fields.items())
+    return f"did you mean '{entry.operator}'{f' with {fields}' if fields else ''}{_more(entry)}?"
+
+
+def function_hint(name: str) -> str | None:
+    """What to write in Python instead of `dg.NAME`; None if no name is similar."""
+    entry = meant(name)
+    if entry is None:
+        return None
+    if not entry.operator:
+        return f"DirectML has no such operator: {entry.instead}"
+    return f"did you mean {call(REGISTRY[entry.operator], **entry.fields)}{_more(entry)}?"
+
+
+def call(operator: type[Operator], **fields: object) -> str:
+    """A call of the operator's function in Python: its tensors and its required fields."""
+    values = [] if operator.is_source() else list(operator.input_fields)
+    tensors = [field for field in values if operator.model_fields[field].is_required()]
+    arrays = {member.field for member in operator.members if member.count is not None}
+    shown = [f"[{field}…]" if field in arrays else field for field in tensors]
+    required = [field for field in operator.attribute_fields if operator.model_fields[field].is_required()]
+    if operator.is_source():
+        required = [*operator.output_keywords, *required]
+    shown += [f"{field}={value!r}" for field, value in fields.items()]
+    shown += [f"{field}=…" for field in required if field not in (*fields, "strides")]
+    # Sources are methods of the graph, because they have no tensor that belongs to one.
+    return f"{'graph' if operator.is_source() else 'dg'}.{operator.function_name()}({', '.join(shown)})"
+
+
+def _more(entry: Entry) -> str:
+    return f", {entry.instead}" if entry.instead else ""
+
+
+def attribute_hint(name: str, known: Collection[str]) -> str | None:
+    """What to write instead of `dg.NAME`; None if no name is similar.
+
+    Args:
+        name: not an attribute of the package.
+        known: the package's attributes.
+    """
+    if name in {str(dtype) for dtype in DataType}:
+        return f"data types are written as text, as in dtype='{name}'"
+    others = [each for each in known if full_name(each.removesuffix("_")) is None]
+    near = nearest(name, others)
+    if near is not None and plain(name) not in _ENTRIES and nearest(name, [near, *OPERATORS]) == near:
+        return f"did you mean dg.{near}?"
+    return function_hint(name)

@@ -1,0 +1,180 @@
+"""What the contents of tests make: arrays of any data type and sizes."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dmlgraph as dg
+from dmlgraph.base.errors import Problems
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.formats.arrays import to_stored
+from dmlgraph.formats.text_tree.tree import parse
+from dmlgraph.formats.yaml.contents import KINDS, Content, read_content
+from dmlgraph.testing import random_inputs
+
+DTYPES = list(DataType)
+
+
+def content(text: str, folder: pathlib.Path | None = None) -> Content:
+    problems = Problems()
+    tree = parse(text, "t.yaml", problems)
+    assert tree is not None
+    found = read_content(tree, "x", KINDS, folder, problems)
+    assert not problems
+    assert found is not None
+    return found
+
+
+def desc(dtype: DataType | str, *sizes: int) -> TensorDesc:
+    return TensorDesc(dtype=dtype, sizes=sizes)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_value_is_everywhere(dtype: DataType) -> None:
+    array = content("{value: 3}").array(desc(dtype, 2, 3), {})
+    assert (array.dtype, array.shape) == (dtype.numpy, (2, 3))
+    assert (array.astype(float) == 3).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_sequence_is_start_plus_index_times_delta_modulo_the_type(dtype: DataType) -> None:
+    array = content("{sequence: {start: 5, delta: 3}}").array(desc(dtype, 2, 4), {})
+    assert (array.dtype, array.shape) == (dtype.numpy, (2, 4))
+    wanted = [5 + 3 * index for index in range(8)]
+    if not dtype.is_float:
+        bits = dtype.bits
+        wanted = [number % (1 << bits) for number in wanted]
+        wanted = [number - (1 << bits) if dtype.is_signed and number >> (bits - 1) else number for number in wanted]
+    assert array.astype(float).ravel().tolist() == wanted
+
+
+def test_a_sequence_counts_from_0_by_1_by_default() -> None:
+    for text in ("{sequence: {}}", "{sequence: null}"):
+        assert content(text).array(desc("int32", 3), {}).tolist() == [0, 1, 2]
+
+
+def test_numbers_may_be_expressions_over_dims() -> None:
+    dims = {"N": 4}
+    assert content("{value: 2 * N}").array(desc("int8", 2), dims).tolist() == [8, 8]
+    assert content("{sequence: {start: N, delta: 1 / N}}").array(desc("float32", 2), dims).tolist() == [4, 4.25]
+    assert content("{random: {low: N, high: N}}").array(desc("int32", 2), dims).tolist() == [4, 4]
+
+
+def test_a_value_may_be_bits() -> None:
+    array = content("{value: {bits: 0x7fc00001}}").array(desc("float32", 2), {})
+    assert array.view(np.uint32).tolist() == [0x7FC00001] * 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_random_numbers_depend_on_the_seed_and_the_name_and_stay_between_the_bounds(dtype: DataType) -> None:
+    low, high = (1, 6) if not dtype.is_float else (-0.5, 0.25)
+    tensor = desc(dtype, 200)
+
+    def made(seed: int, name: str) -> list[float]:
+        text = f"{{random: {{seed: {seed}, low: {low}, high: {high}}}}}"
+        return content(text).array(tensor, {}, name).astype(float).tolist()
+
+    assert made(1, "x") == made(1, "x")
+    assert made(1, "x") != made(2, "x")
+    assert made(1, "x") != made(1, "y")
+    assert low <= min(made(1, "x")) <= max(made(1, "x")) <= high
+    if not dtype.is_float:
+        assert set(made(1, "x")) == {1, 2, 3, 4, 5, 6}
+
+
+def test_random_numbers_reach_the_ends_of_every_integer_type() -> None:
+    for dtype in DTYPES:
+        if not dtype.is_float:
+            low, high = dtype.range
+            array = content(f"{{random: {{low: {low}, high: {high}}}}}").array(desc(dtype, 50), {})
+            assert array.dtype == dtype.numpy
+
+
+def test_floats_without_bounds_are_normal_as_those_of_other_commands() -> None:
+    g = dg.Graph()
+    g.output("y", dg.exp(g.input("x", sizes=[3], dtype="float32")))
+    array = content("{random: {seed: 7}}").array(desc("float32", 3), {}, "x")
+    assert array.tolist() == random_inputs(g, 7)["x"].tolist()
+
+
+@given(st.sampled_from(DTYPES), st.lists(st.integers(0, 7), min_size=6, max_size=6))
+def test_data_is_row_major_flat_or_nested(dtype: DataType, numbers: list[int]) -> None:
+    for shown in (numbers, [numbers[:3], numbers[3:]]):
+        array = content(f"{{data: {shown}}}").array(desc(dtype, 2, 3), {})
+        assert array.astype(int).ravel().tolist() == numbers
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_file_holds_what_a_constants_file_would(dtype: DataType, tmp_path: pathlib.Path) -> None:
+    array = np.arange(6).reshape(2, 3).astype(dtype.numpy)
+    np.save(tmp_path / "x.npy", to_stored(array, dtype))
+    made = content("{file: x.npy}", tmp_path).array(desc(dtype, 2, 3), {})
+    assert made.dtype == dtype.numpy
+    assert (made == array).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{value: 300}", "t.yaml:1:9: field 'x.value': does not fit in uint8; got 300"),
+        ("{value: K}", "t.yaml:1:9: field 'x.value': is not a number; got K"),
+        ("{value: N / 0}", "t.yaml:1:9: field 'x.value'"),
+        ("{value: true}", "t.yaml:1:9: field 'x.value': is not a number; got True"),
+        ("{sequence: {start: 1.5}}", "t.yaml:1:20: field 'x.sequence.start': uint8 holds whole numbers only; got 1.5"),
+        ("{sequence: {delta: a}}", "t.yaml:1:20: field 'x.sequence.delta': is not a number; got a"),
+        ("{data: [1, 2, 3]}", "t.yaml:1:8: field 'x.data': the data does not fill the sizes; got 3 numbers"),
+        ("{data: [1, x]}", "t.yaml:1:12: field 'x.data.1': is not a number; got x"),
+        ("{data: 3}", "t.yaml:1:8: field 'x.data': must be a list of numbers; got 3"),
+        ("{random: {seed: -1}}", "t.yaml:1:17: field 'x.random.seed': must be a whole number of at least 0; got -1"),
+        ("{random: {low: 1}}", "t.yaml:1:10: field 'x.random.high': must be given, too"),
+        (
+            "{random: {low: 3, high: 2}}",
+            "t.yaml:1:25: field 'x.random.high': is below 'low'; got 2",
+        ),
+        ("{random: {low: 0, high: 999}}", "t.yaml:1:25: field 'x.random.high': does not fit in uint8; got 999"),
+        ("{file: nowhere.npy}", "t.yaml:1:8: field 'x.file': "),
+        ("{file: ../x.npy}", "t.yaml:1:8: field 'x.file': "),
+        ("{file: long.npy}", "t.yaml:1:8: field 'x.file': the file 'long.npy' holds another shape; got [3]"),
+        ("{file: wide.npy}", "t.yaml:1:8: field 'x.file': the file 'wide.npy' holds another data type; got float64"),
+    ],
+)
+def test_what_does_not_fit_is_refused_at_its_place(text: str, message: str, tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "long.npy", np.zeros(3, np.uint8))
+    np.save(tmp_path / "wide.npy", np.zeros(2))
+    with pytest.raises(dg.GraphError, match=re.escape(message)):
+        content(text, tmp_path).array(desc("uint8", 2), {"N": 4})
+
+
+def test_bounds_must_be_finite() -> None:
+    with pytest.raises(dg.GraphError, match=r"'x\.random\.high': must be finite"):
+        content("{random: {low: 0, high: .inf}}").array(desc("float32", 2), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("3", "must be a mapping; got 3 (for this number everywhere: {value: 3})"),
+        ("[1, 2]", "must be a mapping; got [1, 2] (for these numbers: {data: [1, 2]})"),
+        ("x.npy", "must be a mapping; got x.npy (such as {value: 1}"),
+        ("{}", "the content is missing; allowed: one of value, sequence, data, file, random"),
+        ("{value: 1, data: [1]}", "a tensor has one content; got ['value', 'data']"),
+        ("{valu: 1}", "is not known here; allowed: value, sequence, data, file, random (did you mean 'value'?)"),
+        ("{sequence: 3}", "must be a mapping; got 3 (such as {sequence: {start: 1, delta: 1}})"),
+        ("{random: 3}", "must be a mapping; got 3 (such as {random: {seed: 1, low: 1}})"),
+        ("{random: {sed: 3}}", "is not known here; allowed: seed, low, high (did you mean 'seed'?)"),
+    ],
+)
+def test_what_is_no_content_is_a_problem(text: str, message: str) -> None:
+    problems = Problems()
+    tree = parse(text, "t.yaml", problems)
+    assert tree is not None
+    read_content(tree, "x", KINDS, None, problems)
+    (problem,) = problems.found
+    assert message in str(problem)
+    assert problem.location is not None
