@@ -1,6 +1,6 @@
 """The operators as functions of their tensors.
 
-Made by tools/generate_function_stubs.py from the operators' classes: change those, not this file.
+Made by tools/generate.py from the operators' classes: change those, not this file.
 """
 
 from collections.abc import Mapping, Sequence

@@ -12,16 +12,6 @@ import re
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def test_operator_pages_are_up_to_date():
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "tools" / "generate_operator_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
-    folder = ROOT / "docs" / "operators"
-    assert {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")} == generate.pages()
-
-
 MEASURED = ROOT / "docs" / "measured.md"
 REFERENCE = re.compile(r'`([\w/]+\.py)::(\w+)(?:::(\w+))?`(?: "([^"]+)")?')
 
@@ -33,7 +23,8 @@ def syntax(path: pathlib.Path) -> ast.Module:
 @functools.cache
 def operator_test_modules() -> tuple[ast.Module, ...]:
     """The modules whose classes the tests of operators inherit from, and those tests themselves."""
-    return tuple(map(syntax, sorted((ROOT / "tests" / "operators").glob("*.py"))))
+    folders = ROOT / "tests" / "support" / "operators", ROOT / "tests" / "operators"
+    return tuple(syntax(path) for folder in folders for path in sorted(folder.glob("*.py")))
 
 
 def definitions(tree: ast.AST, kind: type[ast.AST]) -> set[str]:

@@ -1,6 +1,6 @@
 """Hooks of MkDocs for building the documentation (mkdocs.yml names this file under `hooks`).
 
-Pictures: the site has them as SVG (`tools/pictures.py`).
+Pictures: the site has them as SVG (`tools/generators/pictures.py`).
 
 Examples: the files of examples/ are part of the site, and their README is a page of it.
 
@@ -19,7 +19,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
-import pictures
+from generators import pictures
 
 ROOT = pathlib.Path(__file__).parent.parent
 

@@ -1,6 +1,6 @@
 """The names of devices.
 
-Made by tools/generate_device_names.py from the modules of the devices: change those, not this file.
+Made by tools/generate.py from the modules of the devices: change those, not this file.
 """
 
 from typing import Literal

@@ -1,6 +1,6 @@
 """DirectML's operators: one class each, one module a family.
 
-Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
+Made by tools/generate.py from the operators' classes: change those, not this file.
 """
 
 from dmlgraph.operators.declaration.fields import ScaleBias as ScaleBias

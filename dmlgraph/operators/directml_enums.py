@@ -1,6 +1,6 @@
 """The enumerations that appear as fields of operators; values are DirectML's.
 
-Made by tools/generate_operator_data.py: change the script, not this file.
+Made by tools/generate.py: change the script, not this file.
 """
 
 from dmlgraph.operators.declaration.enumeration import Enumeration

@@ -1,4 +1,4 @@
-// Written by tools/generate_not_implemented.py from abi/d3d12.h: do not edit.
+// Written by tools/generate.py from abi/d3d12.h: do not edit.
 #pragma once
 
 #include "abi/d3d12.h"

@@ -13,7 +13,7 @@ from dmlgraph.devices import names
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
 
-import generate_device_names
+from generators import device_names
 
 QUANTUM = """
 from dmlgraph.devices.device import Family
@@ -37,11 +37,6 @@ def quantum(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.
     return path
 
 
-def test_the_names_are_those_of_the_modules() -> None:
-    text = generate_device_names.PAGE.read_text("utf-8")
-    assert text == generate_device_names.page(), "python tools/generate_device_names.py makes them anew"
-
-
 def test_editors_and_shells_have_the_same_names() -> None:
     assert get_args(names.DeviceName) == tuple(names.NAMES)
 
@@ -49,7 +44,7 @@ def test_editors_and_shells_have_the_same_names() -> None:
 @pytest.mark.usefixtures("quantum")
 def test_a_device_takes_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     made: dict[str, object] = {}
-    exec(generate_device_names.page(), made)
+    exec(device_names.page(), made)
     assert "quantum" in get_args(made["DeviceName"])
     monkeypatch.setattr(devices, "_FAMILIES", (*devices._FAMILIES, "quantum"))  # as it follows from the names
     assert devices.choose("quantum").device.description == "runs everything at once"
@@ -61,4 +56,4 @@ def test_a_device_takes_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_begin_with_that_of_the_module(quantum: pathlib.Path) -> None:
     quantum.write_text(QUANTUM.replace('"quantum"', '"other"'), "utf-8")
     with pytest.raises(ValueError, match=r"the names of quantum\.FAMILY must begin with 'quantum': \['other'\]"):
-        generate_device_names.page()
+        device_names.page()

@@ -6,18 +6,15 @@ import pathlib
 import pkgutil
 import re
 import sys
+from typing import Any
 
 import pytest
 from support.pages import DOCS, ROOT, paths
 
 sys.path.insert(0, str(ROOT / "tools"))
 
-import generate_command_docs
-import generate_elsewhere_docs
-import generate_error_docs
-import generate_onnx_docs
-import generate_passes_docs
-import pictures
+import generate
+from generators import pictures
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
@@ -29,25 +26,28 @@ PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for
 
 
 @pytest.mark.usefixtures("directml_path")  # some errors are DirectML's
-@pytest.mark.parametrize(
-    "script",
-    [generate_passes_docs, generate_command_docs, generate_elsewhere_docs, generate_error_docs, generate_onnx_docs],
-    ids=lambda each: each.__name__,
-)
-def test_pages_are_up_to_date(script) -> None:
-    assert script.PAGE.read_text(encoding="utf-8") == script.page(), f"python tools/{script.__name__}.py makes it anew"
+@pytest.mark.parametrize("name", generate.NAMES)
+def test_generated_files_are_up_to_date(name: str) -> None:
+    assert not [path.name for path in generate.stale(name)], f"python tools/generate.py {name} makes them anew"
 
 
-@pytest.mark.parametrize("name", [name for name, text in PAGES.items() if "<!-- picture:" in text])
-def test_pictures_are_up_to_date(name: str) -> None:
-    assert pictures.with_mermaid(PAGES[name]) == PAGES[name], "python tools/pictures.py draws them anew"
-
-
-def test_the_picture_of_the_readme_is_up_to_date() -> None:
-    assert pictures.README_PICTURE.read_text(encoding="utf-8") == pictures.readme_picture(), (
-        "python tools/pictures.py draws it anew"
-    )
+def test_the_readme_shows_its_picture() -> None:
     assert f"](docs/{pictures.README_PICTURE.name})" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_check_writes_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    file = tmp_path / "made.txt"
+    monkeypatch.setattr(generate, "TOOLS", tmp_path / "tools")
+    monkeypatch.setattr(pictures, "files", lambda: {file: "new"})
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check", "pictures"])
+    assert generate.main() == 1
+    assert not file.exists()
+    assert capsys.readouterr().out == "made.txt is not up to date\n"
+    monkeypatch.setattr(sys, "argv", ["generate.py", "pictures"])
+    assert generate.main() == 0
+    assert file.read_text(encoding="utf-8") == "new"
+    monkeypatch.setattr(sys, "argv", ["generate.py", "--check", "pictures"])
+    assert generate.main() == 0
 
 
 def test_every_command_is_in_the_first_table_of_the_commands() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import types
 from pathlib import Path
 from typing import Any
 
@@ -247,37 +245,11 @@ def test_fusion(cls: type[Operator], facts: dict[str, Any]) -> None:
 # The data file.
 
 
-@pytest.fixture(scope="module")
-def generator() -> types.ModuleType:
-    """The script that makes the data file."""
-    spec = importlib.util.spec_from_file_location("generator", ROOT / "tools" / "generate_operator_data.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_data_covers_all_177_operators(reference_operators: dict[str, Any]) -> None:
     assert len(operator_names()) == 177
     assert operator_names() == list(reference_operators)
     for name, facts in reference_operators.items():
         assert support(name).value == facts["enum_value"]
-
-
-def test_generated_files_are_what_the_script_makes(
-    generator: types.ModuleType, reference_operators: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert reference_operators
-    package = generator.PACKAGE
-    monkeypatch.setattr(generator, "PACKAGE", tmp_path)
-    generator.main(REFERENCE)
-    made = sorted(path.name for path in tmp_path.iterdir())
-    assert made == ["data.json", "directml_enums.py"]
-    for name in made:
-        assert (tmp_path / name).read_text(encoding="utf-8") == (package / name).read_text(encoding="utf-8"), (
-            f"run {generator.__file__} again"
-        )
 
 
 # The packed bytes.

@@ -118,7 +118,7 @@ def _of_microsoft(operator: str) -> Signature | None:
 
 @functools.cache
 def _microsoft() -> Any:
-    """ONNX Runtime's schemas, as tools/generate_microsoft_schemas.py writes them."""
+    """ONNX Runtime's schemas, as tools/generate.py writes them."""
     file = resources.files("dmlgraph.formats.onnx").joinpath("microsoft_schemas.json")
     return json.loads(file.read_text(encoding="utf-8"))
 

@@ -1,6 +1,6 @@
 """All operators, by family.
 
-Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
+Made by tools/generate.py from the operators' classes: change those, not this file.
 """
 
 # The operators of each family, in DirectML's order.

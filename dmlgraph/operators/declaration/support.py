@@ -1,7 +1,7 @@
 """What each of DirectML's operators accepts at each feature level, from data.json.
 
 The data covers every operator of DirectML, also those that have no class yet; it is made by
-tools/generate_operator_data.py.
+tools/generate.py.
 """
 
 from __future__ import annotations

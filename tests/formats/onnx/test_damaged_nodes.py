@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-import sys
 from typing import Any
 
 import numpy as np
@@ -237,13 +236,6 @@ def test_the_attributes_of_microsofts_operators_are_checked() -> None:
     node.domain = "com.microsoft"
     with pytest.raises(dg.ModelError, match="the attribute has another type"):
         graph_of(model_of(node))
-
-
-def test_microsofts_schemas_are_those_of_onnx_runtime() -> None:
-    sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "tools"))
-    import generate_microsoft_schemas
-
-    assert generate_microsoft_schemas.TARGET.read_text(encoding="utf-8") == generate_microsoft_schemas.text()
 
 
 def test_the_ranks_are_of_inputs_that_exist() -> None:

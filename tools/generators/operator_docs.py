@@ -1,8 +1,4 @@
 """Makes docs/operators/: a page for each family of operators, from their classes.
-
-    python tools/generate_operator_docs.py
-
-A test fails if a page is not the output of this script.
 """
 
 from __future__ import annotations
@@ -18,7 +14,7 @@ from dmlgraph.operators.catalog.help import field_rows, level_rows
 from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.declaration.operator import Operator
 
-PAGES = pathlib.Path(__file__).parent.parent / "docs" / "operators"
+PAGES = pathlib.Path(__file__).parents[2] / "docs" / "operators"
 
 MEASURED_UP_TO = FeatureLevel.V6_2  # what the DirectML library for Linux reports
 NOT_MEASURED = (
@@ -78,10 +74,7 @@ def section(operator: type[Operator]) -> Iterator[str]:
     yield f"\n```yaml\n{example(operator)}```\n"
 
 
-if __name__ == "__main__":
-    PAGES.mkdir(parents=True, exist_ok=True)
-    made = pages()
-    for stale in {path.name for path in PAGES.glob("*.md")} - set(made):
-        (PAGES / stale).unlink()
-    for name, text in made.items():
-        (PAGES / name).write_text(text, encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str | None]:
+    """The pages; None for those of families that do not exist."""
+    stale = dict.fromkeys(PAGES.glob("*.md"))
+    return {**stale, **{PAGES / name: text for name, text in pages().items()}}

@@ -1,9 +1,6 @@
 """Makes docs/coming_from.md: the names in other libraries, from `dmlgraph.operators.catalog.foreign_names`.
 
-    python tools/generate_elsewhere_docs.py
-
-tools/coming_from.md is the text of the page, with a comment instead of each table.
-A test fails if the page is not the output of this script.
+coming_from.md beside it is the text of the page, with a comment instead of each table.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dmlgraph.operators.catalog.foreign_names import DEVICES, FIELDS, MEMBERS, OPERATORS, Entry
 from dmlgraph.operators.catalog.registry import REGISTRY
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "coming_from.md"
 FRAME = pathlib.Path(__file__).parent / "coming_from.md"
 
@@ -60,5 +57,5 @@ def _pairs(names: dict[str, str]) -> Callable[[], Iterator[str]]:
 TABLES = {"operators": operators, "fields": _pairs(FIELDS), "members": _pairs(MEMBERS), "devices": _pairs(DEVICES)}
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {PAGE: page()}

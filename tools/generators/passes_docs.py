@@ -1,8 +1,4 @@
 """Makes docs/passes.md: how each rule of the passes changes a graph; from the rules and their examples in docs/rules/.
-
-    python tools/generate_passes_docs.py
-
-A test fails if the page is not the output of this script, or if a rule does not apply to its example.
 """
 
 from __future__ import annotations
@@ -10,15 +6,11 @@ from __future__ import annotations
 import inspect
 import itertools
 import pathlib
-import sys
 from collections.abc import Iterator
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-import pictures
-from pictures import DOCS
-
 from dmlgraph.compiler.passes import PIPELINE, RULES, Rule
+from generators import pictures
+from generators.pictures import DOCS
 
 PAGE = DOCS / "passes.md"
 
@@ -51,7 +43,7 @@ swish: y, gate → y: it is activation_swish of 'x'
 are named:
 
 ```python
-from dmlgraph.compiler.passes import RULES
+from dmlgraph.passes import RULES
 
 by_default = [name for name, rule in RULES.items() if rule.default]
 exe = g.compile(device="cpu", fuse=[*by_default, "reassociate"])
@@ -105,8 +97,8 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"<!-- picture: {source} {rule.name} -->"
 
 
-if __name__ == "__main__":
+def files() -> dict[pathlib.Path, str]:
     unknown = {path.stem for path in (DOCS / "rules").glob("*.yaml")} ^ set(RULES)
     if unknown:
         raise SystemExit(f"docs/rules has too many, or no example, of {', '.join(sorted(unknown))}")
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+    return {PAGE: page()}

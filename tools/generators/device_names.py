@@ -1,9 +1,6 @@
 """Makes dmlgraph/devices/names.py from the modules of the devices.
 
-    python tools/generate_device_names.py
-
-Editors complete the names in `Graph.compile`, shells after `--device`; neither has to import a device for that.  A test
-fails if the file is not the output of this script.
+Editors complete the names in `Graph.compile`, shells after `--device`; neither has to import a device for that.
 """
 
 from __future__ import annotations
@@ -15,11 +12,11 @@ import pkgutil
 import dmlgraph.devices as package
 from dmlgraph.devices.device import Family
 
-PAGE = pathlib.Path(__file__).parent.parent / "dmlgraph" / "devices" / "names.py"
+PAGE = pathlib.Path(__file__).parents[2] / "dmlgraph" / "devices" / "names.py"
 
 HEADER = '''"""The names of devices.
 
-Made by tools/generate_device_names.py from the modules of the devices: change those, not this file.
+Made by tools/generate.py from the modules of the devices: change those, not this file.
 """
 
 from typing import Literal
@@ -50,5 +47,5 @@ def page() -> str:
     return HEADER + "\n".join(lines) + "\n"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+def files() -> dict[pathlib.Path, str]:
+    return {PAGE: page()}

@@ -1,23 +1,15 @@
 """Makes docs/errors.md: the meaning of each code of an error or a warning, with an example and its message.
-
-    python tools/generate_error_docs.py
-
-A test fails if the page is not the output of this script, or if an example gives another problem.
 """
 
 from __future__ import annotations
 
 import pathlib
-import sys
 from collections.abc import Iterator, Mapping
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-from error_examples import EXAMPLES, shown
-
 from dmlgraph.base.codes import ERRORS, WARNINGS
+from generators.error_examples import EXAMPLES, shown
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "errors.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "errors.md"
 
 BEFORE = """\
 # Errors and warnings
@@ -75,5 +67,5 @@ def _section(title: str, codes: Mapping[str, str]) -> Iterator[str]:
         yield f"```text\n{shown(code)}```\n"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {PAGE: page()}

@@ -1,8 +1,6 @@
 """Makes docs/commands.md: every command with what `--help` says about it.
 
-    python tools/generate_command_docs.py
-
-tools/commands.md is the text above the commands. A test fails if the page is not the output of this script.
+commands.md beside it is the text above the commands.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import click
 
 from dmlgraph.cli.commands import main
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "commands.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "commands.md"
 
 BEFORE = pathlib.Path(__file__).with_name("commands.md").read_text(encoding="utf-8")
 
@@ -64,5 +62,5 @@ def _cell(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("|", r"\|")
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {PAGE: page()}

@@ -1,7 +1,5 @@
 """The pictures of the documentation, as Mermaid in its pages and as SVG on its site.
 
-    python tools/pictures.py
-
 A page requests one with a comment, `<!-- picture: FILE WHAT -->`: FILE is a graph file in docs/, or the title of a YAML
 block of the page; WHAT is "source", the graph itself; "all", before and after fusion; or the name of one rule.
 This script writes the picture as Mermaid below the comment, in all pages; a test fails if one is not up to date.
@@ -19,7 +17,7 @@ import dmlgraph as dg
 from dmlgraph import picture
 from dmlgraph.compiler.passes import fuse
 
-DOCS = pathlib.Path(__file__).parent.parent / "docs"
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
 README_GRAPH, README_PICTURE = DOCS.parent / "examples" / "ramp.yaml", DOCS / "ramp.svg"
 
 _PICTURE = re.compile(r"^<!-- picture: (\S+) (\S+) -->\n(?:\n```mermaid\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
@@ -64,9 +62,8 @@ def readme_picture() -> str:
     return picture.render(dg.load(README_GRAPH), "svg")
 
 
-if __name__ == "__main__":
-    README_PICTURE.write_text(readme_picture(), encoding="utf-8", newline="\n")
-    for path in DOCS.glob("*.md"):
-        text = path.read_text(encoding="utf-8")
-        if (renewed := with_mermaid(text)) != text:
-            path.write_text(renewed, encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    """The README's picture, and the pages that request pictures, except for those that are made whole."""
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md")) if path.name != "passes.md"}
+    drawn = {path: with_mermaid(text) for path, text in pages.items() if "<!-- picture:" in text}
+    return {README_PICTURE: readme_picture(), **drawn}

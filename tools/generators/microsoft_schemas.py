@@ -1,7 +1,5 @@
 """Makes dmlgraph/formats/onnx/microsoft_schemas.json: ONNX Runtime's schemas of com.microsoft.
 
-    python tools/generate_microsoft_schemas.py
-
 The file has the operators that are read.  It is committed, because ONNX Runtime is not a dependency: this script runs
 again when a rule for another operator is added.
 """
@@ -18,7 +16,7 @@ from dmlgraph.formats.onnx.table import MICROSOFT, rows
 
 # ONNX Runtime's schema demands these, and says in words what their defaults are.
 OPTIONAL = {"QLinearReduceMean": ("axes", "keepdims")}
-TARGET = pathlib.Path(__file__).parent.parent / "dmlgraph" / "onnx" / "microsoft_schemas.json"
+TARGET = pathlib.Path(__file__).parents[2] / "dmlgraph" / "formats" / "onnx" / "microsoft_schemas.json"
 
 
 def entry(schema: Any) -> dict[str, Any]:
@@ -47,5 +45,5 @@ def text() -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-if __name__ == "__main__":
-    TARGET.write_text(text(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {TARGET: text()}

@@ -1,9 +1,6 @@
 """Makes dmlgraph/functions.pyi: the signatures of the operators' functions, for type checkers and editors.
 
-    python tools/generate_function_stubs.py
-
-The functions are made from the operators' classes at first use; the stubs show their signatures.  A test fails if the
-file is not the output of this script.
+The functions are made from the operators' classes at first use; the stubs show their signatures.
 """
 
 from __future__ import annotations
@@ -16,11 +13,11 @@ from dmlgraph.operators.declaration.fields import Missing
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import outputs_type, result_type, signature
 
-STUBS = pathlib.Path(__file__).parent.parent / "dmlgraph" / "functions.pyi"
+STUBS = pathlib.Path(__file__).parents[2] / "dmlgraph" / "functions.pyi"
 
 HEADER = '''"""The operators as functions of their tensors.
 
-Made by tools/generate_function_stubs.py from the operators' classes: change those, not this file.
+Made by tools/generate.py from the operators' classes: change those, not this file.
 """
 
 from collections.abc import Mapping, Sequence
@@ -106,5 +103,5 @@ def stubs() -> str:
     return f"{HEADER}__all__ = [\n{names}]\n\n" + "\n".join(classes + functions)
 
 
-if __name__ == "__main__":
-    STUBS.write_text(stubs(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {STUBS: stubs()}

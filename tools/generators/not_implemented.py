@@ -1,16 +1,14 @@
 """Writes native/software_adapter/not_implemented.h from the interfaces in native/abi/d3d12.h.
 
 The software adapter implements a few methods of large interfaces. For every other method that header has a body
-which answers "not implemented" and says so once on stderr. Run this after a change of native/abi/d3d12.h:
-
-    python tools/generate_not_implemented.py
+which answers "not implemented" and says so once on stderr.
 """
 
 import re
 import textwrap
 from pathlib import Path
 
-NATIVE = Path(__file__).parents[1] / "native"
+NATIVE = Path(__file__).parents[2] / "native"
 HEADER = NATIVE / "abi" / "d3d12.h"
 OUTPUT = NATIVE / "software_adapter" / "not_implemented.h"
 
@@ -29,7 +27,7 @@ METHOD = re.compile(r"virtual ([\w:*& ]+?) (\w+)\(([^)]*)\) = 0;")
 STRUCT_METHOD = re.compile(r"DMLGRAPH_STRUCT_(?:METHOD|GETTER)\((\w+),\s*(\w+)(?:,([^)]*))?\);?")
 
 PROLOGUE = """\
-// Written by tools/generate_not_implemented.py from abi/d3d12.h: do not edit.
+// Written by tools/generate.py from abi/d3d12.h: do not edit.
 #pragma once
 
 #include "abi/d3d12.h"
@@ -89,5 +87,5 @@ def generate() -> str:
     return text + EPILOGUE
 
 
-if __name__ == "__main__":
-    OUTPUT.write_text(generate(), encoding="utf-8", newline="\n")
+def files() -> dict[Path, str]:
+    return {OUTPUT: generate()}

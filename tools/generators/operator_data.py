@@ -1,21 +1,18 @@
 """Makes dmlgraph/operators/data.json and dmlgraph/operators/directml_enums.py from the DirectML reference data.
 
-    python tools/generate_operator_data.py [REFERENCE_FOLDER]
-
-REFERENCE_FOLDER, by default tests/reference, has directml_operators.json and directml_enums.json.  The results have,
-for every operator, its DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level,
-which tensors must agree in which properties, and into which operators it can be fused as an activation; and every
-enumeration that is a field of an operator.  They are committed: this script runs again only if the reference changes.
+tests/reference has directml_operators.json and directml_enums.json.  The results have, for every operator, its
+DML_OPERATOR_TYPE value, the level that introduced it, its tensor support by feature level, which tensors must agree in
+which properties, and into which operators it can be fused as an activation; and every enumeration that is a field of an
+operator.
 """
 
 from __future__ import annotations
 
 import json
 import pathlib
-import sys
 from typing import Any
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 PACKAGE = ROOT / "dmlgraph" / "operators"
 
 # Where the reference is wrong: data types of a tensor.  The library refuses the table's float types.  The lengths have
@@ -29,7 +26,7 @@ UNEQUAL_DIMENSION_COUNTS = ("FOLD", "UNFOLD")
 
 ENUMS_HEADER = '''"""The enumerations that appear as fields of operators; values are DirectML's.
 
-Made by tools/generate_operator_data.py: change the script, not this file.
+Made by tools/generate.py: change the script, not this file.
 """
 
 from dmlgraph.operators.declaration.enumeration import Enumeration
@@ -105,17 +102,11 @@ def enums_module(enums: list[dict[str, Any]], used: set[str]) -> str:
     return ENUMS_HEADER + "\n".join(classes)
 
 
-def main(folder: pathlib.Path) -> None:
+def files(folder: pathlib.Path = ROOT / "tests" / "reference") -> dict[pathlib.Path, str]:
     operators = json.loads((folder / "directml_operators.json").read_text(encoding="utf-8"))["operators"]
     enums = json.loads((folder / "directml_enums.json").read_text(encoding="utf-8"))["enums"]
     used = {field["enum"] for operator in operators for field in operator["fields"] if field.get("enum")}
-    (PACKAGE / "data.json").write_text(operator_data(operators), encoding="utf-8", newline="\n")
-    (PACKAGE / "directml_enums.py").write_text(
-        enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}), encoding="utf-8", newline="\n"
-    )
-
-
-if __name__ == "__main__":
-    if len(sys.argv) > 2:
-        sys.exit(__doc__)
-    main(pathlib.Path(*sys.argv[1:]) if sys.argv[1:] else ROOT / "tests" / "reference")
+    return {
+        PACKAGE / "data.json": operator_data(operators),
+        PACKAGE / "directml_enums.py": enums_module(enums, used - {"DML_TENSOR_DATA_TYPE"}),
+    }

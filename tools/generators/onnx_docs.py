@@ -1,8 +1,6 @@
 """Makes docs/onnx.md: how ONNX models are read and written, and the tables of operators.
 
-    python tools/generate_onnx_docs.py
-
-tools/onnx.md is the text above the tables. A test fails if the page is not the output of this script.
+onnx.md beside it is the text above the tables.
 """
 
 from __future__ import annotations
@@ -14,7 +12,7 @@ from dmlgraph.formats.onnx.coverage import covered, exported
 from dmlgraph.formats.onnx.model import NEWEST_OPSET
 from dmlgraph.formats.onnx.table import OLDEST
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "onnx.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "onnx.md"
 
 BEFORE = pathlib.Path(__file__).with_name("onnx.md").read_text(encoding="utf-8")
 
@@ -39,5 +37,5 @@ def _page() -> Iterator[str]:
         yield f"| {row.operator} | {row.how} |"
 
 
-if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {PAGE: page()}

@@ -1,10 +1,7 @@
 """Makes dmlgraph/operators/catalog/index.py and dmlgraph/operators/__init__.pyi from the operators' classes.
 
-    python tools/generate_operator_index.py
-
 The index says which module has the class of an operator, so that names are known without importing a family of
-operators; the stub says the same to type checkers and editors.  A test fails if a file is not the output of this
-script.
+operators; the stub says the same to type checkers and editors.
 """
 
 from __future__ import annotations
@@ -19,11 +16,11 @@ from collections.abc import Iterator
 import dmlgraph.operators as package
 from dmlgraph.operators.declaration.operator import Operator
 
-PACKAGE = pathlib.Path(__file__).parent.parent / "dmlgraph" / "operators"
+PACKAGE = pathlib.Path(__file__).parents[2] / "dmlgraph" / "operators"
 
 HEADER = '''"""{}
 
-Made by tools/generate_operator_index.py from the operators' classes: change those, not this file.
+Made by tools/generate.py from the operators' classes: change those, not this file.
 """
 
 '''
@@ -87,6 +84,5 @@ def stub() -> str:
     return HEADER.format("DirectML's operators: one class each, one module a family.") + "\n".join(lines) + "\n"
 
 
-if __name__ == "__main__":
-    (PACKAGE / "index.py").write_text(index(), encoding="utf-8", newline="\n")
-    (PACKAGE / "__init__.pyi").write_text(stub(), encoding="utf-8", newline="\n")
+def files() -> dict[pathlib.Path, str]:
+    return {PACKAGE / "catalog" / "index.py": index(), PACKAGE / "__init__.pyi": stub()}
