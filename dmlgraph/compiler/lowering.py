@@ -123,7 +123,8 @@ class GraphDesc:
         return isinstance(other, GraphDesc) and str(self) == str(other)
 
     def __hash__(self) -> int:
-        return hash(str(self))
+        names = tuple(node.name for node in self.nodes)  # not the text, which has digests of all weights
+        return hash((self.name, self.level, names, self.input_edges, self.output_edges, self.intermediate_edges))
 
 
 def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:

@@ -157,8 +157,7 @@ class ZarrResults(Results):
 
     Args:
         out, outputs: as in `Results`.
-        shapes: the sizes of the outputs by name.
-        blocks: for each output and axis: the places of the axis' blocks by the dim's, or None for a whole axis.
+        axes: the axes of each output by its name.
     """
 
     def __init__(

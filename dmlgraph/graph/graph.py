@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
+import math
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -213,14 +214,16 @@ class Graph:
         Raises:
             DmlGraphError: the node is wrong; its problems have the node and field.
         """
-        count, counters = len(self._network), dict(self._next)
+        count = len(self._network)
         name = self._free(operator.name) if name is None else self._take(name)
         try:
             return self._add_operator(name, operator, tensors, attributes, outputs)
         except Exception:
             # A refused node leaves no trace: neither the fills made of its numbers nor its name.
-            self._network.remove_nodes_from(list(self._network)[count:])
-            self._next = counters
+            fills = list(self._network)[count:]
+            self._network.remove_nodes_from(fills)
+            for each in (*fills, name):
+                self._release(each)
             raise
 
     def _add_operator(
@@ -720,6 +723,13 @@ class Graph:
                 self._next[base] = index + 1
                 return name
         raise AssertionError("unreachable")
+
+    def _release(self, name: str) -> None:
+        """Lets `_free` give a name again that no node has kept: `base` or `base_1`."""
+        base, _, digits = name.rpartition("_")
+        for begin, index in ((name, 0), (base, int(digits) if digits.isdecimal() else math.inf)):
+            if self._next.get(begin, 0) > index:
+                self._next[begin] = int(index)
 
 
 def _kept(value: Any) -> Any:

@@ -17,6 +17,8 @@ import hmac
 import os
 import secrets
 import tempfile
+import types
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 from dmlgraph.devices.directml.software import llvm
@@ -40,9 +42,21 @@ def _kernels() -> Path:
 
 @functools.cache
 def compiler_version() -> str:
-    """A digest of this package's sources, so that it changes whenever the generated code may change."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    """A digest of what this package's modules do, so that it changes whenever the generated code may change."""
+    names = {f"{__package__}.{path.stem}": str(path) for path in sorted(Path(__file__).parent.glob("*.py"))}
+    codes = (SourceFileLoader(name, path).get_code(name) for name, path in names.items())  # as Python keeps them
+    return hashlib.sha256("".join(map(essence, filter(None, codes))).encode()).hexdigest()[:12]
+
+
+def essence(code: types.CodeType) -> str:
+    """What code does: its instructions, names and constants; comments and line numbers make no difference."""
+    constants = [
+        essence(each)
+        if isinstance(each, types.CodeType)
+        else repr(sorted(map(repr, each)) if isinstance(each, frozenset) else each)
+        for each in code.co_consts
+    ]
+    return repr((code.co_code, code.co_names, code.co_varnames, constants))
 
 
 def key(container: bytes, formats: tuple[int, ...]) -> str:

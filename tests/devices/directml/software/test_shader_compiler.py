@@ -228,6 +228,17 @@ def test_the_second_compiler_loads_what_the_first_compiled(cache_folder):
     assert modes == {0o700, 0o600}
 
 
+def test_comments_make_no_other_version_of_the_compiler():
+    def version(source: str) -> str:
+        return cache.essence(compile(source, "a.py", "exec"))
+
+    source = "def f(x):\n    return 'a' if x in {1, 2} else g(x)\n"
+    assert version(source) == version(f"# a comment\n\n{source}")
+    for change in (("'a'", "'b'"), ("g(x)", "h(x)"), ("2", "3"), ("in", "not in")):
+        assert version(source) != version(source.replace(*change))
+    assert len(cache.compiler_version()) == 12
+
+
 def test_a_second_process_compiles_nothing():
     script = textwrap.dedent(f"""
         import sys
