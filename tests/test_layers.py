@@ -7,6 +7,7 @@ import pathlib
 import re
 from collections.abc import Iterator
 
+import networkx as nx
 import pytest
 
 import dmlgraph as dg
@@ -78,6 +79,46 @@ def test_every_exception_is_needed() -> None:
         if function and LEVELS.get(name, 0) > LEVELS.get(path.parts[0].removesuffix(".py"), len(LAYERS))
     }
     assert found == UPWARD
+
+
+def circles(*, whole: bool) -> list[set[str]]:
+    """The groups of modules that import one another, with the imports inside functions and for types if `whole`."""
+    graph = nx.DiGraph()
+    for path in FILES:
+        name = ".".join(("dmlgraph", *path.with_suffix("").parts)).removesuffix(".__init__")
+        tree = ast.parse((PACKAGE / path).read_text("utf-8"))
+        for node in ast.walk(tree) if whole else outside_functions(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dmlgraph":
+                for alias in node.names:
+                    found = f"{node.module}.{alias.name}"
+                    graph.add_edges_from((name, each) for each in imported(found, name) if each != name)
+    return [group for group in nx.strongly_connected_components(graph) if len(group) > 1]
+
+
+def outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run on import."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            yield node
+            yield from outside_functions(node)
+
+
+def imported(name: str, by: str) -> Iterator[str]:
+    """The modules that run for an import of a module or of a name in one: the packages around, and itself."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        module = ".".join(parts[:count])
+        if module in MODULES and not by.startswith(f"{module}.") and module != "dmlgraph":
+            yield module
+
+
+MODULES = {".".join(("dmlgraph", *path.with_suffix("").parts)).removesuffix(".__init__") for path in FILES}
+
+
+def test_no_module_must_be_imported_before_another() -> None:
+    assert circles(whole=False) == []
 
 
 def test_nothing_but_public_names_is_at_the_top() -> None:

@@ -138,7 +138,7 @@ def test_in_a_callback_whose_exceptions_python_ignores(script: pathlib.Path) -> 
             Dropped()
             time.sleep(600)
 
-        dmlgraph.cli.main = command
+        dmlgraph.cli.commands.main = command
         from dmlgraph.cli.command import main
         main()
     """
@@ -157,7 +157,7 @@ def test_where_python_wraps_it_in_another_error(script: pathlib.Path) -> None:
         def command():
             type("Owner", (), {"named": Named()})
 
-        dmlgraph.cli.main = command
+        dmlgraph.cli.commands.main = command
         from dmlgraph.cli.command import main
         main()
     """
@@ -178,7 +178,7 @@ def test_after_the_command(script: pathlib.Path) -> None:
             sys.exit(3)
 
         import os, signal, sys
-        dmlgraph.cli.main = command
+        dmlgraph.cli.commands.main = command
         from dmlgraph.cli.command import main
         main()
     """
