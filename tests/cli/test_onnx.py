@@ -18,6 +18,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.cli.commands import main
 from dmlgraph.devices import Choice
 from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.formats import onnx as onnx_models
 
 
 def command(*arguments: Any) -> Result:
@@ -243,7 +244,7 @@ class TestADeviceOfALowerLevel:
             seen.append(target)
             if target is not None:
                 raise dg.ModelError("has no counterpart", code="unsupported")
-            return dg.onnx.load(path, target="6.2")
+            return onnx_models.load(path, target="6.2")
 
         monkeypatch.setattr("dmlgraph.formats.load_save.load", load)
         hopeful = Choice("auto", CpuDevice(), "first", lambda reason: Choice("auto", CpuDevice(), reason))

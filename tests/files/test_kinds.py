@@ -20,6 +20,7 @@ from click.testing import CliRunner
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
 from dmlgraph.files.kinds import kind_of_bytes
+from dmlgraph.formats import onnx as onnx_models
 
 YAML = b"dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\nnodes: {y: {op: identity, input: x}}\noutputs: [y]\n"
 NAMES = ["model", "model.bin", "model.pb", "model.yaml", "model.onnx", "model.ONNX"]
@@ -87,7 +88,7 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_other_files_are_named_for_what_they_are(what: str, name: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / name).write_bytes(OTHERS[what])
-    for load in (dg.load, dg.onnx.load):
+    for load in (dg.load, onnx_models.load):
         with pytest.raises(dg.DocumentError) as caught:
             load(tmp_path / name)
         (problem,) = caught.value.problems

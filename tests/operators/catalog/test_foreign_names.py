@@ -10,7 +10,16 @@ import pytest
 import dmlgraph as dg
 from dmlgraph.devices import choose
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.catalog.foreign_names import DEVICES, FIELDS, LIBRARIES, MEMBERS, OPERATORS, entries, plain
+from dmlgraph.operators.catalog.foreign_names import (
+    DEVICES,
+    FIELDS,
+    LIBRARIES,
+    MEMBERS,
+    OPERATORS,
+    Entry,
+    entries,
+    plain,
+)
 from dmlgraph.operators.catalog.registry import find
 from dmlgraph.operators.declaration.enumeration import Enumeration
 
@@ -23,7 +32,7 @@ def enumerations(cls: type[Enumeration] = Enumeration) -> list[type[Enumeration]
 
 
 @pytest.mark.parametrize("entry", OPERATORS, ids=lambda entry: entry.operator or entry.instead)
-def test_an_entry_is_of_an_operator_with_such_fields_or_says_what_to_do_instead(entry: dg.elsewhere.Entry) -> None:
+def test_an_entry_is_of_an_operator_with_such_fields_or_says_what_to_do_instead(entry: Entry) -> None:
     assert any(entry.names(library) for library in LIBRARIES)
     if not entry.operator:
         assert entry.instead
