@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from typing import Any
 
 import numpy as np
@@ -219,11 +218,9 @@ def test_forward_is_onnx_conv_and_backward_its_conv_transpose(device: str) -> No
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-def test_a_convolution_of_an_image_takes_a_second_or_two() -> None:
+def test_a_convolution_of_an_image() -> None:
     x, weights = np.ones((1, 3, 224, 224), "float32"), np.ones((64, 3, 3, 3), "float32")
-    start = time.perf_counter()
     got = run("convolution", [x, weights], start_padding=[1, 1], end_padding=[1, 1])
-    assert time.perf_counter() - start < 5
     assert got[0, 63, 100, 100] == 27
 
 
