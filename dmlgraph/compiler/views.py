@@ -20,8 +20,8 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.copies import packing, window
-from dmlgraph.compiler.passes.resizing import permuted, relaid, resizable, resized
 from dmlgraph.compiler.record import Entry
+from dmlgraph.compiler.resizing import permuted, relaid, resizable, resized
 from dmlgraph.compiler.rule import LayoutObjection, Operand, Source
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.graph import Graph

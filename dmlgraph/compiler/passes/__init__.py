@@ -15,23 +15,23 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.passes import (
-    activations,
+from dmlgraph.compiler.passes.canonical import (
     attributes,
     clip,
     constants,
     convolution,
     fills,
+    integer_numbers,
     layout,
     matrix,
     neutral,
     patterns,
-    quantized,
     redundant,
-    scale_bias,
     sequences,
     sharing,
 )
+from dmlgraph.compiler.passes.directml import activations, multiply_add, scale_bias, weights
+from dmlgraph.compiler.passes.quantized import rules as quantized
 from dmlgraph.compiler.pipeline import Fused, Rules
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.rule import LayoutObjection, Objection, Rule
@@ -50,11 +50,11 @@ PIPELINE = (
     Rules("attributes", attributes.RULES),
     Rules("matrix", matrix.RULES),
     Rules("convolution", convolution.RULES),
-    Rules("patterns", patterns.RULES),
+    Rules("patterns", (*patterns.RULES, *multiply_add.RULES)),
     Rules("clip", clip.RULES),
-    Rules("scale_bias", scale_bias.RULES),
+    Rules("scale_bias", (*scale_bias.RULES, *integer_numbers.RULES)),
     Rules("activations", activations.RULES),
-    Rules("weights", matrix.LAST_RULES),
+    Rules("weights", weights.RULES),
     Rules("layout", layout.RULES),
     Rules("one_element", constants.LAST_RULES),
 )

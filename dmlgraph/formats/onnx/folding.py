@@ -17,7 +17,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from dmlgraph.compiler.passes.constants import work
+from dmlgraph.compiler.passes.canonical.constants import work
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Array, Tensor, type_name
 from dmlgraph.graph.graph import Graph

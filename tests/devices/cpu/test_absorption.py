@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from compiler.passes.test_activations import HOSTS, OTHERS, X
+from compiler.passes.directml.test_activations import HOSTS, OTHERS, X
 from operators.test_fused_activation import FUSABLE as TABLE
 from support.pages import DOCS
 from support.passes.fusing import of_one
@@ -19,7 +19,7 @@ from support.random_graphs import graph_of
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
 from dmlgraph.compiler.lowering import OperatorDescNode
-from dmlgraph.compiler.passes.activations import is_fusable
+from dmlgraph.compiler.passes.directml.activations import is_fusable
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ScaledUnary

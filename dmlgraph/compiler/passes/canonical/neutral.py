@@ -14,8 +14,8 @@ from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.fills import fill
-from dmlgraph.compiler.passes.redundant import instead
+from dmlgraph.compiler.passes.canonical.fills import fill
+from dmlgraph.compiler.passes.canonical.redundant import instead
 from dmlgraph.compiler.rule import NUMBERS, Outcome, Rewrite, rule
 from dmlgraph.operators.bitwise import BitAnd, BitOr, BitShiftLeft, BitShiftRight, BitXor
 from dmlgraph.operators.declaration.operator import Operator

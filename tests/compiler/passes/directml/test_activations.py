@@ -12,7 +12,7 @@ from support.operators.harness import assert_same
 from support.passes.fusing import Array, applied, dispatches, fused, of_one, operator, operators, refusal, results
 
 import dmlgraph as dg
-from dmlgraph.compiler.passes.activations import is_fusable
+from dmlgraph.compiler.passes.directml.activations import is_fusable
 from dmlgraph.operators import REGISTRY
 
 Build = Callable[[dg.Graph, dg.Value], dg.Value]

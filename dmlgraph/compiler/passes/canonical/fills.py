@@ -16,7 +16,7 @@ from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.redundant import instead
+from dmlgraph.compiler.passes.canonical.redundant import instead
 from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import InterpolationMode, PaddingMode, ReduceFunction

@@ -1,7 +1,7 @@
 """Scale and bias: a multiplication or addition with a number goes into the operator that reads it.
 
 Most element-wise functions take a ScaleBias, which costs nothing: f(x · scale + bias) is one pass over x.  The numbers
-then need no tensor either.  See `dmlgraph.compiler.passes.affine` for affine maps and their composition.
+then need no tensor either.  See `dmlgraph.compiler.passes.canonical.affine` for affine maps and their composition.
 
 Multiplications and additions are cheap: where several nodes read one, all of them absorb it and it disappears, or, if
 one of them cannot absorb it, it stays for all.
@@ -13,12 +13,9 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.affine import (
+from dmlgraph.compiler.passes.canonical.affine import (
     AFFINE,
     FLOATS,
     Affine,
@@ -31,7 +28,6 @@ from dmlgraph.compiler.passes.affine import (
 from dmlgraph.compiler.rule import (
     NUMBERS,
     Anchor,
-    Constant,
     Declined,
     Differs,
     New,
@@ -39,14 +35,12 @@ from dmlgraph.compiler.rule import (
     Outcome,
     Rewrite,
     Source,
-    Tensor,
     rule,
 )
 from dmlgraph.operators.activation import ActivationIdentity, ActivationLinear, ActivationRelu, ActivationTanh
 from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract, Threshold
-from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.operators.trigonometric import Tanh
 
 MAX_READERS = 8  # of a value whose producer each of them absorbs; each looks at all the others
@@ -224,85 +218,4 @@ def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(value, f"{found.map} needs no tensor for its numbers")
 
 
-# Integers.
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Modular:
-    """A node as an integer affine map, x · factor + term modulo 2^N, and the tensor of its number."""
-
-    operand: Operand
-    factor: int
-    term: int
-    number: Operand
-
-
-def modular(draft: Draft, node: DraftNode) -> Modular | None:
-    """ADD, SUBTRACT or MULTIPLY of an integer tensor and a number; None for anything else."""
-    found = draft.beside_a_number(node)
-    if found is None or found.number.dtype.is_float:
-        return None
-    operand, number, scalar = found
-    value = int(scalar.value)
-    if isinstance(node.operator, Multiply):
-        return Modular(operand, value, 0, number)
-    if isinstance(node.operator, Add):
-        return Modular(operand, 1, value, number)
-    is_left = operand == node.operand("a")
-    return Modular(operand, 1, -value, number) if is_left else Modular(operand, -1, value, number)
-
-
-@rule(Add, Subtract, Multiply, after=NUMBERS, effect="bit-exact: modulo 2^N")
-def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
-    """(x + a) + b → x + (a + b), (x · a) · b → x · (ab), c − (x + a) → (c − a) − x of integers.
-
-    Integers wrap modulo 2^N in ADD, SUBTRACT and MULTIPLY, where sums and products are associative.  Mixtures of both
-    are not folded: DirectML has no integer operator for x · a + b.
-    """
-    outer = modular(draft, node)
-    if outer is None:
-        return None
-    producer = draft.producer(outer.operand)
-    inner = modular(draft, producer) if isinstance(producer.operator, (Add, Subtract, Multiply)) else None
-    if inner is None:
-        return None
-    modulus = 1 << outer.operand.desc.dtype.bits
-    factor = inner.factor * outer.factor % modulus
-    term = (inner.term * outer.factor + outer.term) % modulus
-    form = _integer_form(factor, term, modulus)
-    if form is None:
-        return Declined("no operator multiplies and adds integers")
-    if not draft.only_use(outer.operand):
-        return Declined(f"'{producer.name}' has other readers, and would stay")
-    operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
-    if operand is None:
-        return Declined(f"it reads '{producer.name}' through other strides")
-    operator, field, number_field, number = form
-    tensor = _number_like(draft, outer.number, number, operand.desc.rank)
-    return Rewrite.of(
-        New(operator, {field: operand, number_field: tensor}), f"the number of '{producer.name}' joins its own"
-    )
-
-
-def _integer_form(factor: int, term: int, modulus: int) -> tuple[type[Operator], str, str, int] | None:
-    """An operator for x · factor + term, the fields of x and of the number, and the number."""
-    if factor == 1:
-        return Add, "a", "b", term
-    if factor == modulus - 1:
-        return Subtract, "b", "a", term
-    if term == 0:
-        return Multiply, "a", "b", factor
-    return None
-
-
-def _number_like(draft: Draft, operand: Operand, bits: int, rank: int) -> Tensor:
-    """One element in the form that the graph has its number: a fill or a constant."""
-    scalar = Scalar(operand.desc.dtype, bits)
-    sizes = (1,) * rank
-    if isinstance(draft.producer(operand).operator, FillValueConstant):
-        output = {"dtype": scalar.dtype, "sizes": sizes}
-        return New(FillValueConstant, {}, {"value": scalar}, {"output": output})
-    return Constant(np.full(sizes, scalar.value))
-
-
-RULES = (absorb_scale_bias, reassociate, number_to_scale_bias, fold_integer_numbers)
+RULES = (absorb_scale_bias, reassociate, number_to_scale_bias)

@@ -14,7 +14,7 @@ from typing import Any
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.affine import AFFINE, FLOATS, affine, affine_map_of
+from dmlgraph.compiler.passes.canonical.affine import AFFINE, FLOATS, affine, affine_map_of
 from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Source, rule
 from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
 from dmlgraph.operators.declaration.operator import Operator

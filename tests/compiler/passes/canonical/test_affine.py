@@ -16,7 +16,7 @@ from support.passes.fusing import of_one, samples
 import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.passes.affine import (
+from dmlgraph.compiler.passes.canonical.affine import (
     AffineMap,
     affine,
     compose,

@@ -10,7 +10,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.fills import scalar_of
+from dmlgraph.compiler.passes.canonical.fills import scalar_of
 from dmlgraph.compiler.rule import NUMBERS, Declined, New, Outcome, Rewrite, rule
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.directml_enums import PaddingMode

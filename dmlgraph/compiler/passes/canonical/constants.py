@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.fills import differs_by_device
+from dmlgraph.compiler.passes.canonical.fills import differs_by_device
 from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators.declaration.fields import Role

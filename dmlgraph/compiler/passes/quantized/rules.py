@@ -15,7 +15,8 @@ import numpy as np
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.dequantized import (
+from dmlgraph.compiler.passes.canonical.matrix import swapped
+from dmlgraph.compiler.passes.quantized.dequantized import (
     FURTHEST,
     GREATEST_SUM,
     Dequantized,
@@ -29,7 +30,6 @@ from dmlgraph.compiler.passes.dequantized import (
     scale_of,
     zero_of,
 )
-from dmlgraph.compiler.passes.matrix import swapped
 from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, Viewed, rule
 from dmlgraph.operators.activation import ActivationRelu
 from dmlgraph.operators.catalog.registry import REGISTRY

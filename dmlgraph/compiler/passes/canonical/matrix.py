@@ -16,15 +16,13 @@ import numpy as np
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.affine import affine, is_power_of_two
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
-from dmlgraph.graph.nodes import ConstantNode
+from dmlgraph.compiler.passes.canonical.affine import affine, is_power_of_two
+from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
 from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.view import with_strides
 
-WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
 _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 
 
@@ -49,7 +47,7 @@ def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
             return refused
         alpha, beta = (1.0, 1.0) if isinstance(node.operator, Add) else (1.0, -1.0) if product is a else (-1.0, 1.0)
         return Rewrite.of(
-            _again(gemm, {"c": c}, {"alpha": alpha * operator.alpha, "beta": beta}), f"'{gemm.name}' adds C itself"
+            gemm_with(gemm, {"c": c}, {"alpha": alpha * operator.alpha, "beta": beta}), f"'{gemm.name}' adds C itself"
         )
     return None
 
@@ -85,43 +83,7 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     for field, scale in changed.items():
         if not math.isfinite(scale) or (scale == 0.0 and factor != 0.0 and scales[field] != 0.0):
             return Declined(f"{field} would be {scale:g}")
-    return Rewrite.of(_again(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
-
-
-@rule(
-    Gemm,
-    after=(ConstantNode,),
-    effect="bit-exact, except for products that over- or underflow",
-    differs=Differs.ROUNDED,
-)
-def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
-    """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
-
-    Measured: DirectML computes a GEMM with an activation in one dispatch only where alpha is 1 and C is absent.
-    """
-    gemm = node.computing(Gemm)
-    if gemm.fused_activation is None or gemm.alpha == 1.0 or gemm.c is not None:
-        return None
-    for field in ("b", "a"):
-        operand = node.operand(field)
-        if operand is None or not isinstance(draft.producer(operand).content, ConstantNode):
-            continue
-        if not is_power_of_two(gemm.alpha):
-            return Declined(f"{gemm.alpha:g} is not a power of two: the weights would be rounded")
-        if not draft.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
-            return Declined(f"'{operand.source.node}' has other readers, or is too large to be copied")
-        values = draft.values(operand)
-        if values is None:
-            continue
-        with np.errstate(all="ignore"):
-            scaled = values * values.dtype.type(gemm.alpha)
-            is_exact = (scaled / values.dtype.type(gemm.alpha) == values).all()
-        if not is_exact:
-            return Declined("a scaled weight would be infinite or subnormal")
-        return Rewrite.of(
-            _again(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled in advance"
-        )
-    return None
+    return Rewrite.of(gemm_with(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
 
 
 def _untouchable(draft: Draft, gemm: DraftNode, product: Operand) -> Declined | None:
@@ -142,7 +104,7 @@ def _is_plain(draft: Draft, product: Operand) -> bool:
     return product.desc.sizes == written.sizes and product.desc.effective_strides == written.effective_strides
 
 
-def _again(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
+def gemm_with(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
     """The same GEMM with other tensors and attributes."""
     operator = gemm.computation
     return New(
@@ -166,7 +128,7 @@ def transpose_into_gemm(_: Draft, node: DraftNode) -> Outcome:
         stored = with_strides(packed, strides)
         transposed = MatrixTransform.TRANSPOSE
         flag = MatrixTransform.NONE if getattr(gemm, f"trans_{field}") is transposed else transposed
-        again = _again(node, {field: Operand(operand.source, stored)}, {f"trans_{field}": flag})
+        again = gemm_with(node, {field: Operand(operand.source, stored)}, {f"trans_{field}": flag})
         return Rewrite.of(again, f"it transposes '{operand.source.node}' itself")
     return None
 
@@ -177,4 +139,3 @@ def swapped(numbers: tuple[int, ...]) -> tuple[int, ...]:
 
 
 RULES = (transpose_into_gemm, gemm_add, gemm_scale)
-LAST_RULES = (alpha_into_weights,)  # after activations have been fused

@@ -21,7 +21,7 @@ from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
 from dmlgraph.compiler.draft import Draft, broadcast_strides
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.fills import fill, scalar_of
+from dmlgraph.compiler.passes.canonical.fills import fill, scalar_of
 from dmlgraph.compiler.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.element_wise import Add, Cast, Multiply, Negate, Subtract

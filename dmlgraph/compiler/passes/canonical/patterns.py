@@ -14,9 +14,9 @@ import numpy as np
 
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
-from dmlgraph.compiler.passes.clip import clip_view
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.passes.canonical.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
+from dmlgraph.compiler.passes.canonical.clip import clip_view
+from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import (
     ActivationGelu,
     ActivationHardSigmoid,
@@ -25,8 +25,7 @@ from dmlgraph.operators.activation import (
     ActivationSigmoid,
     ActivationSwish,
 )
-from dmlgraph.operators.element_wise import Add, Clip, Clip1, Divide, Erf, Identity, Max, Min, Multiply
-from dmlgraph.operators.normalization import BatchNormalization
+from dmlgraph.operators.element_wise import Clip, Clip1, Divide, Erf, Identity, Max, Min, Multiply
 
 MAX_STEPS = 4  # the most affine maps in a row that are followed
 TOLERANCE = 2.0**-22  # relative: how close a constant, such as 0.70710677, must be to the exact one, 1/√2
@@ -151,7 +150,7 @@ def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
 
     Both give x above zero and a·x below, rounded once.  NaN and infinities stay, and zeros keep their sign.
     """
-    for x, other in _operands(node):
+    for x, other in both_orders(node):
         traced = _trace(draft, other, x)
         if len(traced.steps) != 1 or traced.map.shifts or traced.operand != x:
             continue
@@ -162,49 +161,10 @@ def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(
-    Add,
-    after=(Multiply,),
-    effect="to the bit on DirectML; saves a rounding of the product elsewhere: at most 1/2 ULP of it",
-    differs=Differs.ROUNDED,
-)
-def multiply_add(draft: Draft, node: DraftNode) -> Outcome:
-    """x · w + b of tensors → BATCH_NORMALIZATION of mean 0 and variance 1.
-
-    DirectML has no other operator that multiplies and adds in one pass: (x − 0) / √(1 + 0) · w + b is x · w + b, each
-    step rounded as before in float32 (measured), and x − 0 leaves every x as it is.  In float16 the product is not
-    rounded before the sum.
-    """
-    for product, b in _operands(node):
-        found = draft.made_by(product, Multiply)
-        if found is None or product.desc.dtype not in FLOATS:
-            continue
-        if nearly_affine(draft, found) is not None or draft.number(b) is not None:
-            return None  # a ScaleBias is better
-        x, w = next(_operands(found))
-        if not draft.only_use(product):
-            return Declined(f"'{found.name}' has other readers, and would stay")
-        x_read, w_read = (draft.around(product, draft.produced(product), each) for each in (x, w))
-        if x_read is None or w_read is None:
-            return Declined(f"it reads '{found.name}' through other strides")
-        ones = (1,) * product.desc.rank
-        zero, one = (Constant(np.full(ones, each, product.desc.dtype.numpy)) for each in (0, 1))
-        tensors: dict[str, Tensor | list[Tensor] | None] = {
-            "input": x_read,
-            "mean": zero,
-            "variance": one,
-            "scale": w_read,
-            "bias": b,
-        }
-        value = New(BatchNormalization, tensors, {"spatial": True, "epsilon": 0.0})
-        return Rewrite.of(value, f"'{found.name}' and this sum become one pass")
-    return None
-
-
 # Matching formulas.
 
 
-def _operands(node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
+def both_orders(node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
     """Both operands of a binary node, in either order."""
     a, b = node.operand("a"), node.operand("b")
     if a is not None and b is not None:
@@ -213,7 +173,7 @@ def _operands(node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
 
 
 def _either_way(draft: Draft, node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
-    for a, b in _operands(node):
+    for a, b in both_orders(node):
         if a.desc.dtype in FLOATS and draft.number(a) is None and draft.number(b) is None:
             yield a, b
 
@@ -291,4 +251,4 @@ def _float32(number: float) -> float:
     return float(np.float32(number))
 
 
-RULES = (swish, hard_swish, gelu, leaky_relu, multiply_add)
+RULES = (swish, hard_swish, gelu, leaky_relu)

@@ -1,0 +1,1 @@
+"""Rules for quantized tensors: operators compute with the integers themselves."""
