@@ -27,8 +27,8 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
-from dmlgraph.compiler.passes import fuse
 from dmlgraph.devices.executable import Executable
+from dmlgraph.passes import fuse
 
 Value = dg.Value
 SIZES = (1, 8, 64, 64)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import dmlgraph as dg
-from dmlgraph.compiler.passes import RULES
+from dmlgraph.passes import RULES
 
 CONVOLUTIONS = ((64, 64, 56, 3), (64, 256, 56, 1), (3, 32, 224, 3), (512, 512, 7, 3))  # channels, filters, size, window
 MEANS = ((64, 56, 3), (256, 28, 2))  # channels, size, window

@@ -8,7 +8,7 @@
 It prints every trial whose outcome is not "right", and a summary.  The trials (tests/support/layout_trials.py) run
 in a child process; if a trial ends it or takes too long, that is its outcome, and the next trials run in a new process.
 One outcome is "wrong" by rounding only: MEAN_VARIANCE_NORMALIZATION1 of equal numbers divides a rounding error by
-√epsilon.  What was found is in dmlgraph/operators/layouts.py and docs/measured.md.
+√epsilon.  What was found is in dmlgraph/devices/directml/layouts.py and docs/measured.md.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmlgraph.base.errors import DmlGraphError
-from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.draft_node import DraftNode, Signature, same
@@ -28,15 +27,14 @@ from dmlgraph.compiler.rule import (
     Constant,
     Declined,
     Kind,
-    LayoutObjection,
     New,
-    Objection,
     Operand,
     Rewrite,
     Source,
     Tensor,
     Viewed,
 )
+from dmlgraph.compiler.target import Target
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
@@ -44,7 +42,6 @@ from dmlgraph.operators.common.strided import reshaped, through
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import Fill, FillValueConstant
-from dmlgraph.operators.layouts import refusal
 from dmlgraph.operators.view import with_strides
 
 FILL_ELEMENTS = 1 << 16  # the most elements of a fill that are read
@@ -72,6 +69,7 @@ class Draft:
     """A graph that can be rewritten.
 
     Attributes:
+        target: where the graph will run.
         level: the feature level at which new operators must be legal.
         nodes: by name, not in execution order.
         outputs: graph output → its value.
@@ -81,15 +79,8 @@ class Draft:
         signatures: the number of nodes of each signature.
     """
 
-    def __init__(
-        self,
-        graph: Graph,
-        level: FeatureLevel,
-        objection: Objection | None = None,
-        layouts: LayoutObjection = refusal,
-    ) -> None:
-        self.graph, self.level = graph, level
-        self._objection, self._layout_objection = objection, layouts
+    def __init__(self, graph: Graph, target: Target) -> None:
+        self.graph, self.target, self.level = graph, target, target.level_for(graph)
         self.layouts = dict(graph.layouts)
         self.nodes: dict[str, DraftNode] = {}
         self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
@@ -216,7 +207,7 @@ class Draft:
         """Replaces a node's outputs by what a rule asks for.
 
         Raises:
-            Declined: the rewrite is not legal here, or the device objects to it; the draft has not changed.
+            Declined: the rewrite is not legal here, or the target does not absorb it; the draft has not changed.
         """
         names = self._names(node.name)
         made: list[tuple[Node, list[Source | None]]] = []
@@ -227,7 +218,7 @@ class Draft:
             if (new.desc.dtype, new.desc.sizes) != (old.dtype, old.sizes):
                 raise Declined(f"gives {new.desc} in place of {old}")
             moves.append((Source(node.name, port), new))
-        self._ask_device(node, made)
+        self._ask_target(node, made)
         moved = {source for source, _ in moves}
         for port in range(node.output_count):
             if Source(node.name, port) not in moved and self.use_count(Source(node.name, port)):
@@ -240,14 +231,13 @@ class Draft:
         self.origins.replace(gone, stand, came)
         return Change(tuple(stand), tuple(gone), (*came, *(user.name for user, _, _ in readings)))
 
-    def _ask_device(self, node: DraftNode, made: Iterable[tuple[Node, Any]]) -> None:
-        """Raises Declined where the device objects to a new operator in place of the node's."""
-        if self._objection is None:
-            return
+    def _ask_target(self, node: DraftNode, made: Iterable[tuple[Node, Any]]) -> None:
+        """Raises Declined where the target does not absorb the node's operator into a new one."""
         for content, _ in made:
-            why = self._objection(content.operator, node.operator) if isinstance(content, OperatorNode) else None
-            if why is not None:
-                raise Declined(why)
+            if isinstance(content, OperatorNode):
+                why = self.target.absorption_refusal(content.operator, node.operator)
+                if why is not None:
+                    raise Declined(why)
 
     def _build(
         self,
@@ -339,12 +329,12 @@ class Draft:
             problem = next(operator.with_inputs({port: desc}).constraints(), None)
             if problem is not None:
                 return str(problem)
-        return self._layout_objection(operator, operator.bindings(Role.INPUT)[port].path, desc)
+        return self.target.layout_refusal(operator, operator.bindings(Role.INPUT)[port].path, desc)
 
     def write_refusal(self, node: DraftNode, desc: TensorDesc) -> str | None:
         """Why an operator cannot write its first output with these strides; None if it can."""
         operator = node.computation
-        return self._layout_objection(operator, operator.bindings(Role.OUTPUT)[0].path, desc)
+        return self.target.layout_refusal(operator, operator.bindings(Role.OUTPUT)[0].path, desc)
 
     def _commit(
         self,

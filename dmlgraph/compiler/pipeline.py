@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
-from dmlgraph.base.errors import GraphError, listing, suggestion
-from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.memory import collector_paused
+from dmlgraph.base.memory import collector_paused, enough_memory
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode, Signature
 from dmlgraph.compiler.record import Entry
-from dmlgraph.compiler.rule import Declined, Kind, LayoutObjection, Objection, Rewrite, Rule
+from dmlgraph.compiler.rule import Declined, Kind, Rewrite, Rule
+from dmlgraph.compiler.target import Target
 from dmlgraph.compiler.views import without_views
 from dmlgraph.graph.graph import Graph
-from dmlgraph.operators.layouts import refusal
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
 REWRITES_PER_NODE = 16  # of the source graph; rules that undo one another would never end
@@ -44,7 +42,7 @@ class Record:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
+class Pass:
     """A pass: rules that look at one node each, with one worklist; a rewrite queues the nodes around it."""
 
     name: str
@@ -143,44 +141,34 @@ class Fused:
 
 def fuse(
     graph: Graph,
-    pipeline: Sequence[Rules],
-    *,
-    level: FeatureLevel | None = None,
-    rules: bool | Iterable[str] = True,
-    objection: Objection | None = None,
-    layouts: LayoutObjection = refusal,
-    copy_level: FeatureLevel | None = None,
+    target: Target,
+    enabled: frozenset[str] | None = None,
     check: Callable[[Draft], None] | None = None,
 ) -> Fused:
-    """Removes the views of a graph, runs a pipeline over it, and returns a new graph.
+    """Removes the views of a graph, runs a target's passes over it, and returns a new graph.
 
     Args:
         graph: with its dims resolved.
-        pipeline: the passes in their order.
-        level: the level at which new operators must be legal; by default the graph's.
-        rules: True: all that are on by default; False: no rules; else exactly the rules of these names.
-        objection: the device's (`Device.objection`), called for every operator that a rule makes.
-        layouts: the device's (`Device.layout_objection`), called for every tensor that is read with strides.
-        copy_level: at which the copies that views need must be legal; by default `level`.
+        target: where the graph will run.
+        enabled: the names of the rules that may run; by default those of the target that are on by default.
         check: called with the draft after each pass; raises where something is wrong.
 
     Raises:
-        GraphError: a name is not a rule.
+        NotEnoughMemoryError: there is not enough memory.
     """
-    enabled = _enabled(pipeline, rules)
-    level = min(level, graph.level) if level else graph.level
-    with collector_paused():
+    if enabled is None:
+        enabled = frozenset(rule.name for each in target.passes for rule in each.rules if rule.default)
+    with enough_memory("fuse", graph), collector_paused():
         # The draft is freed before the pause ends: a collection looks at all that was made in it and still exists.
-        plain = without_views(graph, copy_level or level, layouts)
-        draft = Draft(plain.graph, level, objection, layouts)
+        plain = without_views(graph, target)
+        draft = Draft(plain.graph, target)
         draft.origins.start(plain.origins)
-        return _fuse(draft, plain.record, pipeline, enabled, check)
+        return _fuse(draft, plain.record, enabled, check)
 
 
 def _fuse(
     draft: Draft,
     copies: tuple[Entry, ...],
-    pipeline: Sequence[Rules],
     enabled: frozenset[str],
     check: Callable[[Draft], None] | None,
 ) -> Fused:
@@ -189,7 +177,7 @@ def _fuse(
     settled: dict[str, int] = {}  # pass → length of the record when it last reached its fixed point
     for _ in range(MAX_ROUNDS if enabled else 0):
         before = len(record)
-        for each in pipeline:
+        for each in draft.target.passes:
             if settled.get(each.name) != len(record):
                 each.run(draft, record, enabled, limit - len(record))
                 settled[each.name] = len(record)
@@ -198,26 +186,3 @@ def _fuse(
         if len(record) in (before, limit):
             break
     return Fused(draft.finish(), (*copies, *record.entries(draft)), draft.origins.of(draft.nodes))
-
-
-def _enabled(pipeline: Sequence[Rules], asked: bool | Iterable[str]) -> frozenset[str]:
-    known = {rule.name: rule for each in pipeline for rule in each.rules}
-    if isinstance(asked, bool):
-        return frozenset(name for name, rule in known.items() if asked and rule.default)
-    if isinstance(asked, str):
-        asked = [asked]
-    try:
-        names = list(asked)
-    except TypeError:
-        raise GraphError("must be True, False or a list of rules", code="kind", field="fuse", got=asked) from None
-    for name in names:
-        if name not in known:
-            raise GraphError(
-                "is not a rule",
-                code="unknown-rule",
-                field="fuse",
-                got=name,
-                allowed=listing(known),
-                hint=suggestion(str(name), known),
-            )
-    return frozenset(names)

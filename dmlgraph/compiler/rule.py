@@ -107,11 +107,6 @@ class Declined(Exception):  # noqa: N818 - a result, raised where it comes from 
 
 Outcome = Rewrite | Declined | None
 Function = Callable[["Draft", "DraftNode"], Outcome]
-# Why a device objects to a new operator in place of another; None if it accepts it.
-Objection = Callable[[Operator, Operator | None], str | None]
-# Why a device does not take a tensor with a layout at an operator's binding path; None if it does.
-LayoutObjection = Callable[[Operator, str, TensorDesc], str | None]
-
 
 # What a node is: its operator's class, an input or a constant.
 Kind = type[Operator] | type[InputNode] | type[ConstantNode]

@@ -17,21 +17,20 @@ from typing import NamedTuple
 import numpy as np
 
 from dmlgraph.base.free_names import FreeNames
-from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.copies import packing, window
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.resizing import permuted, relaid, resizable, resized
-from dmlgraph.compiler.rule import LayoutObjection, Operand, Source
+from dmlgraph.compiler.rule import Operand, Source
+from dmlgraph.compiler.target import Target
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.network import Output
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
-from dmlgraph.operators.common.strided import reads_each_once, through
+from dmlgraph.operators.common.strided import is_packed, reads_each_once, through
 from dmlgraph.operators.declaration.bindings import Binding
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.layouts import is_packed
 from dmlgraph.operators.view import ExpandDims, Flatten, Reshape, Squeeze, Subscript, Transpose, View, with_strides
 
 COPY = "copy"  # what the record says of each, where it has rules' names for rewrites
@@ -53,15 +52,12 @@ class WithoutViews:
     origins: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
 
-def without_views(
-    graph: Graph, level: FeatureLevel, objection: LayoutObjection, *, shares_outputs: bool = True
-) -> WithoutViews:
+def without_views(graph: Graph, target: Target, *, shares_outputs: bool = True) -> WithoutViews:
     """The graph with strides and copies in place of its views.
 
     Args:
         graph: with its dims resolved.
-        level: at which copies must be legal.
-        objection: the device's.
+        target: where the graph will run.
         shares_outputs: whether an output may be a view of a buffer, or must be packed.
 
     Raises:
@@ -69,7 +65,7 @@ def without_views(
     """
     if not any(isinstance(node, OperatorNode) and node.operator.is_view for node in graph.nodes):
         return WithoutViews(graph)
-    return _Resolution(graph, level, objection, shares_outputs).run()
+    return _Resolution(graph, target, shares_outputs).run()
 
 
 class _Unexpressed(NamedTuple):
@@ -89,8 +85,8 @@ class _Unexpressed(NamedTuple):
 class _Resolution:
     """The state of one pass: how the values of views are read."""
 
-    def __init__(self, graph: Graph, level: FeatureLevel, objection: LayoutObjection, shares_outputs: bool) -> None:
-        self.graph, self.level, self.objection = graph, level, objection
+    def __init__(self, graph: Graph, target: Target, shares_outputs: bool) -> None:
+        self.graph, self.target, self.level = graph, target, target.copy_level_for(graph)
         self.shares_outputs = shares_outputs
         self.nodes: list[tuple[Node, list[Output | None]]] = []
         self.by_name: dict[str, Node] = {}
@@ -251,7 +247,7 @@ class _Resolution:
         if desc.strides is None:
             return None
         problem = next(operator.with_inputs({port: desc}).constraints(), None)
-        return self.objection(operator, path, desc) if problem is None else str(problem)
+        return self.target.layout_refusal(operator, path, desc) if problem is None else str(problem)
 
     def _is_whole(self, operand: Operand) -> bool:
         """Whether a value is a packed buffer of an operator, with other sizes or in another order."""

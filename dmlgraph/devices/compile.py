@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 
 from dmlgraph.base.errors import DmlGraphError, OperatorError, Problem, listing, plural
 from dmlgraph.base.memory import enough_memory
-from dmlgraph.compiler import passes
+from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
-from dmlgraph.compiler.passes import Fused
+from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.devices.device import lacks
+from dmlgraph.devices.directml import target as directml
 from dmlgraph.devices.host.exit_gate import finishing
 from dmlgraph.devices.recipe import Recipe, Source, chosen_rules
+from dmlgraph.devices.rules import enabled
 
 if TYPE_CHECKING:
     from dmlgraph.devices import Choice
@@ -30,23 +32,15 @@ if TYPE_CHECKING:
 
 
 def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Iterable[str] = True) -> Fused:
-    """The graph after the passes: at the device's level, and without operators that the device objects to.
+    """The graph after the passes of the device's target.
 
     Args:
         graph: with its dims resolved.
-        device: None: everything that the graph's level allows.
+        device: None: DirectML at the graph's level.
         fuse: as in `Graph.compile`.
     """
-    if device is None:
-        return passes.fuse(graph, rules=fuse)
-    return passes.fuse(
-        graph,
-        level=device.level,
-        rules=fuse,
-        objection=device.objection,
-        layouts=device.layout_objection,
-        copy_level=device.copy_level(graph.level),
-    )
+    target = directml.target(graph.level) if device is None else device.target
+    return pipeline.fuse(graph, target, enabled(fuse))
 
 
 def lower_graph(

@@ -13,10 +13,9 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.devices.names import DeviceName as DeviceName  # noqa: PLC0414 - imported from here, too
 
 if TYPE_CHECKING:
-    from dmlgraph.base.tensor import TensorDesc
     from dmlgraph.compiler.lowering import GraphDesc
+    from dmlgraph.compiler.target import Target
     from dmlgraph.devices.executable import Executable
-    from dmlgraph.operators.declaration.operator import Operator
 
 
 class Device(abc.ABC):
@@ -34,21 +33,10 @@ class Device(abc.ABC):
     level: FeatureLevel
     newer: str | None = None
 
-    def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
-        """Why a pass should not replace one operator by another on this device; None if it may.
-
-        The passes ask this about every operator they make, for example one with a fused activation that replaces
-        the activation: a device that does not absorb something says so here.
-        """
-        return None
-
-    def copy_level(self, level: FeatureLevel) -> FeatureLevel:
-        """The level at which copies of tensors must be legal in a graph of a level: here all copies can be made."""
-        return self.level
-
-    def layout_objection(self, operator: Operator, path: str, desc: TensorDesc) -> str | None:
-        """Why the device does not take a tensor with these strides at an operator's binding path; None if it does."""
-        return None
+    @property
+    @abc.abstractmethod
+    def target(self) -> Target:
+        """What the compiler must know of the device.  It is imported when asked for: the passes take long to import."""
 
     def with_threads(self, threads: int) -> Device:
         """The device with a number of threads for a run.

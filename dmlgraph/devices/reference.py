@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.devices.device import Device, Family
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
 from dmlgraph.devices.host.interrupts import Watch, end_python
+
+if TYPE_CHECKING:
+    from dmlgraph.compiler.target import Target
 
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -28,6 +31,14 @@ class ReferenceDevice(Device):
     name = "reference"
     description = "evaluates every operator in NumPy, node by node"
     level = NEWEST
+
+    @property
+    def target(self) -> Target:
+        """DirectML's passes, for a device that copies any tensor, and takes any strides."""
+        from dmlgraph.compiler.target import Target
+        from dmlgraph.devices.directml.target import PASSES
+
+        return Target(self.level, PASSES, copy_level=self.level)
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         return ReferenceExecutable(graph, self.name, reason)

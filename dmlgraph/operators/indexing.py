@@ -15,10 +15,10 @@ from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.axes import with_size
 from dmlgraph.operators.common.scales import with_rank
+from dmlgraph.operators.common.strided import repeats
 from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
-from dmlgraph.operators.layouts import refusal
 
 Sizes = tuple[int, ...]
 
@@ -370,7 +370,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         yield from _update_problems(self.updates, self._result_sizes(), "those of the indexed slices")
-        if refusal(self, "indices", self.indices):
+        if repeats(self.indices):
             yield Problem(
                 "must not be zero: DirectML refuses it here",
                 code="range",

@@ -19,7 +19,7 @@ from pydantic import PlainValidator
 from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, refusal
-from dmlgraph.operators.common.strided import reshaped
+from dmlgraph.operators.common.strided import is_packed, reshaped
 from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, as_text, entries, literal, take
 from dmlgraph.operators.declaration.fields import (
     Axes,
@@ -37,7 +37,6 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.declaration.support import OperatorSupport, TensorSupport
-from dmlgraph.operators.layouts import is_packed
 
 
 class View(Operator):

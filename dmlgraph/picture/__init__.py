@@ -23,7 +23,7 @@ from dmlgraph.picture.drawing import Drawing, draw
 from dmlgraph.picture.folding import fold
 
 if TYPE_CHECKING:
-    from dmlgraph.compiler.passes import Fused
+    from dmlgraph.compiler.pipeline import Fused
 
 __all__ = ["FORMATS", "SUFFIXES", "VIEWS", "Drawing", "View", "draw", "format_of", "render", "save"]
 
@@ -43,7 +43,7 @@ def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
     """The drawings of a view: the graph as built, the fused graph, or both."""
     if view == "source":
         return [draw(graph)]
-    from dmlgraph.compiler.passes import fuse  # the passes are slow to import, and most pictures do not need them
+    from dmlgraph.passes import fuse  # the passes are slow to import, and most pictures do not need them
 
     source = draw(graph, title=f"{graph.name}: before fusion")
     fused = fuse(graph)

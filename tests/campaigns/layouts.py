@@ -27,9 +27,9 @@ from dmlgraph.compiler.lowering import (
 )
 from dmlgraph.devices import choose
 from dmlgraph.devices.directml.faults.edit import Value
+from dmlgraph.devices.directml.layouts import refusal
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.declaration.fields import Role
-from dmlgraph.operators.layouts import refusal
 
 LEVEL = FeatureLevel.V6_2
 DTYPES = (DataType.FLOAT32, DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT8)

@@ -10,16 +10,17 @@ import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.draft import Draft, broadcast_strides
-from dmlgraph.compiler.passes import fuse
 from dmlgraph.compiler.rule import Constant, Declined, New, Operand, Rewrite, Source
 from dmlgraph.compiler.verify import verify
+from dmlgraph.devices.directml.target import target
 from dmlgraph.operators.element_wise import Abs, Clip, Identity, Sqrt
+from dmlgraph.passes import fuse
 
 
 def draft_of(build: object, sizes: list[int] | None = None, level: FeatureLevel = FeatureLevel.V6_4) -> Draft:
     g = dg.Graph()
     g.output("y", build(g, g.input("x", sizes=sizes or [2, 3], dtype="float32")))  # type: ignore[operator]
-    return Draft(g, level)
+    return Draft(g, target(level))
 
 
 def operand(draft: Draft, node: str, field: str = "input") -> Operand:
@@ -34,7 +35,7 @@ class TestLooking:
         x, other = (g.input(name, sizes=[2], dtype="float32") for name in ("x", "other"))
         dg.exp(other)
         g.output("y", dg.abs(x))
-        assert list(Draft(g, g.level).nodes) == ["x", "other", "abs"]
+        assert list(Draft(g, target(g.level)).nodes) == ["x", "other", "abs"]
 
     def test_users_and_counts(self):
         draft = draft_of(lambda _, x: dg.exp(x) + dg.exp(x))
@@ -115,7 +116,7 @@ class TestRewriting:
         y = dg.abs(dg.exp(x))
         for name in ("one", "two"):
             g.output(name, y)
-        draft = Draft(g, g.level)
+        draft = Draft(g, target(g.level))
         draft.apply(draft["abs"], Rewrite.of(operand(draft, "abs"), "exp is never negative"))
         verify(draft)
         assert draft.outputs == {"one": Source("exp", 0), "two": Source("exp", 0)}
@@ -149,7 +150,7 @@ class TestRewriting:
         values, indices = dg.top_k(x, axis=3, k=4)
         g.output("values", values)
         g.output("indices", indices)
-        draft = Draft(g, g.level)
+        draft = Draft(g, target(g.level))
         with pytest.raises(Declined, match="output 1 is also read"):
             draft.apply(draft["top_k"], Rewrite.of(New(Abs, {"input": operand(draft, "top_k")}), "why"))
         verify(draft)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dmlgraph as dg
 from dmlgraph.compiler.origins import Origins
-from dmlgraph.compiler.passes import fuse
+from dmlgraph.passes import fuse
 
 
 def test_what_went_in_is_merged_in_order() -> None:

@@ -6,17 +6,18 @@ import pathlib
 
 import numpy as np
 import pytest
-from support.passes.fusing import applied, operators
+from support.passes.fusing import applied, operators, target_of
 
 import dmlgraph as dg
 from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes import PIPELINE, RULES, fuse
-from dmlgraph.compiler.pipeline import MAX_ROUNDS, REWRITES_PER_NODE, Rules
+from dmlgraph.compiler.pipeline import MAX_ROUNDS, REWRITES_PER_NODE, Pass
 from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, rule
 from dmlgraph.compiler.verify import verify
+from dmlgraph.devices.directml.target import PASSES
 from dmlgraph.operators.element_wise import Abs, Add, Exp, Identity, Negate, Sqrt
+from dmlgraph.passes import RULES, fuse
 
 
 def chain(*functions: object) -> dg.Graph:
@@ -56,28 +57,28 @@ def optional(_: Draft, node: DraftNode) -> Outcome:
 class TestBounds:
     def test_rules_of_one_pass_that_undo_one_another_stop(self):
         graph = chain(dg.exp, dg.exp)
-        result = pipeline.fuse(graph, [Rules("circle", [exp_to_sqrt, sqrt_to_exp])], check=verify)
+        result = pipeline.fuse(graph, target_of(Pass("circle", [exp_to_sqrt, sqrt_to_exp])), check=verify)
         assert len(applied(result)) == REWRITES_PER_NODE * 3  # the input counts
 
     def test_passes_that_undo_one_another_stop(self):
-        passes = [Rules("there", [exp_to_sqrt]), Rules("back", [sqrt_to_exp])]
-        result = pipeline.fuse(chain(dg.exp), passes, check=verify)
+        target = target_of(Pass("there", [exp_to_sqrt]), Pass("back", [sqrt_to_exp]))
+        result = pipeline.fuse(chain(dg.exp), target, check=verify)
         assert applied(result) == ["exp_to_sqrt", "sqrt_to_exp"] * MAX_ROUNDS
         assert operators(result) == ["exp"]
 
     def test_a_rule_that_always_makes_more_stops(self):
-        result = pipeline.fuse(chain(dg.abs), [Rules("more", [doubling])], check=verify)
+        result = pipeline.fuse(chain(dg.abs), target_of(Pass("more", [doubling])), check=verify)
         assert len(applied(result)) == REWRITES_PER_NODE * 2
         assert len(operators(result)) == REWRITES_PER_NODE * 2 + 1
 
     def test_it_ends_where_nothing_changes(self):
         seen = []
-        pipeline.fuse(chain(dg.exp), PIPELINE, check=lambda draft: seen.append(len(draft.nodes)))
-        assert seen == [2] * len(PIPELINE)
+        fuse(chain(dg.exp), check=lambda draft: seen.append(len(draft.nodes)))
+        assert seen == [2] * len(PASSES)
 
     def test_a_pass_wakes_those_before_it(self):
-        passes = [Rules("second", [sqrt_to_exp]), Rules("first", [optional, doubling_of_identity])]
-        result = pipeline.fuse(chain(dg.identity), passes, check=verify)
+        target = target_of(Pass("second", [sqrt_to_exp]), Pass("first", [optional, doubling_of_identity]))
+        result = pipeline.fuse(chain(dg.identity), target, check=verify)
         assert operators(result) == ["exp"]
 
 
@@ -101,10 +102,10 @@ class TestChoice:
         assert operators(result) == ["exp", "add", "negate", "negate"]
 
     def test_rules_that_are_off_run_only_where_they_are_asked_for(self):
-        passes = [Rules("optional", [optional])]
+        target = target_of(Pass("optional", [optional]))
         graph = chain(dg.negate)
-        assert operators(pipeline.fuse(graph, passes)) == ["negate"]
-        assert operators(pipeline.fuse(graph, passes, rules=["optional"])) == ["abs"]
+        assert operators(pipeline.fuse(graph, target)) == ["negate"]
+        assert operators(pipeline.fuse(graph, target, frozenset(["optional"]))) == ["abs"]
 
     def test_an_unknown_rule_is_told_with_the_nearest(self):
         with pytest.raises(dg.DmlGraphError) as caught:
@@ -127,7 +128,7 @@ class TestChoice:
             self.GRAPH.compile("reference", fuse=["nothing"])
 
     def test_names_are_unique_and_effects_are_said(self):
-        names = [each.name for family in PIPELINE for each in family.rules]
+        names = [each.name for family in PASSES for each in family.rules]
         assert len(names) == len(set(names)) == len(RULES)
         for each in RULES.values():
             assert each.effect
@@ -144,13 +145,13 @@ class TestRecord:
 
     def test_what_was_done_then_what_was_not(self):
         graph = chain(dg.exp, lambda x: x + x)
-        result = pipeline.fuse(graph, [Rules("both", [self.declining, exp_to_sqrt])])
+        result = pipeline.fuse(graph, target_of(Pass("both", [self.declining, exp_to_sqrt])))
         assert [(entry.rule, entry.applied) for entry in result.record] == [("exp_to_sqrt", True), ("declining", False)]
         assert result.explain() == "exp_to_sqrt: exp → exp: there\nnot declining at add: it is a sum\n"
 
     def test_declined_once_a_node_however_often_it_was_looked_at(self):
         graph = chain(dg.exp, lambda x: x + x, lambda x: x + x)
-        result = pipeline.fuse(graph, [Rules("both", [self.declining]), Rules("other", [exp_to_sqrt])])
+        result = pipeline.fuse(graph, target_of(Pass("both", [self.declining]), Pass("other", [exp_to_sqrt])))
         assert [entry.node for entry in result.record if not entry.applied] == ["add", "add_1"]
 
     def test_nothing_is_said_of_nodes_that_are_no_more(self):
@@ -160,7 +161,7 @@ class TestRecord:
             del draft, node
             return Declined("no")
 
-        result = pipeline.fuse(chain(dg.exp, dg.abs), [Rules("one", [refusing]), Rules("two", [swallow])])
+        result = pipeline.fuse(chain(dg.exp, dg.abs), target_of(Pass("one", [refusing]), Pass("two", [swallow])))
         assert operators(result) == ["abs"]
         assert all(entry.applied for entry in result.record)
 
@@ -187,7 +188,7 @@ def test_what_would_be_illegal_is_declined_with_the_reason():
         other = operand._replace(desc=operand.desc.like(dtype="float16"))
         return Rewrite.of(New(Add, {"a": operand, "b": other}), "never")
 
-    result = pipeline.fuse(chain(dg.exp), [Rules("wrong", [wrong_type])], check=verify)
+    result = pipeline.fuse(chain(dg.exp), target_of(Pass("wrong", [wrong_type])), check=verify)
     (entry,) = result.record
     assert not entry.applied
     assert "dtype" in entry.why

@@ -6,8 +6,8 @@ import pytest
 from support.random_graphs import FOCUSES, graph_of
 
 from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.passes import RULES, fuse
 from dmlgraph.compiler.rule import Differs
+from dmlgraph.passes import RULES, fuse
 
 SEEDS = range(60)
 

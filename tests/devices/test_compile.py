@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import subprocess
 import sys
@@ -31,10 +32,11 @@ def operators(desc: dg.GraphDesc) -> list[str]:
     return [node.name for node in desc.nodes if isinstance(node, OperatorDescNode)]
 
 
-def test_a_device_gets_what_it_does_not_object_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_device_gets_what_it_absorbs(monkeypatch: pytest.MonkeyPatch) -> None:
     device = ReferenceDevice()
     assert operators(lower_graph(graph(), device)[1]) == ["r"]
-    monkeypatch.setattr(device, "objection", lambda made, instead_of: "not here")
+    target = dataclasses.replace(device.target, absorption_refusal=lambda made, instead_of: "not here")
+    monkeypatch.setattr(ReferenceDevice, "target", target)
     fused, desc = lower_graph(graph(), device)
     assert operators(desc) == ["product", "r"]
     assert [entry.applied for entry in fused.record] == [False]

@@ -19,8 +19,8 @@ from generators import pictures
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.cli.commands import COMMANDS
-from dmlgraph.compiler.passes import RULES
 from dmlgraph.formats.yaml.schema import schema
+from dmlgraph.passes import RULES
 
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in paths()}
 

@@ -7,9 +7,9 @@ from support.pages import DOCS
 from support.passes.perturbed import assert_fused
 
 import dmlgraph as dg
-from dmlgraph.compiler.passes import RULES, fuse
 from dmlgraph.compiler.views import COPY
 from dmlgraph.measure.inputs import complete
+from dmlgraph.passes import RULES, fuse
 
 EXAMPLES = {path.stem: path for path in sorted((DOCS / "rules").glob("*.yaml"))}
 

@@ -7,10 +7,21 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dmlgraph.operators.common.strided import merged, reads_each_once, regrouped, reordered, reshaped, through
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.operators.common.strided import (
+    is_packed,
+    merged,
+    reads_each_once,
+    regrouped,
+    reordered,
+    repeats,
+    reshaped,
+    through,
+)
 
 Layout = tuple[tuple[int, ...], tuple[int, ...]]
 SIZES = st.lists(st.sampled_from([1, 2, 2, 3, 4, 6]), min_size=1, max_size=5).map(tuple)
@@ -134,3 +145,25 @@ def test_sizes_that_cross_have_no_common_cut() -> None:
     apart = ((2, 3), (1, 1)), ((3, 2), (1, 1))
     assert regrouped(apart, (1, 1)) is None
     assert regrouped(apart[:1], (1,)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "strides", "packed", "repeated"),
+    [
+        ([2, 3], None, True, False),
+        ([2, 3], [3, 1], True, False),
+        ([2, 1, 3], [3, 99, 1], True, False),
+        ([2, 1, 3], [3, 0, 1], True, False),
+        ([1, 1], [0, 7], True, False),
+        ([2, 3], [1, 2], False, False),
+        ([2, 3], [4, 1], False, False),
+        ([2, 3], [0, 1], False, True),
+        ([2, 3], [1, 0], False, True),
+        ([2, 3], [0, 0], False, True),
+        ([2, 3], [0, 2], False, True),
+        ([2, 4, 3], [1, 0, 2], False, True),
+    ],
+)
+def test_packed_and_repeated(sizes: list[int], strides: list[int] | None, packed: bool, repeated: bool) -> None:
+    tensor = TensorDesc(dtype="uint32", sizes=sizes, strides=strides)
+    assert (is_packed(tensor), repeats(tensor)) == (packed, repeated)

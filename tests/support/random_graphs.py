@@ -37,9 +37,9 @@ from support.window_steps import any_reader, copied, joined, reader, window
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.passes import fuse
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.passes import fuse
 
 Step = Callable[[Sketch], None]
 

@@ -14,6 +14,7 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import devices
 from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.target import Target
 from dmlgraph.devices.device import Family
 from dmlgraph.devices.executable import Executable
 from dmlgraph.devices.reference import ReferenceDevice
@@ -49,8 +50,9 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> str:
     class Faulty(ReferenceDevice):
         name = "faulty"
 
-        def objection(self, made: object, instead_of: object) -> str:
-            return "it fuses nothing"
+        @property
+        def target(self) -> Target:
+            return Target(self.level, ())
 
         def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
             nodes = tuple(

@@ -8,11 +8,14 @@ import itertools
 import pathlib
 from collections.abc import Iterator
 
-from dmlgraph.compiler.passes import PIPELINE, RULES, Rule
+from dmlgraph.devices.cpu import target as cpu
+from dmlgraph.devices.directml.target import PASSES
+from dmlgraph.passes import RULES, Rule
 from generators import pictures
 from generators.pictures import DOCS
 
 PAGE = DOCS / "passes.md"
+ON_CPU = [rule for each in cpu.PASSES for rule in each.rules]
 
 BEFORE = """\
 # How each pass changes a graph
@@ -55,9 +58,10 @@ print([node.name for node in exe.graph.nodes])
 ['gate', 'y']
 ```
 
-A device can refuse an operator that would run slower than the nodes it replaces, with any rules; then the record says
-so. `cpu` does not make a product and a sum of tensors a BATCH_NORMALIZATION, for example;
-`dmlgraph lower FILE --explain --device cpu` shows it.
+Each device has passes of its own. The page shows those of DirectML, which `reference` runs too. `cpu` leaves out the
+rules that make an operator that is no faster there: a product and a sum of tensors do not become a BATCH_NORMALIZATION,
+for example. No device runs a rule that it leaves out, even if `fuse` names it.
+`dmlgraph lower FILE --explain --device cpu` shows what a device gets.
 
 `ULP` is a unit in the last place of the named value. "Bit-exact" means that every bit of every output is the same on
 every device, except for the payloads of NaN.
@@ -73,9 +77,9 @@ def page() -> str:
 def _page() -> Iterator[str]:
     yield BEFORE
     yield "| pass | rules |\n|---|---|"
-    for each in PIPELINE:
+    for each in PASSES:
         yield f"| {each.name} | {', '.join(f'[{rule.name}](#{rule.name})' for rule in each.rules)} |"
-    for each in PIPELINE:
+    for each in PASSES:
         yield f"\n## {each.name}"
         for module, rules in itertools.groupby(each.rules, key=lambda rule: inspect.getmodule(rule.function)):
             yield f"\n{inspect.getdoc(module)}"
@@ -91,7 +95,8 @@ def _rule(rule: Rule) -> Iterator[str]:
     if more.strip():
         yield f"{more.strip()}\n"
     yield f"- What it does to the numbers: {rule.effect}."
-    yield f"- {'On' if rule.default else 'Off'} by default.\n"
+    yield f"- {'On' if rule.default else 'Off'} by default."
+    yield "" if rule in ON_CPU else "- Not a rule of `cpu`.\n"
     source = f"rules/{rule.name}.yaml"
     yield f"```yaml\n{(DOCS / source).read_text(encoding='utf-8')}```\n"
     yield f"<!-- picture: {source} {rule.name} -->"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import dmlgraph as dg
 from dmlgraph import picture
-from dmlgraph.compiler.passes import fuse
+from dmlgraph.passes import fuse
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 README_GRAPH, README_PICTURE = DOCS.parent / "examples" / "ramp.yaml", DOCS / "ramp.svg"

@@ -6,12 +6,16 @@ a strided copy, or costs nothing.  An operator without a native step runs its `e
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dmlgraph.base.levels import NEWEST
 from dmlgraph.compiler.lowering import GraphDesc
 from dmlgraph.devices.cpu.threads import checked_threads
 from dmlgraph.devices.device import Device, Family, native_needed
 from dmlgraph.devices.executable import Executable
-from dmlgraph.operators.declaration.operator import Operator
+
+if TYPE_CHECKING:
+    from dmlgraph.compiler.target import Target
 
 
 class CpuDevice(Device):
@@ -31,10 +35,11 @@ class CpuDevice(Device):
     def with_threads(self, threads: int) -> Device:
         return CpuDevice(threads)
 
-    def objection(self, made: Operator, instead_of: Operator | None) -> str | None:
-        with native_needed():
-            from dmlgraph.devices.cpu.absorption import objection
-        return objection(made, instead_of)
+    @property
+    def target(self) -> Target:
+        from dmlgraph.devices.cpu.target import target
+
+        return target(self.level)
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         with native_needed():

@@ -13,12 +13,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from dmlgraph import _native
 from dmlgraph.base.errors import DmlGraphError, listing
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import not_enough_memory
-from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
 from dmlgraph.devices.device import Device, Listing
 from dmlgraph.devices.directml import versions
@@ -40,8 +40,9 @@ from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_ru
 from dmlgraph.devices.directml.transfer import Result, given_bytes
 from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.devices.host.interrupts import Watch, interruptible, take_kept
-from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.layouts import refusal
+
+if TYPE_CHECKING:
+    from dmlgraph.compiler.target import Target
 
 NPU = "npu"
 
@@ -97,11 +98,11 @@ class DirectMLDevice(Device):
         from_system = self.runtime.directml.origin == SYSTEM
         self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
 
-    def copy_level(self, level: FeatureLevel) -> FeatureLevel:
-        return min(level, self.level)
+    @property
+    def target(self) -> Target:
+        from dmlgraph.devices.directml.target import target
 
-    def layout_objection(self, operator: Operator, path: str, desc: TensorDesc) -> str | None:
-        return refusal(operator, path, desc)
+        return target(self.level)
 
     def _open(self, *, debug: bool = False) -> OpenDevice:
         _open_devices.drop_lost()

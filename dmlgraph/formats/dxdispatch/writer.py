@@ -16,6 +16,7 @@ from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.scalar import Scalar, array_of
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.views import without_views
+from dmlgraph.devices.directml.target import target
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.dxdispatch.binding import same_addresses
 from dmlgraph.formats.dxdispatch.buffers import sequence
@@ -28,7 +29,6 @@ from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.layouts import refusal
 
 Array = np.ndarray[Any, Any]
 
@@ -74,7 +74,7 @@ class _Writer:
         if not graph.outputs:
             raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
         # Views are no operators of DirectML, and a buffer that is printed must be in the output's order.
-        self.graph = without_views(graph, graph.level, refusal, shares_outputs=False).graph
+        self.graph = without_views(graph, target(graph.level), shares_outputs=False).graph
         self.inputs, self.stem, self.files = inputs, stem, files
         self.resources: dict[str, Any] = {}
         self.dispatchables: dict[str, Any] = {}

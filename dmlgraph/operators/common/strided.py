@@ -10,7 +10,24 @@ import math
 import operator
 from collections.abc import Sequence
 
+from dmlgraph.base.tensor import TensorDesc
+
 Numbers = tuple[int, ...]
+
+
+def steps(desc: TensorDesc) -> list[tuple[int, int]]:
+    """The sizes and strides of the dimensions that are larger than 1."""
+    return [(size, stride) for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if size > 1]
+
+
+def is_packed(desc: TensorDesc) -> bool:
+    """Whether the elements lie row-major without gaps; strides of dimensions of size 1 do not matter."""
+    return desc.strides is None or steps(desc) == steps(desc.like())
+
+
+def repeats(desc: TensorDesc) -> bool:
+    """Whether a stride of zero repeats elements."""
+    return any(stride == 0 for _, stride in steps(desc))
 
 
 def merged(sizes: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:

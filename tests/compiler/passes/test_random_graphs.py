@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.passes.fusing import target_of
 from support.passes.perturbed import approximated, assert_fused, assert_near, is_exact, is_finite
 from support.random_graphs import FOCUSES, graph_of, graphs
 from support.sketches import TYPES, Sample
@@ -18,8 +19,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes import RULES, Fused, fuse
-from dmlgraph.compiler.pipeline import Rules
+from dmlgraph.compiler.pipeline import Pass
 from dmlgraph.compiler.rule import Constant, Differs, New, Outcome, Rewrite, Rule, rule
 from dmlgraph.compiler.verify import verify
 from dmlgraph.compiler.views import COPY
@@ -27,6 +27,7 @@ from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, ScaleBias
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply
+from dmlgraph.passes import RULES, Fused, fuse
 
 EXAMPLES_A_FOCUS = 300  # of 7: 2,100 graphs
 SEEDS = range(150)
@@ -129,7 +130,7 @@ def rounds_otherwise(draft: Draft, node: DraftNode) -> Outcome:
 def test_a_rule_that_does_more_than_it_says_is_found(mistake: Rule):
     found, applied = 0, 0
     for sample, _ in fixed():
-        fused = pipeline.fuse(sample.graph, [Rules("mistake", [mistake])])
+        fused = pipeline.fuse(sample.graph, target_of(Pass("mistake", [mistake])))
         if any(entry.applied for entry in fused.record):
             applied += 1
             try:

@@ -22,11 +22,11 @@ from support.sketches import Sample
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
-from dmlgraph.compiler.passes import fuse
 from dmlgraph.formats.onnx.export import EXTERNAL_BYTES, to_model
 from dmlgraph.formats.onnx.export.table import REFUSED, rows
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.passes import fuse
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 FILES = sorted(path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.yaml"))

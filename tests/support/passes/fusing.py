@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 import dmlgraph as dg
-from dmlgraph.compiler.passes import Fused, fuse
+from dmlgraph.base.levels import NEWEST
+from dmlgraph.compiler.pipeline import Pass
+from dmlgraph.compiler.target import Target
 from dmlgraph.compiler.verify import verify
 from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.passes import Fused, fuse
 
 Array = np.ndarray[Any, Any]
 
@@ -18,6 +21,11 @@ Array = np.ndarray[Any, Any]
 def fused(graph: dg.Graph, *rules: str) -> Fused:
     """The graph after these rules (by default all that are on), verified after each pass."""
     return fuse(graph, rules=rules or True, check=verify)
+
+
+def target_of(*passes: Pass) -> Target:
+    """A target with these passes alone, which takes everything."""
+    return Target(NEWEST, passes)
 
 
 def operators(result: Fused) -> list[str]:

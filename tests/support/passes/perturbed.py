@@ -20,10 +20,10 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.passes import RULES, Entry, Fused, Rule
 from dmlgraph.compiler.rule import Differs
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.passes import RULES, Entry, Fused, Rule
 
 Array = np.ndarray[Any, Any]
 Outputs = dict[str, Array]

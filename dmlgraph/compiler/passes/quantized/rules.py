@@ -399,8 +399,8 @@ RULES = (
     quantize_clipped,
     quantized_movement,
     quantized_sum,
-    quantized_mean,
     quantized_convolution,
     quantized_product,
 )
+MEAN_RULES = (quantized_mean,)
 LAST_RULES = (integers_to_float,)  # after those for products that are quantized again

@@ -66,8 +66,8 @@ from dmlgraph.operators import (
     Slice1,
     Split,
 )
+from dmlgraph.operators.common.strided import is_packed, steps
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.layouts import is_packed, steps
 from dmlgraph.operators.recurrent import Recurrent
 
 ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer if it begins at a multiple of this

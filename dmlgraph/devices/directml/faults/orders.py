@@ -12,7 +12,7 @@ import itertools
 
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators import Identity
-from dmlgraph.operators.layouts import is_packed, steps
+from dmlgraph.operators.common.strided import is_packed, steps
 
 Orders = tuple[tuple[int, ...], ...]
 

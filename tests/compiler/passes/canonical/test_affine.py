@@ -25,12 +25,13 @@ from dmlgraph.compiler.passes.canonical.affine import (
     nearly_affine,
 )
 from dmlgraph.compiler.rule import Declined
+from dmlgraph.devices.directml.target import target
 
 Build = Callable[[dg.Graph, dg.Value], dg.Value]
 
 
 def seen(build: Build, dtype: str = "float32", view: Any = affine) -> AffineMap | None:
-    draft = Draft(of_one(build, samples(dtype)), FeatureLevel.V5_0)
+    draft = Draft(of_one(build, samples(dtype)), target(FeatureLevel.V5_0))
     found = view(draft, draft[draft.outputs["y"].node])
     assert found is None or found.operand.source.node == "x"
     return found and found.map
@@ -83,7 +84,7 @@ def test_others(name: str) -> None:
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_only_types_that_scale_bias_leaves_as_they_are(dtype: str) -> None:
     build = lambda g, x: x * 3  # noqa: E731
-    draft = Draft(of_one(build, np.ones([1, 1, 1, 2], dtype)), FeatureLevel.V5_0)
+    draft = Draft(of_one(build, np.ones([1, 1, 1, 2], dtype)), target(FeatureLevel.V5_0))
     assert affine(draft, draft[draft.outputs["y"].node]) is None
 
 

@@ -10,8 +10,8 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, dispatches, fused, operators, refusal
 
 import dmlgraph as dg
-from dmlgraph.compiler.passes import Fused
 from dmlgraph.graph.nodes import ConstantNode
+from dmlgraph.passes import Fused
 
 SIZES = [1, 1, 4, 6]
 X = {"x": np.arange(24, dtype=np.float32).reshape(SIZES)}

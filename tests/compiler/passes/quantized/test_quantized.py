@@ -10,7 +10,7 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, fused, operator, operators, refusal, results
 
 import dmlgraph as dg
-from dmlgraph.compiler.passes import fuse
+from dmlgraph.passes import fuse
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.integers(0, 256, (1, 4, 9, 9)).astype(np.uint8)

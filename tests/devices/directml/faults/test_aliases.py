@@ -23,7 +23,6 @@ from dmlgraph.compiler.lowering import (
     OutputEdge,
     lower,
 )
-from dmlgraph.compiler.passes import fuse as run_passes
 from dmlgraph.devices.directml import device as directml_module
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError
@@ -32,6 +31,7 @@ from dmlgraph.devices.directml.faults.aliases import may_run_in_place
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator, Slice, Tile
 from dmlgraph.operators.catalog.examples import example
+from dmlgraph.passes import fuse as run_passes
 
 Values = dict[str, np.ndarray]
 Build = Callable[[dg.Graph], None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import pathlib
 from collections.abc import Callable
@@ -18,11 +19,21 @@ from support.random_graphs import graph_of
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
+from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.lowering import OperatorDescNode
 from dmlgraph.compiler.passes.directml.activations import is_fusable
+from dmlgraph.compiler.pipeline import Pass, fuse
+from dmlgraph.compiler.rule import New, Outcome, Rewrite, rule
+from dmlgraph.compiler.target import refuses_nothing
+from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.devices.cpu.target import absorption_refusal
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ScaledUnary
+from dmlgraph.operators.element_wise import Abs
+from dmlgraph.operators.normalization import LocalResponseNormalization
 
 Array = np.ndarray[Any, Any]
 Definitions = frozenset[str]
@@ -154,20 +165,19 @@ def line() -> dg.Graph:
     return graph
 
 
-def test_the_device_has_its_say_whatever_rules_are_asked_for() -> None:
+def test_only_the_rules_of_the_device_run_whatever_is_asked_for() -> None:
     executable = line().compile("cpu", fuse=["multiply_add"])
-    assert [entry.applied for entry in executable.fusion] == [False]
+    assert executable.fusion == ()
+    assert operators(executable.graph) == ["multiply", "add"]
 
 
 def test_a_region_multiplies_and_adds_better_than_a_normalization() -> None:
     executable = line().compile("cpu")
     assert executable.stats["regions"] == [["multiply", "add"]]
-    assert [str(entry) for entry in executable.fusion] == [
-        "not multiply_add at add: on 'cpu' a region multiplies and adds in one pass, without batch_normalization"
-    ]
+    assert executable.fusion == ()
 
 
-def test_lower_explains_it(tmp_path: pathlib.Path) -> None:
+def test_lower_shows_what_each_device_gets(tmp_path: pathlib.Path) -> None:
     path = str(tmp_path / "line.yaml")
     line().save(path)
     said = {}
@@ -175,6 +185,25 @@ def test_lower_explains_it(tmp_path: pathlib.Path) -> None:
         result = CliRunner().invoke(main, ["lower", path, "--explain", "--device", device])
         assert result.exit_code == 0, result.output
         said[device] = result.stdout
-    assert "# not multiply_add at add: on 'cpu' a region multiplies and adds in one pass" in said["cpu"]
+    assert said["cpu"].startswith("# nothing to fuse\n")
     assert "ELEMENT_WISE_ADD\n" in said["cpu"]
     assert "# multiply_add: " in said["reference"]
+
+
+@rule(Abs, effect="none: it is wrong")
+def by_definition(_: Draft, node: DraftNode) -> Outcome:
+    """abs → an operator that `cpu` computes in NumPy."""
+    attributes = {"cross_channel": True, "local_size": 1, "alpha": 1, "beta": 0, "bias": 1}
+    return Rewrite.of(New(LocalResponseNormalization, {"input": node.operand("input")}, attributes), "never")
+
+
+def test_what_runs_natively_is_not_replaced_by_a_definition() -> None:
+    graph = of_one(lambda _, x: dg.abs(x), X)
+    target = dataclasses.replace(CpuDevice().target, passes=(Pass("wrong", [by_definition]),))
+    (entry,) = fuse(graph, target).record
+    assert not entry.applied
+    assert entry.why == "on 'cpu' local_response_normalization runs by its definition in NumPy, abs natively"
+    made = fuse(graph, dataclasses.replace(target, absorption_refusal=refuses_nothing))
+    assert [entry.applied for entry in made.record] == [True]
+    (operator,) = (node.operator for node in made.graph.nodes if isinstance(node, OperatorNode))
+    assert absorption_refusal(operator, operator) is None
