@@ -72,6 +72,15 @@ def test_modules_import_from_below(path: pathlib.Path) -> None:
             assert (path.as_posix(), name) in UPWARD, f"{function} imports {name}"
 
 
+@pytest.mark.parametrize("name", ["dxdispatch", "onnx", "yaml"])
+def test_a_format_imports_no_other(name: str) -> None:
+    """What formats share lies beside them: texts and trees, arrays."""
+    others = {path.name for path in (PACKAGE / "formats").iterdir() if path.is_dir()} - {"text_tree", name}
+    for path in (PACKAGE / "formats" / name).rglob("*.py"):
+        found = re.findall(r"\bdmlgraph\.formats\.(\w+)", path.read_text("utf-8"))
+        assert not others & set(found), path
+
+
 def test_every_exception_is_needed() -> None:
     found = {
         (path.as_posix(), name)

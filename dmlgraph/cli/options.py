@@ -54,8 +54,8 @@ def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Ch
     from dmlgraph.base.levels import NEWEST
     from dmlgraph.formats.load_save import load
     from dmlgraph.formats.onnx import is_model
+    from dmlgraph.formats.text_tree.text import decode
     from dmlgraph.formats.yaml import loads
-    from dmlgraph.formats.yaml.declarations import decode
 
     of_models = options_of_models()
     if not is_stdin(file):

@@ -38,6 +38,7 @@ class InMemory:
     arrays: Mapping[str, Array]
 
 
+INLINE_ELEMENTS = 64  # constants with more elements go into .npy files
 Folder = pathlib.Path | InMemory | None  # what holds a document's files
 
 # By version; the third differs from the second only for arrays that do not hold numbers.

@@ -18,8 +18,8 @@ from typing import Any
 
 from dmlgraph.base.errors import Location, Problem, Problems
 from dmlgraph.formats.text_tree.keys import known_keys
+from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, parse
-from dmlgraph.formats.yaml.declarations import read_text
 from dmlgraph.testing.records import Outcome, Record
 
 PATTERNS = ("graph", "test", "device", "machine")

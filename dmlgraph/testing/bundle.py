@@ -19,8 +19,8 @@ from dmlgraph.base.file_names import why_unportable
 from dmlgraph.base.tables import show_bytes
 from dmlgraph.files.folders import find_file, noting_files
 from dmlgraph.files.untrusted import open_file, what_failed
+from dmlgraph.formats.text_tree.text import decode
 from dmlgraph.formats.yaml import loads, save
-from dmlgraph.formats.yaml.declarations import decode
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph

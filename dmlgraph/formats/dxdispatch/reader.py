@@ -17,8 +17,8 @@ from dmlgraph.formats.dxdispatch.buffers import Buffer, read_buffer
 from dmlgraph.formats.dxdispatch.descs import OperatorDesc, read_operator
 from dmlgraph.formats.dxdispatch.names import member_path
 from dmlgraph.formats.dxdispatch.text import parse
+from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree
-from dmlgraph.formats.yaml.declarations import read_text
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.operator import Operator

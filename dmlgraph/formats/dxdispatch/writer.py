@@ -18,12 +18,12 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.views import without_views
 from dmlgraph.devices.directml.target import target
 from dmlgraph.files.whole import NewFiles
+from dmlgraph.formats.arrays import INLINE_ELEMENTS
 from dmlgraph.formats.dxdispatch.binding import same_addresses
 from dmlgraph.formats.dxdispatch.buffers import sequence
 from dmlgraph.formats.dxdispatch.fields import members, plain_number, tensor
 from dmlgraph.formats.dxdispatch.names import operator_type
 from dmlgraph.formats.dxdispatch.text import layout
-from dmlgraph.formats.yaml.writer import INLINE_ELEMENTS
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.graph.value import Value

@@ -27,6 +27,7 @@ from dmlgraph.files.folders import find_file
 from dmlgraph.formats.arrays import Array, Folder, InMemory, check_file, from_numbers, load_file
 from dmlgraph.formats.safetensors import SUFFIX, Archive
 from dmlgraph.formats.text_tree.keys import known_keys
+from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, parse
 from dmlgraph.formats.yaml.copies import Declared
 from dmlgraph.formats.yaml.declarations import (
@@ -35,7 +36,6 @@ from dmlgraph.formats.yaml.declarations import (
     node_keys,
     operator_of,
     operator_problem,
-    read_text,
 )
 from dmlgraph.formats.yaml.expansion import Expansion
 from dmlgraph.formats.yaml.order import in_order

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 import pathlib
+import re
 from typing import Any
 
 from dmlgraph.base.codes import WARNINGS
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import MAX_RANK
+from dmlgraph.devices.names import NAMES
 from dmlgraph.files.whole import write_text
 from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
 from dmlgraph.operators.catalog.examples import example
@@ -28,6 +30,7 @@ _COMPUTED = {"type": "string", "description": "a dim, or an expression over dims
 _SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, _COMPUTED]}
 _STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
 _DTYPE = Kind.DATA_TYPE.form.schema
+_DEVICES = dict.fromkeys(re.sub(r"\d+$", r"\\d+", name) for name in NAMES)  # with any index
 _AXIS = {
     "anyOf": [
         {"type": "integer", "minimum": -MAX_RANK, "maximum": MAX_RANK - 1, "description": "negative from the end"},
@@ -235,7 +238,7 @@ def _test() -> Schema:
         "file": _FILE,
     }
     made = {"random": _told({"anyOf": [random, {"type": "null"}]}, "Random numbers.")}
-    device = {"type": "string", "pattern": r"^(auto|cpu|reference|directml(:software|:\d+)?)$"}
+    device = {"type": "string", "pattern": f"^({'|'.join(_DEVICES)})$"}
     same_as = {"same_as": _told(device, "The device that computes what is expected, without fusion.")}
     one: Schema = {"minProperties": 1, "maxProperties": 1}
     distance = {"type": "number", "minimum": 0}

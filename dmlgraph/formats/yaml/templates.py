@@ -15,8 +15,9 @@ from dmlgraph.base.errors import DmlGraphError, GraphError, Problem, Problems, l
 from dmlgraph.files.folders import find_file
 from dmlgraph.formats.arrays import Folder
 from dmlgraph.formats.text_tree.keys import known_keys
+from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, is_finite, parse
-from dmlgraph.formats.yaml.declarations import check_version, node_keys, operator_of, operator_problem, read_text
+from dmlgraph.formats.yaml.declarations import check_version, node_keys, operator_of, operator_problem
 from dmlgraph.formats.yaml.declarations import problem_at as at
 from dmlgraph.formats.yaml.order import in_order
 from dmlgraph.formats.yaml.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references

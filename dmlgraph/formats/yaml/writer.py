@@ -20,7 +20,7 @@ from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats import safetensors
-from dmlgraph.formats.arrays import to_stored
+from dmlgraph.formats.arrays import INLINE_ELEMENTS, to_stored
 from dmlgraph.formats.text_tree.tree import resolve
 from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
 from dmlgraph.graph.dims import is_computed
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from dmlgraph.formats.yaml.contents import Content
 
 _BLOCKS = {"inputs": 1, "constants": 1, "nodes": 1, "tests": 2}  # the levels of a section that are not in one line
-INLINE_ELEMENTS = 64  # constants with more elements go into .npy files
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dmlgraph.base.errors import Problems
+from dmlgraph.base.errors import DeviceError, Problems
+from dmlgraph.devices import check_name
+from dmlgraph.devices.names import NAMES
 from dmlgraph.formats.text_tree.tree import parse
 from dmlgraph.formats.yaml.schema import FILE_NAME, TITLE, schema, write_beside
 from dmlgraph.operators import REGISTRY
@@ -159,6 +161,17 @@ def test_tests_that_are_right(validator: jsonschema.Draft202012Validator, test: 
 )
 def test_tests_that_are_wrong(validator: jsonschema.Draft202012Validator, test: str) -> None:
     assert errors(validator, f"{HEAD}nodes: {{y: {{op: exp, input: x}}}}\ntests: {{t: {test}}}\n")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "directml:17", "directml:x", "directml:", "directm", "cpu:0", "cpus", "CPU"])
+def test_devices_are_those_that_can_be_named(validator: jsonschema.Draft202012Validator, name: str) -> None:
+    tests = f"tests: {{t: {{expect: {{same_as: '{name}'}}}}}}\n"
+    found = errors(validator, f"{HEAD}nodes: {{y: {{op: exp, input: x}}}}\n{tests}")
+    if found:
+        with pytest.raises(DeviceError):
+            check_name(name)
+    else:
+        check_name(name)
 
 
 # What an editor shows.
