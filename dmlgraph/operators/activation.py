@@ -15,6 +15,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import ElementWise, Unary
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater
+from dmlgraph.operators.declaration.constraints import at_least
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -170,9 +171,9 @@ class ActivationSoftplus(Activation, dml="ACTIVATION_SOFTPLUS"):
     steepness: Float = 1.0
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        if not self.steepness >= 1 and level < FeatureLevel.V6_4:
+        if level < FeatureLevel.V6_4:
             message = f"must be at least 1 at feature level {level}; less is legal from 6.4"
-            yield Problem(message, code="level", field="steepness", got=self.steepness, allowed="1 or more")
+            yield from at_least("steepness", self.steepness, 1, message, code="level", allowed="1 or more")
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.logaddexp(0, self.steepness * wide) / self.steepness, x)

@@ -16,6 +16,16 @@ from dmlgraph.base.errors import OperatorError, Problem, listing, shorten
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import with_rank
+from dmlgraph.operators.declaration.constraints import (
+    at_least,
+    determined,
+    is_given,
+    multiple_of,
+    rank_at_least,
+    require,
+    rule,
+    sizes_hold,
+)
 from dmlgraph.operators.declaration.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -61,14 +71,12 @@ class Dimensions:
         Raises:
             OperatorError: the tensors do not determine the sizes.
         """
-        for field, heads in (("query_head_count", query_heads), ("key_value_head_count", key_heads)):
-            if heads < 1:
-                raise OperatorError("must be at least 1", code="range", field=field, got=heads)
+        require(at_least("query_head_count", query_heads))
+        require(at_least("key_value_head_count", key_heads))
         query, key, value = _source(descs, "query"), _new_source(descs, "key"), _new_source(descs, "value")
         past_key, past_value = descs.get("past_key"), descs.get("past_value")
         for field, past in (("past_key", past_key), ("past_value", past_value)):
-            if past is not None:
-                _check_rank(field, past)
+            require(rank_at_least(field, past, _RANKS[field]))
         batch, queries = _rows(query)
         return cls(
             batch=batch,
@@ -115,14 +123,6 @@ class Dimensions:
 Found = tuple[str, TensorDesc]  # a source and its description
 
 
-def _check_rank(field: str, desc: TensorDesc) -> None:
-    """Raises an OperatorError if a tensor has too few dimensions."""
-    if desc.rank < _RANKS[field]:
-        raise OperatorError(
-            f"must have at least {_RANKS[field]} dimensions", code="rank", field=f"{field}.sizes", got=list(desc.sizes)
-        )
-
-
 def _source(descs: Descs, role: str) -> Found:
     """Where queries, keys or values come from; OperatorError if no tensor gives them, or two do."""
     present = [(field, desc) for field in SOURCES[role] if (desc := descs.get(field)) is not None]
@@ -130,10 +130,9 @@ def _source(descs: Descs, role: str) -> Found:
         raise OperatorError("must be given, by itself or stacked with others", code="missing", field=role)
     (field, desc), *more = present
     if more:
-        raise OperatorError(
-            f"gives the {role} a second time", code="duplicate", field=more[0][0], hint=f"'{field}' gives it, too"
-        )
-    _check_rank(field, desc)
+        message, hint = f"gives the {role} a second time", f"'{field}' gives it, too"
+        raise OperatorError(message, code="duplicate", field=more[0][0], hint=hint)
+    require(rank_at_least(field, desc, _RANKS[field]))
     return field, desc
 
 
@@ -155,14 +154,8 @@ def _head(found: Found, heads: int) -> int:
     field, desc = found
     if field in _STACKED:
         return desc.sizes[-1]
-    if desc.sizes[-1] % heads:
-        raise OperatorError(
-            "must be a multiple of the heads",
-            code="sizes",
-            field=f"{field}.sizes",
-            got=list(desc.sizes),
-            allowed=f"{heads} · n",
-        )
+    message = "must be a multiple of the heads"
+    require(multiple_of(f"{field}.sizes", desc.sizes[-1], heads, message, list(desc.sizes)))
     return desc.sizes[-1] // heads
 
 
@@ -282,16 +275,12 @@ class Attention(Operator):
         query_field, key_field = cls.head_fields
         if query_field == key_field:  # one count for both
             query_heads = key_heads = query_heads if query_heads is not None else key_heads
-        if query_heads is None or key_heads is None:
-            field = query_field if query_heads is None else key_field
-            raise OperatorError(
-                "must be given: the tensors do not determine the number of heads", code="undetermined", field=field
-            )
-        return query_heads, key_heads
+        why = "the tensors do not determine the number of heads"
+        return determined(query_heads, query_field, why), determined(key_heads, key_field, why)
 
     def fill_in(self) -> Mapping[str, Any]:
-        if self.mask is not None and self.mask_filter_value is None:
-            raise OperatorError("must be given with a mask", code="missing", field="mask_filter_value")
+        if self.mask is not None:
+            require(is_given("mask_filter_value", self.mask_filter_value, "must be given with a mask"))
         heads = self._heads(self.tensors, *(getattr(self, field) for field in self.head_fields))
         return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": self.mask_filter_value or 0.0}
 
@@ -319,36 +308,20 @@ class Attention(Operator):
             yield Problem("past keys and past values must be given together", code="conflict", field=missing)
         wanted = {field: sizes.sizes(field) for field in self.input_fields} | {"mask": _mask_sizes(kind, sizes)}
         for field, last in wanted.items():
-            desc = getattr(self, field)
-            if desc is not None and last and desc.sizes != (1,) * (desc.rank - len(last)) + last:
-                yield Problem(
-                    "has other sizes, not counting leading sizes of 1",
-                    code="sizes",
-                    field=f"{field}.sizes",
-                    got=list(desc.sizes),
-                    allowed=str(list(last)),
-                )
-        if (mask is None) != (kind is MultiheadAttentionMaskType.NONE):
-            others = listing(each for each in type(kind) if each is not MultiheadAttentionMaskType.NONE)
-            if mask is not None:
-                yield Problem(
-                    f"mask_type {kind} takes no mask",
-                    code="conflict",
-                    field="mask",
-                    hint=f"mask_type is one of {others}",
-                )
-            else:
-                yield Problem(f"must be given for mask_type {kind}", code="missing", field="mask")
-        if self.bias is not None and sizes.new == 0:
-            yield Problem("cannot be given if there are only past keys and values", code="conflict", field="bias")
-        if sizes.query_heads % sizes.key_heads:
-            yield Problem(
-                "must be a multiple of key_value_head_count",
-                code="sizes",
-                field="query_head_count",
-                got=sizes.query_heads,
-                allowed=f"{sizes.key_heads} · n",
-            )
+            desc, message = getattr(self, field), "has other sizes, not counting leading sizes of 1"
+            if desc is not None and last:
+                holds = desc.sizes == (1,) * (desc.rank - len(last)) + last
+                yield from sizes_hold(holds, field, desc, message, str(list(last)))
+        no_mask = MultiheadAttentionMaskType.NONE
+        if mask is not None and kind is no_mask:
+            hint = f"mask_type is one of {listing(each for each in type(kind) if each is not no_mask)}"
+            yield Problem(f"mask_type {kind} takes no mask", code="conflict", field="mask", hint=hint)
+        if kind is not no_mask:
+            yield from is_given("mask", mask, f"must be given for mask_type {kind}")
+        message = "cannot be given if there are only past keys and values"
+        yield from rule(self.bias is None or sizes.new, "bias", message, "conflict")
+        message = "must be a multiple of key_value_head_count"
+        yield from multiple_of("query_head_count", sizes.query_heads, sizes.key_heads, message)
 
     def evaluate(self, *inputs: Array | None) -> tuple[Array, ...]:
         given, sizes = dict(zip(self.input_fields, inputs, strict=True)), self.dimensions

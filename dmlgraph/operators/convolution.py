@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
@@ -20,13 +20,12 @@ from dmlgraph.operators.common.scales import (
     along,
     as_channels,
     centred,
-    channel_problems,
     of_quantized_pair,
     paired,
     quantize,
-    single_problems,
 )
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.declaration.constraints import at_least, divides, one_number, one_per_channel, require, size_is
 from dmlgraph.operators.declaration.fields import (
     Input,
     NumberType,
@@ -41,8 +40,8 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.fused import (
     OptionalActivation,
     activate,
-    activation_level_problems,
-    activation_problems,
+    activation_fits,
+    activation_fits_level,
 )
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -80,41 +79,18 @@ class FilteredWindows(Windowed):
 
     def check_tensors(self) -> None:
         """Raises an OperatorError if input, filter and groups do not fit together."""
-        unequal = list(self._unequal_tensors())
-        if unequal:
-            raise OperatorError(unequal)
-        if self.group_count == 0:
-            raise OperatorError("must be at least 1", code="range", field="group_count", got=0)
+        require(self._unequal_tensors())
+        require(at_least("group_count", self.group_count))
 
     def forward_sizes(self) -> Sizes:
         """The output's sizes in the forward direction."""
         self.check_tensors()
         window, tensor, filter_desc, groups = self.window, self.input, self.filter, self.group_count
         channels = tensor.sizes[1]
-        if channels % groups:
-            raise OperatorError(
-                "must divide the input's channels",
-                code="sizes",
-                field="group_count",
-                got=groups,
-                allowed=f"divisors of {channels}",
-            )
-        if filter_desc.sizes[1] != channels // groups:
-            raise OperatorError(
-                "must be the input's channels divided by the groups",
-                code="sizes",
-                field="filter.sizes.1",
-                got=filter_desc.sizes[1],
-                allowed=str(channels // groups),
-            )
-        if filter_desc.sizes[0] % groups:
-            raise OperatorError(
-                "must divide the output's channels",
-                code="sizes",
-                field="group_count",
-                got=groups,
-                allowed=f"divisors of {filter_desc.sizes[0]}",
-            )
+        require(divides("group_count", groups, channels, "must divide the input's channels"))
+        message = "must be the input's channels divided by the groups"
+        require(size_is("filter", filter_desc, 1, channels // groups, message))
+        require(divides("group_count", groups, filter_desc.sizes[0], "must divide the output's channels"))
         self.check_fits(window, tensor.sizes[2:])
         return (tensor.sizes[0], filter_desc.sizes[0], *window.counts(tensor.sizes[2:]))
 
@@ -220,47 +196,28 @@ outputs: [y]
 
     def _backward_sizes(self) -> Sizes:
         self.check_tensors()
-        window = self.window
-        if self.filter.sizes[0] != self.input.sizes[1]:
-            raise OperatorError(
-                "must be the input's channels if the direction is backward",
-                code="sizes",
-                field="filter.sizes.0",
-                got=self.filter.sizes[0],
-                allowed=str(self.input.sizes[1]),
-            )
-        if self.input.sizes[1] % self.group_count:
-            raise OperatorError(
-                "must divide the input's channels",
-                code="sizes",
-                field="group_count",
-                got=self.group_count,
-                allowed=f"divisors of {self.input.sizes[1]}",
-            )
+        window, sizes, groups = self.window, self.input.sizes, self.group_count
+        message = "must be the input's channels if the direction is backward"
+        require(size_is("filter", self.filter, 0, sizes[1], message))
+        require(divides("group_count", groups, sizes[1], "must divide the input's channels"))
         spatial = tuple(
             (size - 1) * stride + extent - start - end
             for size, stride, extent, start, end in zip(
-                self.input.sizes[2:], self.strides, window.extents, self.start_padding, self.end_padding, strict=True
+                sizes[2:], self.strides, window.extents, self.start_padding, self.end_padding, strict=True
             )
         )
         for dimension, size in enumerate(spatial):
-            if size < 1:
-                raise OperatorError(
-                    f"the padding leaves nothing of the output along dimension {dimension + 2}",
-                    code="sizes",
-                    field=f"start_padding.{dimension}",
-                    got=f"a size of {size}",
-                    allowed="padding that leaves a size of at least 1",
-                )
-        return (self.input.sizes[0], self.filter.sizes[1] * self.group_count, *spatial)
+            message = f"the padding leaves nothing of the output along dimension {dimension + 2}"
+            got, allowed = f"a size of {size}", "padding that leaves a size of at least 1"
+            require(at_least(f"start_padding.{dimension}", size, 1, message, code="sizes", got=got, allowed=allowed))
+        return (sizes[0], self.filter.sizes[1] * groups, *spatial)
 
     def constraints(self) -> Iterator[Problem]:
-        if self.bias is not None:
-            yield from channel_problems("bias", self.bias, self.output.sizes[1], single=False)
-        yield from activation_problems(self, self.fused_activation)
+        yield from one_per_channel("bias", self.bias, self.output.sizes[1], single=False)
+        yield from activation_fits(self, self.fused_activation)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        return activation_level_problems(self.fused_activation, level)
+        return activation_fits_level(self.fused_activation, level)
 
     def evaluate(self, x: Array, weights: Array, bias: Array | None) -> tuple[Array, ...]:
         x, weights = x.astype(np.float64), weights.astype(np.float64)
@@ -318,8 +275,8 @@ outputs: [y]
         return {"output": self.input.like(sizes=self.forward_sizes(), dtype=DataType.INT32)}
 
     def constraints(self) -> Iterator[Problem]:
-        yield from single_problems("input_zero_point", self.input_zero_point)
-        yield from channel_problems("filter_zero_point", self.filter_zero_point, self.output.sizes[1])
+        yield from one_number("input_zero_point", self.input_zero_point)
+        yield from one_per_channel("filter_zero_point", self.filter_zero_point, self.output.sizes[1])
 
     def evaluate(self, x: Array, x_zero: Array | None, weights: Array, weights_zero: Array | None) -> tuple[Array, ...]:
         return (self.correlate_centred(x, x_zero, weights, weights_zero).astype(np.int64).astype(np.int32),)
@@ -384,11 +341,12 @@ outputs: [y]
         return {"output": self.input.like(sizes=self.forward_sizes(), dtype=dtype or self.input.dtype)}
 
     def constraints(self) -> Iterator[Problem]:
+        channels = self.output.sizes[1]
         for field in ("input_scale", "input_zero_point", "output_scale", "output_zero_point"):
-            yield from single_problems(field, getattr(self, field))
+            yield from one_number(field, getattr(self, field))
         for field in ("filter_scale", "filter_zero_point"):
-            yield from channel_problems(field, getattr(self, field), self.output.sizes[1])
-        yield from channel_problems("bias", self.bias, self.output.sizes[1], single=False)
+            yield from one_per_channel(field, getattr(self, field), channels)
+        yield from one_per_channel("bias", self.bias, channels, single=False)
 
     @of_quantized_pair
     def evaluate(

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from dmlgraph.base.errors import Problem
-from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.numerics import cut
+from dmlgraph.operators.declaration.constraints import rank_at_least
 from dmlgraph.operators.declaration.fields import (
     Float,
     Int,
@@ -30,11 +30,7 @@ class DiagonalFill(Fill):
     """Base: the last two dimensions are the matrix, the ones before them batches."""
 
     def constraints(self) -> Iterator[Problem]:
-        output: TensorDesc = self.output
-        if output.rank < 2:
-            yield Problem(
-                "a matrix has at least 2 dimensions", code="rank", field="output.sizes", got=list(output.sizes)
-            )
+        return rank_at_least("output", self.output, 2, "a matrix has at least 2 dimensions")
 
     def _diagonal(self) -> Array:
         """The number of every element's diagonal: 0 for the main one, positive above it."""

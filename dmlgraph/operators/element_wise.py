@@ -13,13 +13,14 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common import shader
 from dmlgraph.operators.common.element_wise import Binary, ElementWise, ScaledUnary, Unary, for_typed_store
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, working
 from dmlgraph.operators.common.powers import half_power, integer_power, power
+from dmlgraph.operators.declaration.constraints import determined, dtype_is
 from dmlgraph.operators.declaration.fields import (
     Float,
     Input,
@@ -35,8 +36,8 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.fused import (
     OptionalActivation,
     activate,
-    activation_level_problems,
-    activation_problems,
+    activation_fits,
+    activation_fits_level,
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -235,9 +236,8 @@ class Cast(Operator, dml="CAST"):
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        if given["output"].dtype is None:
-            raise OperatorError("must be given: it is the type to cast to", code="undetermined", field="output.dtype")
-        return {"output": self.input.like(dtype=given["output"].dtype)}
+        dtype = determined(given["output"].dtype, "output.dtype", "it is the type to cast to")
+        return {"output": self.input.like(dtype=dtype)}
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (convert(x, self.output.dtype),)
@@ -258,10 +258,10 @@ class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
     fused_activation: OptionalActivation = None
 
     def constraints(self) -> Iterator[Problem]:
-        return activation_problems(self, self.fused_activation)
+        return activation_fits(self, self.fused_activation)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        return activation_level_problems(self.fused_activation, level)
+        return activation_fits_level(self.fused_activation, level)
 
     def function(self, a: Array, b: Array) -> Array:
         return activate(self.fused_activation, a + b, self.output.dtype)
@@ -418,14 +418,9 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
         return {"output": self.input.like()}
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        if level < FeatureLevel.V3_0 and self.exponent.dtype is not self.input.dtype:
-            yield Problem(
-                f"must have the input's data type at feature level {level}; others are legal from 3.0",
-                code="level",
-                field="exponent.dtype",
-                got=str(self.exponent.dtype),
-                allowed=str(self.input.dtype),
-            )
+        if level < FeatureLevel.V3_0:
+            message = f"must have the input's data type at feature level {level}; others are legal from 3.0"
+            yield from dtype_is("exponent", self.exponent, self.input.dtype, message, "level")
 
     def apply(self, *arrays: Array) -> Array:
         x, exponent = arrays

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.operators.declaration.constraints import determined
 from dmlgraph.operators.declaration.fields import Output, ScalarDataType, ScalarValue, TypedBy, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -22,15 +22,9 @@ class Fill(Operator):
     output_keywords: ClassVar = ("sizes", "dtype", "strides")
 
     def infer(self, given: Given) -> Outcome:
-        asked = given["output"]
-        for member in ("dtype", "sizes"):
-            if getattr(asked, member) is None:
-                raise OperatorError(
-                    "must be given: a fill has no input that determines it",
-                    code="undetermined",
-                    field=f"output.{member}",
-                )
-        return {"output": TensorDesc(dtype=asked.dtype, sizes=asked.sizes)}
+        asked, why = given["output"], "a fill has no input that determines it"
+        dtype, sizes = (determined(getattr(asked, each), f"output.{each}", why) for each in ("dtype", "sizes"))
+        return {"output": TensorDesc(dtype=dtype, sizes=sizes)}
 
 
 class FillValueConstant(Fill, dml="FILL_VALUE_CONSTANT"):

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.operators.declaration.constraints import at_least, count_is, multiple_of, one_of, rank_at_least, require
 from dmlgraph.operators.declaration.fields import Count, Float, Floats, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -39,8 +40,7 @@ class BlockMove(Operator):
 
     def infer(self, given: Given) -> Outcome:
         _check_image(self.input)
-        if self.block_size < 1:
-            raise OperatorError("must be at least 1", code="range", field="block_size", got=self.block_size)
+        require(at_least("block_size", self.block_size))
         *batch, channels, height, width = self.input.sizes
         return {"output": self.input.like(sizes=(*batch, *self._moved(channels, height, width)))}
 
@@ -49,14 +49,7 @@ class BlockMove(Operator):
         raise NotImplementedError
 
     def _quotient(self, size: int, divisor: int, what: str, of: str) -> int:
-        if size % divisor:
-            raise OperatorError(
-                f"the {what} must be a multiple of {of}",
-                code="sizes",
-                field="input.sizes",
-                got=size,
-                allowed=f"{divisor} · n",
-            )
+        require(multiple_of("input.sizes", size, divisor, f"the {what} must be a multiple of {of}"))
         return size // divisor
 
     @property
@@ -190,18 +183,8 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         channels = self.input.sizes[-3]
-        if channels not in (1, 3):
-            yield Problem(
-                "an image has 1 or 3 channels", code="sizes", field="input.sizes", got=channels, allowed="1 or 3"
-            )
-        if len(self.bias) != channels:
-            yield Problem(
-                "must have one entry for each channel",
-                code="count",
-                field="bias",
-                got=len(self.bias),
-                allowed=str(channels),
-            )
+        yield from one_of("input.sizes", channels, (1, 3), "an image has 1 or 3 channels", "sizes")
+        yield from count_is("bias", self.bias, channels, "must have one entry for each channel")
 
     def evaluate(self, image: Array) -> tuple[Array, ...]:
         bias = np.array(self.bias, image.dtype).reshape(-1, 1, 1)
@@ -211,7 +194,4 @@ outputs: [y]
 
 def _check_image(tensor: TensorDesc) -> None:
     """Raises an OperatorError if a tensor has fewer dimensions than channels, height and width; levels require 4."""
-    if tensor.rank < 4:
-        raise OperatorError(
-            "an image has batch, channels, height and width", code="rank", field="input.sizes", got=list(tensor.sizes)
-        )
+    require(rank_at_least("input", tensor, 4, "an image has batch, channels, height and width"))

@@ -11,11 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem, plural
+from dmlgraph.base.errors import Problem, plural
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.axes import with_size
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.common.strided import repeats
+from dmlgraph.operators.declaration.constraints import (
+    at_least,
+    between,
+    one_number,
+    require,
+    rule,
+    sizes_are,
+    sizes_hold,
+)
 from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -39,24 +48,13 @@ def effective(sizes: Sizes, count: int, field: str, count_field: str) -> Sizes:
     Raises:
         OperatorError: the count does not fit the tensor.
     """
-    if not 0 <= count <= len(sizes):
-        raise OperatorError(
-            "is more than the tensor's dimensions",
-            code="rank",
-            field=count_field,
-            got=count,
-            allowed=f"at most {len(sizes)}",
-        )
-    ignored, kept = sizes[: len(sizes) - count], sizes[len(sizes) - count :]
-    if any(size != 1 for size in ignored):
-        raise OperatorError(
-            f"the dimensions before the last {count} must be 1",
-            code="sizes",
-            field=f"{field}.sizes",
-            got=list(sizes),
-            allowed=str([1] * len(ignored) + list(kept)),
-        )
-    return kept
+    rank = len(sizes)
+    message = "is more than the tensor's dimensions"
+    require(rule(0 <= count <= rank, count_field, message, "rank", got=count, allowed=f"at most {rank}"))
+    expected = (1,) * (rank - count) + sizes[rank - count :]
+    message = f"the dimensions before the last {count} must be 1"
+    require(sizes_are(field, sizes, expected, message))
+    return sizes[rank - count :]
 
 
 def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Sizes:
@@ -66,15 +64,10 @@ def right_aligned(sizes: Sizes, rank: int, field: str, droppable: int = 0) -> Si
         OperatorError: more dimensions would have to be dropped, or they are not of size 1.
     """
     extra = max(len(sizes) - rank, 0)
-    if extra > droppable or any(size != 1 for size in sizes[:extra]):
-        raise OperatorError(
-            "the output has more dimensions than the tensors",
-            code="rank",
-            field=field,
-            got=list(sizes),
-            allowed=plural(rank, "dimension"),
-            hint="give all tensors more leading dimensions of size 1",
-        )
+    fits = extra <= droppable and all(size == 1 for size in sizes[:extra])
+    message, allowed = "the output has more dimensions than the tensors", plural(rank, "dimension")
+    hint = "give all tensors more leading dimensions of size 1"
+    require(rule(fits, field, message, "rank", got=list(sizes), allowed=allowed, hint=hint))
     return (1,) * (rank - len(sizes)) + sizes[extra:]
 
 
@@ -146,7 +139,7 @@ outputs: [y]
         return {"output": self.input.like(sizes=self.indices.sizes)}
 
     def constraints(self) -> Iterator[Problem]:
-        return _along_axis_problems(self.input, self.indices, self.axis)
+        return _differ_along(self.axis, self.input, self.indices)
 
     def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         return (np.take_along_axis(x, nearest(indices, x.shape[self.axis]), self.axis),)
@@ -177,31 +170,17 @@ class TupleIndexed(Operator):
     def shapes(self) -> tuple[Sizes, Sizes, int]:
         """The input's sizes, the indices', and how many of them are batches; OperatorError if these are wrong."""
         batches = self.batch_dimension_count
+        allowed = "1 or more" if not batches else f"more than the {batches} batch dimensions"
         for tensor in ("input", "indices"):
-            count = self._count(tensor)
-            if count <= batches:
-                allowed = "1 or more" if not batches else f"more than the {batches} batch dimensions"
-                raise OperatorError(
-                    "is too small", code="sizes", field=f"{tensor}_dimension_count", got=count, allowed=allowed
-                )
+            field = f"{tensor}_dimension_count"
+            require(at_least(field, self._count(tensor), batches + 1, "is too small", code="sizes", allowed=allowed))
         source = effective(self.input.sizes, self._count("input"), "input", "input_dimension_count")
         indices = effective(self.indices.sizes, self._count("indices"), "indices", "indices_dimension_count")
-        if source[:batches] != indices[:batches]:
-            raise OperatorError(
-                "the batch dimensions differ from the input's",
-                code="sizes",
-                field="indices.sizes",
-                got=list(indices[:batches]),
-                allowed=str(list(source[:batches])),
-            )
-        if indices[-1] > len(source) - batches:
-            raise OperatorError(
-                "the last size is the number of indices in a tuple, more than the input has dimensions for",
-                code="sizes",
-                field="indices.sizes",
-                got=indices[-1],
-                allowed=f"1 to {len(source) - batches}",
-            )
+        require(
+            sizes_are("indices", indices[:batches], source[:batches], "the batch dimensions differ from the input's"),
+        )
+        message = "the last size is the number of indices in a tuple, more than the input has dimensions for"
+        require(between("indices.sizes", indices[-1], 1, len(source) - batches, message, "sizes"))
         return source, indices, batches
 
     def _count(self, tensor: str) -> int:
@@ -314,16 +293,12 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        yield from _update_problems(self.updates, self.indices.sizes, "the indices'")
-        yield from _along_axis_problems(self.input, self.indices, self.axis)
-        if self.indices.rank == self.input.rank and self.indices.sizes[self.axis] > self.input.sizes[self.axis]:
-            yield Problem(
-                "is more than the input's",
-                code="range",
-                field=f"indices.sizes.{self.axis}",
-                got=self.indices.sizes[self.axis],
-                allowed=f"1 to {self.input.sizes[self.axis]}",
-            )
+        indices, source, axis = self.indices, self.input, self.axis
+        yield from _are_updates(self.updates, indices.sizes, "the indices'")
+        yield from _differ_along(axis, source, indices)
+        if indices.rank == source.rank:
+            size, most = indices.sizes[axis], source.sizes[axis]
+            yield from between(f"indices.sizes.{axis}", size, 1, most, "is more than the input's")
 
     def evaluate(self, x: Array, indices: Array, updates: Array) -> tuple[Array, ...]:
         place = from_start(indices, x.shape[self.axis])
@@ -369,14 +344,10 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        yield from _update_problems(self.updates, self._result_sizes(), "those of the indexed slices")
+        yield from _are_updates(self.updates, self._result_sizes(), "those of the indexed slices")
         if repeats(self.indices):
-            yield Problem(
-                "must not be zero: DirectML refuses it here",
-                code="range",
-                field="indices.strides",
-                got=list(self.indices.effective_strides),
-            )
+            message, strides = "must not be zero: DirectML refuses it here", list(self.indices.effective_strides)
+            yield Problem(message, code="range", field="indices.strides", got=strides)
 
     def evaluate(self, x: Array, indices: Array, updates: Array) -> tuple[Array, ...]:
         (_, *sizes), members = self._tuples(indices)
@@ -415,23 +386,12 @@ outputs: [y]
         return {"output": self.values.like(sizes=asked_sizes(given, "output"))}
 
     def constraints(self) -> Iterator[Problem]:
+        axis, values = self.axis, self.values
         if self.output.rank == self.indices.rank:
-            expected = with_size(self.output.sizes, self.axis, 1)
-            if self.indices.sizes != expected:
-                yield Problem(
-                    f"must be those of the output, with 1 along axis {self.axis}",
-                    code="sizes",
-                    field="indices.sizes",
-                    got=list(self.indices.sizes),
-                    allowed=str(list(expected)),
-                )
-        if self.values.sizes[-1] < 2:
-            yield Problem(
-                "must have at least 2 elements, off and on, in the last dimension",
-                code="range",
-                field="values.sizes",
-                got=list(self.values.sizes),
-            )
+            message = f"must be those of the output, with 1 along axis {axis}"
+            yield from sizes_are("indices", self.indices, with_size(self.output.sizes, axis, 1), message)
+        message = "must have at least 2 elements, off and on, in the last dimension"
+        yield from sizes_hold(values.sizes[-1] >= 2, "values", values, message, code="range")
 
     def evaluate(self, indices: Array, values: Array) -> tuple[Array, ...]:
         off, on = values.ravel()[:2]
@@ -469,23 +429,13 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
         }
 
     def constraints(self) -> Iterator[Problem]:
-        if self.output_count.element_count != 1:
-            yield Problem(
-                "must hold one number: all sizes are 1",
-                code="sizes",
-                field="output_count.sizes",
-                got=list(self.output_count.sizes),
-            )
-        sizes, elements = self.output_coordinates.sizes, self.input.element_count
-        fewest = next((self.input.rank - axis for axis, size in enumerate(self.input.sizes) if size > 1), 1)
-        if sizes[-2:-1] != (elements,) or not fewest <= sizes[-1] <= self.input.rank or set(sizes[:-2]) - {1}:
-            yield Problem(
-                "must be {1, …, elements of the input, dimensions}",
-                code="sizes",
-                field="output_coordinates.sizes",
-                got=list(sizes),
-                allowed=f"[…, {elements}, {fewest} to {self.input.rank}]",
-            )
+        yield from one_number("output_count", self.output_count)
+        sizes, elements, rank = self.output_coordinates.sizes, self.input.element_count, self.input.rank
+        fewest = next((rank - axis for axis, size in enumerate(self.input.sizes) if size > 1), 1)
+        holds = sizes[-2:-1] == (elements,) and fewest <= sizes[-1] <= rank and set(sizes[:-2]) <= {1}
+        message = "must be {1, …, elements of the input, dimensions}"
+        allowed = f"[…, {elements}, {fewest} to {rank}]"
+        yield from sizes_hold(holds, "output_coordinates", sizes, message, allowed)
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         found = np.argwhere(x != 0)
@@ -495,26 +445,12 @@ outputs: {count: y.output_count, coordinates: y.output_coordinates}
         return count, rows.reshape(self.output_coordinates.sizes)
 
 
-def _along_axis_problems(source: TensorDesc, indices: TensorDesc, axis: int) -> Iterator[Problem]:
+def _differ_along(axis: int, source: TensorDesc, indices: TensorDesc) -> Iterator[Problem]:
     """Indices along an axis have the sizes of the indexed tensor, except along the axis."""
     if indices.rank == source.rank:
         expected = with_size(source.sizes, axis, indices.sizes[axis])
-        if indices.sizes != expected:
-            yield Problem(
-                f"may differ from the input's only along axis {axis}",
-                code="sizes",
-                field="indices.sizes",
-                got=list(indices.sizes),
-                allowed=str(list(expected)),
-            )
+        yield from sizes_are("indices", indices, expected, f"may differ from the input's only along axis {axis}")
 
 
-def _update_problems(updates: TensorDesc, expected: Sizes, whose: str) -> Iterator[Problem]:
-    if updates.rank == len(expected) and updates.sizes != expected:
-        yield Problem(
-            f"must be {whose}",
-            code="sizes",
-            field="updates.sizes",
-            got=list(updates.sizes),
-            allowed=str(list(expected)),
-        )
+def _are_updates(updates: TensorDesc, expected: Sizes, whose: str) -> Iterator[Problem]:
+    return sizes_are("updates", updates, expected, f"must be {whose}") if updates.rank == len(expected) else iter(())

@@ -11,12 +11,13 @@ from dmlgraph.base.errors import OperatorError, Problem, Within, plural
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc, broadcast_sizes
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.constraints import require, rule
 from dmlgraph.operators.declaration.fields import Float, Input, OptionalInput, Output, inferred
 from dmlgraph.operators.declaration.fused import (
     OptionalActivation,
     activate,
-    activation_level_problems,
-    activation_problems,
+    activation_fits,
+    activation_fits_level,
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -71,14 +72,11 @@ outputs: [y]
         return {"output": self.a.like(sizes=(*self.a.sizes[:-2], rows, columns))}
 
     def constraints(self) -> Iterator[Problem]:
-        if self.a.sizes[:-2] != self.b.sizes[:-2]:
-            yield Problem(
-                "the batches of a and b differ", code="sizes", field="b.sizes", got=str(self.b), allowed=str(self.a)
-            )
-        yield from activation_problems(self, self.fused_activation)
+        yield from same_batches(self.a, self.b)
+        yield from activation_fits(self, self.fused_activation)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        return activation_level_problems(self.fused_activation, level)
+        return activation_fits_level(self.fused_activation, level)
 
     def evaluate(self, a: Array, b: Array, c: Array | None) -> tuple[Array, ...]:
         left, right = (
@@ -105,8 +103,7 @@ def _transposed(transform: object) -> bool:
 def check_matrices(a: TensorDesc, b: TensorDesc) -> None:
     """Raises an OperatorError if a or b has fewer than 2 dimensions."""
     for field, matrix in (("a", a), ("b", b)):
-        if matrix.rank < 2:
-            raise OperatorError("a matrix has at least 2 dimensions", code="rank", field=field, got=f"{matrix.rank}")
+        require(rule(matrix.rank >= 2, field, "a matrix has at least 2 dimensions", "rank", got=f"{matrix.rank}"))
 
 
 def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorDesc]:
@@ -130,10 +127,12 @@ def broadcast_field(field: str, desc: TensorDesc, sizes: tuple[int, ...]) -> Ten
 def check_inner_sizes(columns: int, rows: int, b: TensorDesc, *, transposed: bool = False) -> None:
     """Raises an OperatorError if a does not have as many columns as b has rows."""
     if columns != rows:
-        raise OperatorError(
-            "the inner sizes of a and b differ",
-            code="sizes",
-            field="b.sizes",
-            got=str(b),
-            allowed=f"{plural(columns, 'row')}{' once transposed' if transposed else ''}, as a has columns",
-        )
+        allowed = f"{plural(columns, 'row')}{' once transposed' if transposed else ''}, as a has columns"
+        message = "the inner sizes of a and b differ"
+        raise OperatorError(message, code="sizes", field="b.sizes", got=str(b), allowed=allowed)
+
+
+def same_batches(a: TensorDesc, b: TensorDesc) -> Iterator[Problem]:
+    """The matrices have the same leading sizes."""
+    if a.sizes[:-2] != b.sizes[:-2]:
+        yield Problem("the batches of a and b differ", code="sizes", field="b.sizes", got=str(b), allowed=str(a))

@@ -11,10 +11,17 @@ from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, paired, with_rank
+from dmlgraph.operators.declaration.constraints import one_or_vector
 from dmlgraph.operators.declaration.fields import Input, NumberType, OptionalInput, Output, ScaleInput, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.matrix import broadcast_batches, broadcast_field, check_inner_sizes, check_matrices
+from dmlgraph.operators.matrix import (
+    broadcast_batches,
+    broadcast_field,
+    check_inner_sizes,
+    check_matrices,
+    same_batches,
+)
 from dmlgraph.operators.quantization import from_steps
 
 _LAST, _BUT_LAST = -1, -2
@@ -51,24 +58,15 @@ class IntegerProduct(Operator):
 
     def constraints(self) -> Iterator[Problem]:
         a, b = self.a, self.b
-        if a.sizes[:-2] != b.sizes[:-2]:
-            yield Problem("the batches of a and b differ", code="sizes", field="b.sizes", got=str(b), allowed=str(a))
+        yield from same_batches(a, b)
         counts = {_BUT_LAST: ("row", a.sizes[-2]), _LAST: ("column", b.sizes[-1])}
         for field in self.input_fields:
             desc = getattr(self, field)
-            if field in ("a", "b", "bias") or desc is None:
-                continue
-            axis = _vector_axis(field)
-            what, count = counts[axis]
-            vector = _vector(count, axis, desc.rank)
-            if desc.element_count != 1 and desc.sizes != vector:
-                yield Problem(
-                    f"must be one number, or one for each {what}",
-                    code="sizes",
-                    field=f"{field}.sizes",
-                    got=list(desc.sizes),
-                    allowed=f"{[1] * desc.rank} or {list(vector)}",
-                )
+            if field not in ("a", "b", "bias") and desc is not None:
+                axis = _vector_axis(field)
+                what, count = counts[axis]
+                vector = _vector(count, axis, desc.rank)
+                yield from one_or_vector(field, desc, vector, f"must be one number, or one for each {what}")
 
 
 def _vector_axis(field: str) -> int:

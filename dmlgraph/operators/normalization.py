@@ -15,6 +15,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert, in_range
 from dmlgraph.operators.common.scales import as_channels
+from dmlgraph.operators.declaration.constraints import at_least, broadcastable, one_of, size_is
 from dmlgraph.operators.declaration.fields import (
     Axis,
     AxisList,
@@ -29,8 +30,8 @@ from dmlgraph.operators.declaration.fields import (
 from dmlgraph.operators.declaration.fused import (
     OptionalActivation,
     activate,
-    activation_level_problems,
-    activation_problems,
+    activation_fits,
+    activation_fits_level,
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -39,24 +40,6 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 def wide(*arrays: Array) -> tuple[Array, ...]:
     """The arrays in float64, so that results with them are float64 too."""
     return tuple(array.astype(np.float64) for array in arrays)
-
-
-def parameter_problems(operator: Operator, fields: Sequence[str]) -> Iterator[Problem]:
-    """Problems of parameters whose size along some dimension is neither 1 nor the input's."""
-    sizes = operator.tensors["input"].sizes
-    for field in fields:
-        desc = getattr(operator, field)
-        if desc is None or desc.rank != len(sizes):
-            continue  # absent, or already reported: all must have as many dimensions
-        for axis, (size, whole) in enumerate(zip(desc.sizes, sizes, strict=True)):
-            if size not in (1, whole):
-                yield Problem(
-                    "must be 1 or the input's size",
-                    code="sizes",
-                    field=f"{field}.sizes.{axis}",
-                    got=size,
-                    allowed="1" if whole == 1 else f"1 or {whole}",
-                )
 
 
 class Normalization(Operator):
@@ -78,11 +61,12 @@ class Normalization(Operator):
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        yield from parameter_problems(self, self.parameters)
-        yield from activation_problems(self, self.fused_activation, self.fuses_like)
+        for field in self.parameters:
+            yield from broadcastable(field, getattr(self, field), self.input.sizes)
+        yield from activation_fits(self, self.fused_activation, self.fuses_like)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        yield from activation_level_problems(self.fused_activation, level)
+        yield from activation_fits_level(self.fused_activation, level)
 
     def finish(self, normalized: Array, scale: Array | None, bias: Array | None) -> Array:
         """activation(normalized · scale + bias), without absent parts, in the output's data type."""
@@ -130,17 +114,10 @@ outputs: [y]
         yield from super().level_constraints(level)
         if level >= FeatureLevel.V4_0 or self.spatial:
             return
+        message = f"must be the input's size at feature level {level} if spatial is false; 1 is legal from 4.0"
         for field in ("mean", "variance"):
             for axis in range(2, self.input.rank):
-                size, whole = getattr(self, field).sizes[axis], self.input.sizes[axis]
-                if size != whole:
-                    yield Problem(
-                        f"must be the input's size at feature level {level} if spatial is false; 1 is legal from 4.0",
-                        code="level",
-                        field=f"{field}.sizes.{axis}",
-                        got=size,
-                        allowed=str(whole),
-                    )
+                yield from size_is(field, getattr(self, field), axis, self.input.sizes[axis], message, "level")
 
     def evaluate(
         self, x: Array, mean: Array, variance: Array, scale: Array | None, bias: Array | None
@@ -228,12 +205,9 @@ class MeanVariance(Normalization):
         yield from super().level_constraints(level)
         scale, bias = self.scale, self.bias
         if level < FeatureLevel.V5_2 and (scale is None) != (bias is None):
-            yield Problem(
-                f"must be given where '{'scale' if bias is None else 'bias'}' is, at feature level {level}; "
-                "each is legal alone from 5.2",
-                code="level",
-                field="bias" if bias is None else "scale",
-            )
+            there, missing = ("bias", "scale") if scale is None else ("scale", "bias")
+            message = f"must be given where '{there}' is, at feature level {level}; each is legal alone from 5.2"
+            yield Problem(message, code="level", field=missing)
 
     def evaluate(self, x: Array, scale: Array | None, bias: Array | None) -> tuple[Array, ...]:
         (x,) = wide(x)
@@ -310,17 +284,9 @@ outputs: [y]
         yield from super().level_constraints(level)
         if level >= FeatureLevel.V4_0 or self.input.rank < 2:
             return
-        channels = self.input.sizes[1]
+        message = f"must be the input's channels at feature level {level}; 1 is legal from 4.0"
         for field in ("scale", "bias"):
-            desc = getattr(self, field)
-            if desc is not None and desc.sizes[1] != channels:
-                yield Problem(
-                    f"must be the input's channels at feature level {level}; 1 is legal from 4.0",
-                    code="level",
-                    field=f"{field}.sizes.1",
-                    got=desc.sizes[1],
-                    allowed=str(channels),
-                )
+            yield from size_is(field, getattr(self, field), 1, self.input.sizes[1], message, "level")
 
 
 class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2"):
@@ -375,8 +341,7 @@ class LocalResponse(Operator):
         return (1,) if self.cross_channel else (2, 3)
 
     def constraints(self) -> Iterator[Problem]:
-        if self.local_size < 1:
-            yield Problem("must be at least 1", code="range", field="local_size", got=0)
+        return at_least("local_size", self.local_size)
 
     def local_sums(self, x: Array) -> Array:
         """Sums over the neighbourhoods."""
@@ -460,8 +425,7 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        if self.p not in (1, 2):
-            yield Problem("is not a norm of DirectML", code="range", field="p", got=self.p, allowed="1 or 2")
+        return one_of("p", self.p, (1, 2), "is not a norm of DirectML")
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         (x,) = wide(x)

@@ -14,10 +14,11 @@ from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import as_channels
+from dmlgraph.operators.declaration.constraints import broadcastable
 from dmlgraph.operators.declaration.fields import Bool, Float, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.normalization import LocalResponse, parameter_problems, reduced_axes, wide
+from dmlgraph.operators.normalization import LocalResponse, reduced_axes, wide
 
 
 class BatchGradient(Operator):
@@ -47,7 +48,8 @@ class BatchGradient(Operator):
         }
 
     def constraints(self) -> Iterator[Problem]:
-        return parameter_problems(self, self.parameters)
+        for field in self.parameters:
+            yield from broadcastable(field, getattr(self, field), self.input.sizes)
 
     def evaluate(self, x: Array, gradient: Array, mean: Array, variance: Array, scale: Array) -> tuple[Array, ...]:
         x, gradient, mean, variance, scale = wide(x, gradient, mean, variance, scale)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dmlgraph.base.errors import Problem
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.constraints import one_number
 from dmlgraph.operators.declaration.fields import CountInput, Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -66,13 +67,7 @@ outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_m
         return dict.fromkeys(self.output_fields, self.input_parameters.like())
 
     def constraints(self) -> Iterator[Problem]:
-        if self.training_step.element_count != 1:
-            yield Problem(
-                "must be one number: all sizes are 1",
-                code="sizes",
-                field="training_step.sizes",
-                got=list(self.training_step.sizes),
-            )
+        return one_number("training_step", self.training_step)
 
     def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
         parameters, first, second, gradient, step = (array.astype(np.float64) for array in inputs)

@@ -70,14 +70,11 @@ class Pad(Operator):
         return {"output": self.input.like(sizes=sizes)}
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        since = _SINCE.get(self.padding_mode)
+        mode = self.padding_mode
+        since = _SINCE.get(mode)
         if since is not None and level < since:
-            yield Problem(
-                f"does not exist at feature level {level}; legal from {since}",
-                code="level",
-                field="padding_mode",
-                got=str(self.padding_mode),
-            )
+            message = f"does not exist at feature level {level}; legal from {since}"
+            yield Problem(message, code="level", field="padding_mode", got=str(mode))
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         if self.padding_mode is PaddingMode.CONSTANT:

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem, plural
+from dmlgraph.base.errors import Problem, plural
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.constraints import at_least, require, rule, sizes_are
 from dmlgraph.operators.declaration.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -37,10 +38,7 @@ class Patches(Operator):
     end_padding: ZeroPerSpatial = inferred()
 
     def _check_window(self) -> None:
-        for field in ("window_sizes", "strides", "dilations"):
-            for axis, value in enumerate(getattr(self, field)):
-                if value < 1:
-                    raise OperatorError("must be at least 1", code="range", field=f"{field}.{axis}", got=value)
+        require(*(at_least(field, getattr(self, field)) for field in ("window_sizes", "strides", "dilations")))
 
     def blocks(self, image: Sizes) -> Sizes:
         """The number of the window's positions, by spatial dimension of an image {N, C, spatial…}.
@@ -49,18 +47,12 @@ class Patches(Operator):
             OperatorError: the window is larger than the image.
         """
         blocks = []
-        for axis, (padded, window, stride, dilation) in enumerate(
-            zip(self.padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
-        ):
+        spans = zip(self.padded(image), self.window_sizes, self.strides, self.dilations, strict=True)
+        for axis, (padded, window, stride, dilation) in enumerate(spans):
             reach = dilation * (window - 1) + 1
-            if reach > padded:
-                raise OperatorError(
-                    "the window is larger than the padded image",
-                    code="sizes",
-                    field=f"window_sizes.{axis}",
-                    got=f"{plural(reach, 'element')} with dilation",
-                    allowed=f"at most {padded}",
-                )
+            message, got = "the window is larger than the padded image", f"{plural(reach, 'element')} with dilation"
+            field, allowed = f"window_sizes.{axis}", f"at most {padded}"
+            require(rule(reach <= padded, field, message, "sizes", got=got, allowed=allowed))
             blocks.append((padded - reach) // stride + 1)
         return tuple(blocks)
 
@@ -163,14 +155,7 @@ outputs: [y]
         batch, channels = (*self.output.sizes, 1)[:2]
         blocks = self.blocks(self.output.sizes)
         expected = (batch, channels * math.prod(self.window_sizes), math.prod(blocks))
-        if self.input.sizes != expected:
-            yield Problem(
-                "must be {N, C · window elements, blocks}",
-                code="sizes",
-                field="input.sizes",
-                got=list(self.input.sizes),
-                allowed=str(list(expected)),
-            )
+        return sizes_are("input", self.input, expected, "must be {N, C · window elements, blocks}")
 
     def evaluate(self, patches: Array) -> tuple[Array, ...]:
         image = self.output.sizes

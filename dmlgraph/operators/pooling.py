@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import along, as_channels, centred, channel_problems, paired, quantize
+from dmlgraph.operators.common.scales import along, as_channels, centred, paired, quantize
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.declaration.constraints import (
+    at_least,
+    determined,
+    one_per_channel,
+    require,
+    same_sizes,
+    sizes_are,
+)
 from dmlgraph.operators.declaration.fields import (
     AskedOutput,
     Bool,
@@ -189,7 +197,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         for field in self.input_fields[1:]:
-            yield from channel_problems(field, getattr(self, field), self.input.sizes[1])
+            yield from one_per_channel(field, getattr(self, field), self.input.sizes[1])
 
     def evaluate(  # type: ignore[override]  # of other tensors
         self, x: Array, x_scale: Array, x_zero: Array | None, scale: Array, zero: Array | None
@@ -212,8 +220,7 @@ class LpNorms(Pooling):
     p: UInt
 
     def constraints(self) -> Iterator[Problem]:
-        if self.p == 0:
-            yield Problem("must be at least 1: there is no 0th root", code="range", field="p", got=0)
+        return at_least("p", self.p, 1, "must be at least 1: there is no 0th root")
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         window = self.window
@@ -370,14 +377,8 @@ outputs: [y]
     include_padding: Bool = False
 
     def infer(self, given: Given) -> Outcome:
-        sizes = given["output_gradient"].sizes
-        if sizes is None:
-            raise OperatorError(
-                "must be given: inputs of several sizes are pooled to the same size",
-                code="undetermined",
-                field="output_gradient.sizes",
-                allowed="4 or 5 sizes",
-            )
+        why = "inputs of several sizes are pooled to the same size"
+        sizes = determined(given["output_gradient"].sizes, "output_gradient.sizes", why, allowed="4 or 5 sizes")
         output = self.input_gradient.like(sizes=sizes)
         if output.rank == self.input_gradient.rank:
             check_pooled_sizes(self.input_gradient, self.pooled(output))
@@ -436,14 +437,7 @@ outputs: [y]
 
 def check_pooled_sizes(gradient: TensorDesc, pooled: Sizes) -> None:
     """Raises an OperatorError if `input_gradient` does not have the sizes of the forward operator's output."""
-    if gradient.sizes != pooled:
-        raise OperatorError(
-            "must have the sizes of the pooled tensor",
-            code="sizes",
-            field="input_gradient.sizes",
-            got=list(gradient.sizes),
-            allowed=str(list(pooled)),
-        )
+    require(sizes_are("input_gradient", gradient, pooled, "must have the sizes of the pooled tensor"))
 
 
 class MaxUnpooling(Operator, dml="MAX_UNPOOLING"):
@@ -470,22 +464,11 @@ outputs: [y]
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        sizes = given["output"].sizes
-        if sizes is None:
-            raise OperatorError(
-                "must be given: the indices do not determine them", code="undetermined", field="output.sizes"
-            )
+        sizes = determined(given["output"].sizes, "output.sizes", "the indices do not determine them")
         return {"output": self.input.like(sizes=sizes)}
 
     def constraints(self) -> Iterator[Problem]:
-        if self.indices.sizes != self.input.sizes:
-            yield Problem(
-                "must have the sizes of 'input'",
-                code="sizes",
-                field="indices.sizes",
-                got=list(self.indices.sizes),
-                allowed=str(list(self.input.sizes)),
-            )
+        return same_sizes("indices", self.indices, "input", self.input)
 
     def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         output = np.zeros(self.output.element_count, x.dtype)

@@ -7,12 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.element_wise import ElementWise
 from dmlgraph.operators.common.numerics import convert
-from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, single_problems, with_rank
+from dmlgraph.operators.common.scales import Quantized, clamp_steps, of_quantized_pair, with_rank
+from dmlgraph.operators.declaration.constraints import (
+    count_is,
+    determined,
+    dtype_is,
+    is_given,
+    one_number,
+    rule,
+    sizes_divide,
+)
 from dmlgraph.operators.declaration.fields import (
     Count,
     Input,
@@ -34,13 +43,8 @@ def quantized_dtype(zero_point: TensorDesc | None, given: Given) -> DataType:
     Raises:
         OperatorError: neither is given.
     """
-    dtype = given["output"].dtype if zero_point is None else zero_point.dtype
-    if dtype is None:
-        raise OperatorError(
-            "must be given: without a zero point nothing determines it", code="undetermined", field="output.dtype"
-        )
-    found: DataType = dtype
-    return found
+    dtype: DataType | None = given["output"].dtype if zero_point is None else zero_point.dtype
+    return determined(dtype, "output.dtype", "without a zero point nothing determines it")
 
 
 def to_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType) -> Array:
@@ -66,12 +70,9 @@ class Linear(ElementWise):
         zero_point: TensorDesc | None
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
-        if level < FeatureLevel.V6_2 and self.zero_point is None:
-            yield Problem(
-                f"must be given at feature level {level}; it may be left out from 6.2",
-                code="level",
-                field="zero_point",
-            )
+        if level < FeatureLevel.V6_2:
+            message = f"must be given at feature level {level}; it may be left out from 6.2"
+            yield from is_given("zero_point", self.zero_point, message, "level")
 
 
 class QuantizeLinear(Linear, dml="ELEMENT_WISE_QUANTIZE_LINEAR"):
@@ -104,14 +105,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         wanted = self.input.dtype if self.input.dtype.is_float else DataType.FLOAT32
-        if self.scale.dtype is not wanted:
-            yield Problem(
-                "must be the input's data type, float32 for an integer input",
-                code="dtype",
-                field="scale.dtype",
-                got=str(self.scale.dtype),
-                allowed=str(wanted),
-            )
+        return dtype_is("scale", self.scale, wanted, "must be the input's data type, float32 for an integer input")
 
     def evaluate(self, x: Array, scale: Array, zero_point: Array | None) -> tuple[Array, ...]:
         return (to_steps(x, scale, zero_point, self.output.dtype),)
@@ -193,13 +187,11 @@ outputs: [y]
         return {"output": self.a.like(dtype=dtype)}
 
     def constraints(self) -> Iterator[Problem]:
-        if self.a.sizes != self.b.sizes:
-            yield Problem(
-                "must have the same sizes as 'a'", code="sizes", field="b", got=str(self.b), allowed=str(self.a)
-            )
+        a, b = str(self.a), str(self.b)
+        yield from rule(self.a.sizes == self.b.sizes, "b", "must have the same sizes as 'a'", "sizes", got=b, allowed=a)
         for field in self.input_fields:
             if field not in ("a", "b"):
-                yield from single_problems(field, getattr(self, field))
+                yield from one_number(field, getattr(self, field))
 
     @of_quantized_pair
     def evaluate(self, a: Quantized, b: Quantized, scale: Array, zero: Array | None) -> tuple[Array, ...]:
@@ -230,14 +222,8 @@ outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
     output_zero_point: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        dtype = given["output"].dtype or given["output_zero_point"].dtype
-        if dtype is None:
-            raise OperatorError(
-                "must be given: nothing determines it",
-                code="undetermined",
-                field="output.dtype",
-                allowed="int8 or uint8",
-            )
+        asked = given["output"].dtype or given["output_zero_point"].dtype
+        dtype = determined(asked, "output.dtype", "nothing determines it", allowed="int8 or uint8")
         single = (1,) * self.input.rank
         return {
             "output": self.input.like(dtype=dtype),
@@ -286,45 +272,16 @@ class ByBlocks(Operator):
 
     def constraints(self) -> Iterator[Problem]:
         kind, tensor = self.quantization_type, self.input
-        parameters = self.quantizations
-        if len(parameters) != _PARAMETERS[kind]:
-            yield Problem(
-                f"must be those of quantization_type {kind}: {_PARAMETERS[kind]}",
-                code="count",
-                field="quantizations",
-                got=len(parameters),
-                allowed=str(_PARAMETERS[kind]),
-            )
-        for index, desc in enumerate(parameters):
+        count = _PARAMETERS[kind]
+        message = f"must be those of quantization_type {kind}: {count}"
+        yield from count_is("quantizations", self.quantizations, count, message)
+        message = "must divide the input's size into blocks"
+        for index, desc in enumerate(self.quantizations):
             if desc.rank == tensor.rank:
-                yield from _block_problems(f"quantizations.{index}", desc, tensor)
-
-    def dtype_problem(self, index: int, dtype: DataType, whose: str) -> Iterator[Problem]:
-        """The scale or zero point must have the data type of the float or integer tensor."""
-        desc = self._parameter(index)
-        if desc is not None and desc.dtype is not dtype:
-            yield Problem(
-                f"must be the {whose}'s data type",
-                code="dtype",
-                field=f"quantizations.{index}.dtype",
-                got=str(desc.dtype),
-                allowed=str(dtype),
-            )
+                yield from sizes_divide(f"quantizations.{index}", desc, tensor, message)
 
 
 _PARAMETERS = {QuantizationType.NONE: 0, QuantizationType.SCALE: 1, QuantizationType.SCALE_ZERO_POINT: 2}
-
-
-def _block_problems(field: str, desc: TensorDesc, tensor: TensorDesc) -> Iterator[Problem]:
-    for axis, (blocks, size) in enumerate(zip(desc.sizes, tensor.sizes, strict=True)):
-        if size % blocks:
-            yield Problem(
-                "must divide the input's size into blocks",
-                code="sizes",
-                field=f"{field}.sizes.{axis}",
-                got=blocks,
-                allowed=f"divisors of {size}",
-            )
 
 
 def _spread(parameters: tuple[Array, ...], sizes: tuple[int, ...]) -> list[Array]:
@@ -368,7 +325,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         yield from super().constraints()
-        yield from self.dtype_problem(0, self.input.dtype, "input")
+        yield from dtype_is("quantizations.0", self.scale, self.input.dtype, "must be the input's data type")
 
     def evaluate(self, x: Array, *parameters: Array) -> tuple[Array, ...]:
         scale, zero_point, *_ = [*_spread(parameters, x.shape), None, None]
@@ -406,15 +363,12 @@ outputs: [y]
 
     def infer(self, given: Given) -> Outcome:
         dtype = given["output"].dtype if self.scale is None else self.scale.dtype
-        if dtype is None:
-            raise OperatorError(
-                "must be given: without a scale nothing determines it", code="undetermined", field="output.dtype"
-            )
+        dtype = determined(dtype, "output.dtype", "without a scale nothing determines it")
         return {"output": self.input.like(dtype=dtype)}
 
     def constraints(self) -> Iterator[Problem]:
         yield from super().constraints()
-        yield from self.dtype_problem(1, self.input.dtype, "input")
+        yield from dtype_is("quantizations.1", self.zero_point, self.input.dtype, "must be the input's data type")
 
     def evaluate(self, x: Array, *parameters: Array) -> tuple[Array, ...]:
         scale, zero_point, *_ = [*_spread(parameters, x.shape), None, None]

@@ -9,6 +9,7 @@ import numpy as np
 
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.operators.declaration.constraints import sizes_are
 from dmlgraph.operators.declaration.fields import Input, OptionalOutput, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -55,14 +56,7 @@ outputs: {bits: y.output, state: y.output_state}
     def constraints(self) -> Iterator[Problem]:
         words = _COUNTER_WORDS + _KEY_WORDS
         expected = (1,) * (self.input_state.rank - 1) + (words,)
-        if self.input_state.sizes != expected:
-            yield Problem(
-                f"the state has {words} words",
-                code="sizes",
-                field="input_state.sizes",
-                got=list(self.input_state.sizes),
-                allowed=str(list(expected)),
-            )
+        return sizes_are("input_state", self.input_state, expected, f"the state has {words} words")
 
     def evaluate(self, state: Array) -> tuple[Array, ...]:
         words = [int(word) for word in state.ravel()]

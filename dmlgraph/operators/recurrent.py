@@ -20,12 +20,21 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem, listing
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.constraints import (
+    count_is,
+    fusable,
+    is_given,
+    rank_at_least,
+    require,
+    rule,
+    sizes_are,
+)
 from dmlgraph.operators.declaration.fields import (
     Bool,
     Count,
@@ -95,14 +104,7 @@ class Recurrent(Operator):
 
     def infer(self, given: Given) -> Outcome:
         for field in ("input", "weight", "recurrence"):
-            if getattr(self, field).rank < 4:
-                raise OperatorError(
-                    "must have 4 dimensions",
-                    code="rank",
-                    field=f"{field}.sizes",
-                    got=list(getattr(self, field).sizes),
-                    allowed="4 sizes",
-                )
+            require(rank_at_least(field, getattr(self, field), 4, "must have 4 dimensions", "4 sizes"))
         tensor, hidden = self.input, self.recurrence.sizes[-1]
         front, (steps, batch) = tensor.sizes[:-3], tensor.sizes[-3:-1]
         single = tensor.like(sizes=(*front, len(self.backward), batch, hidden))
@@ -112,41 +114,17 @@ class Recurrent(Operator):
 
     def constraints(self) -> Iterator[Problem]:
         for field, sizes in self._sizes().items():
-            desc = getattr(self, field)
-            if desc is not None and desc.sizes != sizes:
-                yield Problem(
-                    "has other sizes",
-                    code="sizes",
-                    field=f"{field}.sizes",
-                    got=list(desc.sizes),
-                    allowed=str(list(sizes)),
-                )
-        if not any(getattr(self, field) is not None for field in self.output_fields):
-            yield Problem(
-                "at least one output must be requested", code="missing", field=self.output_fields[0], got=False
-            )
-        yield from self._activation_problems()
-
-    def _activation_problems(self) -> Iterator[Problem]:
-        activations = self.activation_descs
+            yield from sizes_are(field, getattr(self, field), sizes)
+        has_output = any(getattr(self, field) is not None for field in self.output_fields)
+        message = "at least one output must be requested"
+        yield from rule(has_output, self.output_fields[0], message, "missing", got=False)
         count = self.functions * len(self.backward)
-        if len(activations) != count:
-            yield Problem(
-                f"must be {self.functions} for each direction",
-                code="count",
-                field="activation_descs",
-                got=len(activations),
-                allowed=str(count),
-            )
-        for index, activation in enumerate(activations):
-            if not _is_function(type(activation)):
-                yield Problem(
-                    "cannot be used here",
-                    code="activation",
-                    field=f"activation_descs.{index}",
-                    got=activation.name,
-                    allowed=listing(sorted(name for name, each in REGISTRY.items() if _is_function(each))),
-                )
+        message = f"must be {self.functions} for each direction"
+        yield from count_is("activation_descs", self.activation_descs, count, message)
+        for index, activation in enumerate(self.activation_descs):
+            names = (name for name, each in sorted(REGISTRY.items()) if _is_function(each))
+            field, message = f"activation_descs.{index}", "cannot be used here"
+            yield from fusable(field, activation.name, _is_function(type(activation)), names, message)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         for index, activation in enumerate(self.activation_descs):
@@ -334,8 +312,8 @@ class Lstm(Recurrent, dml="LSTM"):
     def fill_in(self) -> Mapping[str, Any]:
         bound: float | None = self.clip_threshold
         clips: bool | None = self.use_clip_threshold
-        if bound is None and clips:
-            raise OperatorError("must be given if use_clip_threshold is true", code="missing", field="clip_threshold")
+        if clips:
+            require(is_given("clip_threshold", bound, "must be given if use_clip_threshold is true"))
         return {
             "clip_threshold": 0.0 if bound is None else bound,
             "use_clip_threshold": bound is not None if clips is None else clips,

@@ -18,6 +18,7 @@ from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
+from dmlgraph.operators.declaration.constraints import at_least, between, determined, require, rule
 from dmlgraph.operators.declaration.fields import (
     Bool,
     Count,
@@ -169,20 +170,9 @@ class Resampling(Operator):
         scales: tuple[float, ...] = self.scales
         return scales
 
-    def check_scales(self) -> None:
-        """Raises an OperatorError if a scale is too small."""
-        if self.scales is None:
-            return
-        problems = list(self.constraints())
-        if problems:
-            raise OperatorError(problems)
-
     def constraints(self) -> Iterator[Problem]:
-        for axis, scale in enumerate(getattr(self, "scales", ())):
-            if not scale >= _LEAST_SCALE:
-                yield Problem(
-                    "is too small", code="sizes", field=f"scales.{axis}", got=scale, allowed=f"{_LEAST_SCALE} or more"
-                )
+        scales, allowed = getattr(self, "scales", None) or (), f"{_LEAST_SCALE} or more"
+        return at_least("scales", scales, _LEAST_SCALE, "is too small", code="sizes", allowed=allowed)
 
 
 class Resampled(Operator):
@@ -201,7 +191,7 @@ class ForwardResampling(Resampling):
         output: TensorDesc
 
     def infer(self, given: Given) -> Outcome:
-        self.check_scales()
+        require(self.constraints())
         tensor, scales = self.input, self.scales
         sizes = given["output"].sizes
         if sizes is None:
@@ -351,27 +341,15 @@ outputs: [y]
         return (*(1.0,) * (self.input.rank - 2), float(height), float(width))
 
     def infer(self, given: Given) -> Outcome:
-        if self.input.rank < 2:
-            raise OperatorError(
-                "must have a height and a width",
-                code="rank",
-                field="input.sizes",
-                got="1 dimension",
-                allowed="4 or 5 dimensions",
-            )
-        *outer, rows, columns = self.input.sizes
-        sizes = []
+        sizes, two = self.input.sizes, len(self.input.sizes) >= 2
+        message, allowed = "must have a height and a width", "4 or 5 dimensions"
+        require(rule(two, "input.sizes", message, "rank", got="1 dimension", allowed=allowed))
+        *outer, rows, columns = sizes
+        message = "must be at least 1, and keep the size within 32 bits"
         for index, (size, scale) in enumerate(zip((columns, rows), self.scale_size, strict=True)):
-            if not 0 < scale * size <= _UINT_MAX:
-                raise OperatorError(
-                    "must be at least 1, and keep the size within 32 bits",
-                    code="sizes",
-                    field=f"scale_size.{index}",
-                    got=scale,
-                    allowed=f"1 to {_UINT_MAX // size}",
-                )
-            sizes.append(size * scale)
-        return {"output": self.input.like(sizes=(*outer, *reversed(sizes)))}
+            require(between(f"scale_size.{index}", scale, 1, _UINT_MAX // size, message, "sizes"))
+        width, height = self.scale_size
+        return {"output": self.input.like(sizes=(*outer, rows * height, columns * width))}
 
     def derive(self) -> Mapping[str, Any]:
         return {}
@@ -397,14 +375,9 @@ class BackwardResampling(Resampling):
     extrapolates: ClassVar = False
 
     def infer(self, given: Given) -> Outcome:
-        self.check_scales()
-        sizes = given["output_gradient"].sizes
-        if sizes is None:
-            raise OperatorError(
-                "must be given: inputs of several sizes are resampled to the same size",
-                code="undetermined",
-                field="output_gradient.sizes",
-            )
+        require(self.constraints())
+        why = "inputs of several sizes are resampled to the same size"
+        sizes = determined(given["output_gradient"].sizes, "output_gradient.sizes", why)
         return {"output_gradient": self.input_gradient.like(sizes=sizes)}
 
     def derive(self) -> Mapping[str, Any]:

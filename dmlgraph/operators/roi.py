@@ -13,6 +13,7 @@ from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
+from dmlgraph.operators.declaration.constraints import at_least, one_of, rank_at_least, require, rule, sizes_hold
 from dmlgraph.operators.declaration.fields import (
     Bool,
     CountInput,
@@ -80,36 +81,18 @@ outputs: [y]
 
     def infer(self, given: Given) -> Outcome:
         width, height = self.pooled_size
-        problems = [
-            Problem("must be at least 1", code="range", field=f"pooled_size.{index}", got=0)
-            for index, size in enumerate(self.pooled_size)
-            if size == 0
-        ]
-        if self.roi.rank < 2 or self.roi.sizes[-1] != 5:
-            problems.append(
-                Problem(
-                    "must hold (batch, x1, y1, x2, y2) for each region",
-                    code="sizes",
-                    field="roi.sizes",
-                    got=list(self.roi.sizes),
-                    allowed="[1, 1, regions, 5]",
-                )
-            )
-        if self.input.rank < 2:
-            problems.append(_not_an_image(self.input, "input"))
-        if problems:
-            raise OperatorError(problems)
-        return {"output": self.input.like(sizes=(self.roi.sizes[-2], self.input.sizes[1], height, width))}
+        roi, allowed = self.roi, "[1, 1, regions, 5]"
+        message = "must hold (batch, x1, y1, x2, y2) for each region"
+        require(
+            at_least("pooled_size", self.pooled_size),
+            sizes_hold(roi.rank >= 2 and roi.sizes[-1] == 5, "roi", roi, message, allowed),
+            rank_at_least("input", self.input, 2, "must be images", "[N, C, H, W]"),
+        )
+        return {"output": self.input.like(sizes=(roi.sizes[-2], self.input.sizes[1], height, width))}
 
     def constraints(self) -> Iterator[Problem]:
-        if any(size != 1 for size in self.roi.sizes[:-2]):
-            yield Problem(
-                "must have sizes of 1 before the regions",
-                code="sizes",
-                field="roi.sizes",
-                got=list(self.roi.sizes),
-                allowed="[1, 1, regions, 5]",
-            )
+        message, allowed = "must have sizes of 1 before the regions", "[1, 1, regions, 5]"
+        return sizes_hold(set(self.roi.sizes[:-2]) <= {1}, "roi", self.roi, message, allowed)
 
     def evaluate(self, x: Array, regions: Array) -> tuple[Array, ...]:
         width, height = self.pooled_size
@@ -136,10 +119,6 @@ def _cells(start: int, length: int, count: int, size: int) -> Iterator[slice]:
         first = start + cell * length // count
         end = start + -(-(cell + 1) * length // count)
         yield slice(min(max(first, 0), size), min(max(end, 0), size))
-
-
-def _not_an_image(desc: TensorDesc, field: str) -> Problem:
-    return Problem("must be images", code="rank", field=f"{field}.sizes", got=list(desc.sizes), allowed="[N, C, H, W]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -206,62 +185,26 @@ class Aligning(Operator):
         """The problems because of which the outputs cannot be inferred."""
         roi, batches = self.roi, self.batch_indices
         for field in ("input", "input_gradient"):
-            if getattr(self, field, None) is not None and getattr(self, field).rank < 4:
-                yield Problem(
-                    "must be images",
-                    code="rank",
-                    field=f"{field}.sizes",
-                    got=list(getattr(self, field).sizes),
-                    allowed="[N, C, H, W]",
-                )
+            yield from rank_at_least(field, getattr(self, field, None), 4, "must be images", "[N, C, H, W]")
         if roi.rank < 2 or roi.sizes[-1] != 4 or any(size != 1 for size in roi.sizes[:-2]):
-            yield Problem(
-                "must hold (x1, y1, x2, y2) for each region",
-                code="sizes",
-                field="roi.sizes",
-                got=list(roi.sizes),
-                allowed="[regions, 4]",
-            )
-        elif batches.sizes[-1] != roi.sizes[-2] or any(size != 1 for size in batches.sizes[:-1]):
-            yield Problem(
-                "must hold a batch for each region",
-                code="sizes",
-                field="batch_indices.sizes",
-                got=list(batches.sizes),
-                allowed=f"[{roi.sizes[-2]}]",
-            )
+            yield from sizes_hold(False, "roi", roi, "must hold (x1, y1, x2, y2) for each region", "[regions, 4]")
+        else:
+            holds = batches.sizes == (*(1,) * (batches.rank - 1), roi.sizes[-2])
+            message = "must hold a batch for each region"
+            yield from sizes_hold(holds, "batch_indices", batches, message, f"[{roi.sizes[-2]}]")
 
     def constraints(self) -> Iterator[Problem]:
-        function = self.reduction_function
-        if function not in (ReduceFunction.AVERAGE, ReduceFunction.MAX):
-            yield Problem(
-                "is not a reduction for regions",
-                code="conflict",
-                field="reduction_function",
-                got=str(function),
-                allowed="average, max",
-            )
+        functions = (ReduceFunction.AVERAGE, ReduceFunction.MAX)
+        message = "is not a reduction for regions"
+        yield from one_of("reduction_function", self.reduction_function, functions, message, "conflict")
         for field in ("spatial_scale_x", "spatial_scale_y"):
-            scale = getattr(self, field)
-            if scale < 0 or scale == np.inf:
-                yield Problem(
-                    "must not be negative or infinite",
-                    code="range",
-                    field=field,
-                    got=scale,
-                    allowed="0 or more, finite",
-                )
+            scale, message = getattr(self, field), "must not be negative or infinite"
+            is_wrong = scale < 0 or scale == np.inf
+            yield from rule(not is_wrong, field, message, "range", got=scale, allowed="0 or more, finite")
         least, most = self.minimum_samples_per_output, self.maximum_samples_per_output
-        if least == 0:
-            yield Problem("must be at least 1", code="range", field="minimum_samples_per_output", got=0)
-        if most < least:
-            yield Problem(
-                "must not be less than the minimum",
-                code="range",
-                field="maximum_samples_per_output",
-                got=most,
-                allowed=f"{least} or more",
-            )
+        yield from at_least("minimum_samples_per_output", least)
+        message = "must not be less than the minimum"
+        yield from at_least("maximum_samples_per_output", most, least, message, allowed=f"{least} or more")
 
     def regions(
         self, regions: Array, batches: Array, image: Sizes, outputs: Sizes
@@ -313,9 +256,7 @@ class AligningForward(Aligning):
     output_keywords: ClassVar = ("sizes",)
 
     def infer(self, given: Given) -> Outcome:
-        problems = list(self.fits())
-        if problems:
-            raise OperatorError(problems)
+        require(self.fits())
         sizes = given["output"].sizes
         tensor, regions = self.input, self.roi.sizes[-2]
         if sizes is None or len(sizes) != 4 or sizes[:2] != (regions, tensor.sizes[1]):

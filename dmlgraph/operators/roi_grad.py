@@ -10,6 +10,7 @@ import numpy as np
 
 from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.constraints import is_given, require, same_sizes, sizes_hold
 from dmlgraph.operators.declaration.fields import (
     AskedOutput,
     Bool,
@@ -85,52 +86,29 @@ outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
     align_regions_to_corners: Bool
 
     def infer(self, given: Given) -> Outcome:
-        problems = list(self.fits())
-        if problems:
-            raise OperatorError(problems)
-        corners = self.wants(given, "output_roi_gradient")
-        image = None
+        require(self.fits())
+        corners, image = self.wants(given, "output_roi_gradient"), None
         if self.wants(given, "output_gradient"):
             sizes = given["output_gradient"].sizes or (self.input and self.input.sizes)
             if sizes is None:
                 raise OperatorError("must be given if there is no input", code="missing", field="output_gradient.sizes")
             image = self.input_gradient.like(sizes=sizes)
         elif not corners:
-            raise OperatorError(
-                "must be requested, or output_roi_gradient",
-                code="missing",
-                field="output_gradient",
-                allowed="true, or its sizes",
-            )
+            message, allowed = "must be requested, or output_roi_gradient", "true, or its sizes"
+            raise OperatorError(message, code="missing", field="output_gradient", allowed=allowed)
         return {"output_gradient": image, "output_roi_gradient": self.roi.like() if corners else None}
 
     def constraints(self) -> Iterator[Problem]:
         yield from super().constraints()
-        if self.input is None and (
-            self.output_roi_gradient is not None or self.reduction_function is ReduceFunction.MAX
-        ):
-            yield Problem(
-                "must be given for output_roi_gradient, and for the reduction max", code="missing", field="input"
-            )
-        image = self.output_gradient
-        if image is not None and self.input is not None and image.sizes != self.input.sizes:
-            yield Problem(
-                "must have the sizes of 'input'",
-                code="sizes",
-                field="output_gradient.sizes",
-                got=list(image.sizes),
-                allowed=str(list(self.input.sizes)),
-            )
-        described = image or self.input
+        if self.output_roi_gradient is not None or self.reduction_function is ReduceFunction.MAX:
+            yield from is_given("input", self.input, "must be given for output_roi_gradient, and for the reduction max")
+        yield from same_sizes("output_gradient", self.output_gradient, "input", self.input)
+        described = self.output_gradient or self.input
         regions = (self.roi.sizes[-2], *(described.sizes[1:2] if described else ()))
-        if self.input_gradient.sizes[: len(regions)] != regions:
-            yield Problem(
-                "must have a batch for each region, and the channels of the image",
-                code="sizes",
-                field="input_gradient.sizes",
-                got=list(self.input_gradient.sizes),
-                allowed=f"[{', '.join(map(str, regions))}, …]",
-            )
+        gradient = self.input_gradient
+        message = "must have a batch for each region, and the channels of the image"
+        allowed = f"[{', '.join(map(str, regions))}, …]"
+        yield from sizes_hold(gradient.sizes[: len(regions)] == regions, "input_gradient", gradient, message, allowed)
 
     @np.errstate(all="ignore")
     def evaluate(self, x: Array | None, gradient: Array, regions: Array, batches: Array) -> tuple[Array, ...]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes, with_size
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.constraints import between, require
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, Axis, AxisList, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -35,14 +35,7 @@ class Top(Operator):
 
     def infer(self, given: Given) -> Outcome:
         size = self.input.sizes[self.axis]
-        if not 1 <= self.k <= size:
-            raise OperatorError(
-                "is not a possible number of elements along the axis",
-                code="range",
-                field="k",
-                got=self.k,
-                allowed=f"1 to {size}",
-            )
+        require(between("k", self.k, 1, size, "is not a possible number of elements along the axis"))
         sizes = with_size(self.input.sizes, self.axis, self.k)
         index_type = given["output_index"].dtype or DataType.UINT32
         return {

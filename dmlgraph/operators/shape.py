@@ -10,6 +10,7 @@ import numpy as np
 from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.axes import with_size
+from dmlgraph.operators.declaration.constraints import at_least, require, rule, sizes_are
 from dmlgraph.operators.declaration.fields import (
     Axis,
     Count,
@@ -50,7 +51,7 @@ outputs: [y]
         return {"output": first.like(sizes=with_size(first.sizes, self.axis, length))}
 
     def constraints(self) -> Iterator[Problem]:
-        return _part_problems("inputs", self.inputs, self.output, self.axis)
+        return _differ_along(self.axis, "inputs", self.inputs, self.output)
 
     def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.concatenate(inputs, axis=self.axis),)
@@ -89,42 +90,28 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
 
     def _equal_parts(self, count: int) -> list[int]:
         size = self.input.sizes[self.axis]
-        if count < 1 or size % count:
-            raise OperatorError(
-                f"does not divide the {size} elements along axis {self.axis} into equal parts",
-                code="sizes",
-                field="outputs",
-                got=count,
-                allowed="a number that does, or a list of the size of each part",
-            )
+        message = f"does not divide the {size} elements along axis {self.axis} into equal parts"
+        allowed = "a number that does, or a list of the size of each part"
+        divides_it = count >= 1 and size % count == 0
+        require(rule(divides_it, "outputs", message, "sizes", got=count, allowed=allowed))
         return [size // count] * count
 
     def _part(self, index: int, spec: int | OutputSpec) -> TensorDesc:
+        field = f"outputs.{index}"
         if isinstance(spec, OutputSpec):
             if spec.sizes is None or len(spec.sizes) != self.input.rank:
-                raise OperatorError(
-                    "must be given, one for each dimension of the input",
-                    code="missing",
-                    field=f"outputs.{index}.sizes",
-                    got=spec.sizes,
-                )
+                message = "must be given, one for each dimension of the input"
+                raise OperatorError(message, code="missing", field=f"{field}.sizes", got=spec.sizes)
             spec = spec.sizes[self.axis]
-        if spec < 1:
-            raise OperatorError("must be at least 1", code="range", field=f"outputs.{index}", got=spec)
+        require(at_least(field, spec))
         return self.input.like(sizes=with_size(self.input.sizes, self.axis, spec))
 
     def constraints(self) -> Iterator[Problem]:
-        parts = self.outputs
-        yield from _part_problems("outputs", parts, self.input, self.axis)
-        total, whole = sum(part.sizes[self.axis] for part in parts), self.input.sizes[self.axis]
-        if total != whole:
-            yield Problem(
-                f"the sizes along axis {self.axis} must add up to the input's",
-                code="sizes",
-                field="outputs",
-                got=total,
-                allowed=str(whole),
-            )
+        axis, parts = self.axis, self.outputs
+        yield from _differ_along(axis, "outputs", parts, self.input)
+        total, whole = sum(part.sizes[axis] for part in parts), self.input.sizes[axis]
+        message = f"the sizes along axis {axis} must add up to the input's"
+        yield from rule(total == whole, "outputs", message, "sizes", got=total, allowed=str(whole))
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         parts = self.outputs
@@ -142,9 +129,7 @@ class Tile(Operator, dml="TILE"):
     repeats: Annotated[UIntPerDimension, Count("RepeatsCount")]
 
     def infer(self, given: Given) -> Outcome:
-        for axis, repeats in enumerate(self.repeats):
-            if repeats < 1:
-                raise OperatorError("must be at least 1", code="range", field=f"repeats.{axis}", got=repeats)
+        require(at_least("repeats", self.repeats))
         sizes = [size * repeats for size, repeats in zip(self.input.sizes, self.repeats, strict=True)]
         return {"output": self.input.like(sizes=sizes)}
 
@@ -178,16 +163,10 @@ outputs: [y]
         return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
-        lengths = self.sequence_lengths
-        expected = with_size(self.input.sizes, self.axis, 1)
-        if lengths.rank == self.input.rank and lengths.sizes != expected:
-            yield Problem(
-                f"must be those of the input, with 1 along axis {self.axis}",
-                code="sizes",
-                field="sequence_lengths.sizes",
-                got=list(lengths.sizes),
-                allowed=str(list(expected)),
-            )
+        if self.sequence_lengths.rank == self.input.rank:
+            message = f"must be those of the input, with 1 along axis {self.axis}"
+            expected = with_size(self.input.sizes, self.axis, 1)
+            yield from sizes_are("sequence_lengths", self.sequence_lengths, expected, message)
 
     def evaluate(self, x: Array, lengths: Array) -> tuple[Array, ...]:
         size = x.shape[self.axis]
@@ -197,14 +176,9 @@ outputs: [y]
         return (np.take_along_axis(x, source, self.axis),)
 
 
-def _part_problems(field: str, parts: tuple[TensorDesc, ...], whole: TensorDesc, axis: int) -> Iterator[Problem]:
+def _differ_along(axis: int, field: str, parts: tuple[TensorDesc, ...], whole: TensorDesc) -> Iterator[Problem]:
     """The parts' sizes are the whole's, except along the axis."""
     for index, part in enumerate(parts):
-        if part.rank == whole.rank and with_size(part.sizes, axis, 1) != with_size(whole.sizes, axis, 1):
-            yield Problem(
-                f"may differ only along axis {axis}",
-                code="sizes",
-                field=f"{field}.{index}.sizes",
-                got=list(part.sizes),
-                allowed=str(list(with_size(whole.sizes, axis, part.sizes[axis]))),
-            )
+        if part.rank == whole.rank:
+            expected, message = with_size(whole.sizes, axis, part.sizes[axis]), f"may differ only along axis {axis}"
+            yield from sizes_are(f"{field}.{index}", part, expected, message)

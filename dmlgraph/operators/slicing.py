@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.operators.declaration.constraints import at_least, between, require, rule
 from dmlgraph.operators.declaration.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -32,24 +33,15 @@ outputs: [y]
     strides: Annotated[UIntPerDimension, Entries(default=1)] = inferred()
 
     def infer(self, given: Given) -> Outcome:
-        for axis, size in enumerate(self.sizes):
-            if size < 1:
-                raise OperatorError("must be at least 1", code="range", field=f"sizes.{axis}", got=size)
+        require(at_least("sizes", self.sizes))
         return {"output": self.input.like(sizes=self.sizes)}
 
     def constraints(self) -> Iterator[Problem]:
         for axis, (offset, size, stride) in enumerate(zip(self.offsets, self.sizes, self.strides, strict=True)):
-            last = offset + stride * (size - 1)
-            if stride < 1:
-                yield Problem("must be at least 1", code="range", field=f"strides.{axis}", got=stride)
-            elif last >= self.input.sizes[axis]:
-                yield Problem(
-                    "the slice reaches beyond the input",
-                    code="sizes",
-                    field=f"offsets.{axis}",
-                    got=f"elements {offset} to {last}",
-                    allowed=f"0 to {self.input.sizes[axis] - 1}",
-                )
+            yield from at_least(f"strides.{axis}", stride)
+            last, end = offset + stride * (size - 1), self.input.sizes[axis] - 1
+            message, got = "the slice reaches beyond the input", f"elements {offset} to {last}"
+            yield from rule(last <= end, f"offsets.{axis}", message, "sizes", got=got, allowed=f"0 to {end}")
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x[_steps(self.offsets, self.strides, self.sizes)],)
@@ -75,33 +67,20 @@ class Windowed(Operator):
     def _check_window(self) -> None:
         """Checks the rules on which inference depends."""
         _, sizes, strides = self._window
-        for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
-            if size < 1:
-                raise OperatorError("must be at least 1", code="range", field=f"input_window_sizes.{axis}", got=size)
-            if stride == 0:
-                raise OperatorError("must not be zero", code="range", field=f"input_window_strides.{axis}", got=stride)
+        require(at_least("input_window_sizes", sizes))
+        for axis, stride in enumerate(strides):
+            require(rule(stride, f"input_window_strides.{axis}", "must not be zero", "range", got=stride))
 
-    def _window_problems(self, outer: TensorDesc, inner: TensorDesc, inner_field: str) -> Iterator[Problem]:
-        """The window must be inside the outer tensor, and the elements inside the window."""
+    def _window_fits(self, outer: TensorDesc, inner: TensorDesc, inner_field: str) -> Iterator[Problem]:
+        """The window is inside the outer tensor, and the elements inside the window."""
         offsets, sizes, _ = self._window
-        for axis, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
-            if offset + size > outer.sizes[axis]:
-                yield Problem(
-                    "the window reaches beyond the tensor",
-                    code="sizes",
-                    field=f"input_window_sizes.{axis}",
-                    got=f"offset {offset} and size {size}",
-                    allowed=f"together at most {outer.sizes[axis]}",
-                )
+        for axis, (offset, size, most) in enumerate(zip(offsets, sizes, outer.sizes, strict=True)):
+            field, message = f"input_window_sizes.{axis}", "the window reaches beyond the tensor"
+            got, allowed = f"offset {offset} and size {size}", f"together at most {most}"
+            yield from rule(offset + size <= most, field, message, "sizes", got=got, allowed=allowed)
+        message = "is more than the strides reach in the window"
         for axis, (size, greatest) in enumerate(zip(inner.sizes, self._greatest_sizes, strict=False)):
-            if size > greatest:
-                yield Problem(
-                    "is more than the strides reach in the window",
-                    code="range",
-                    field=f"{inner_field}.sizes.{axis}",
-                    got=size,
-                    allowed=f"1 to {greatest}",
-                )
+            yield from between(f"{inner_field}.sizes.{axis}", size, 1, greatest, message)
 
     def _elements(self, inner: TensorDesc) -> tuple[Array, ...]:
         """NumPy's indices of the inner tensor's elements in the outer tensor."""
@@ -144,7 +123,7 @@ outputs: [y]
         return {"output": self.input.like(sizes=given["output"].sizes or self._greatest_sizes)}
 
     def constraints(self) -> Iterator[Problem]:
-        return self._window_problems(self.input, self.output, "output")
+        return self._window_fits(self.input, self.output, "output")
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x[self._elements(self.output)],)
@@ -183,7 +162,7 @@ outputs: [y]
 
     def constraints(self) -> Iterator[Problem]:
         if self.output_gradient.rank == self.input_gradient.rank:
-            yield from self._window_problems(self.output_gradient, self.input_gradient, "input_gradient")
+            yield from self._window_fits(self.output_gradient, self.input_gradient, "input_gradient")
 
     def evaluate(self, gradient: Array) -> tuple[Array, ...]:
         result = np.zeros(self.output_gradient.sizes, gradient.dtype)

@@ -14,6 +14,7 @@ import numpy as np
 from dmlgraph.base.errors import Problem
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
 from dmlgraph.operators.common.numerics import accurately, convert, working
+from dmlgraph.operators.declaration.constraints import sizes_hold
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -51,15 +52,8 @@ class LastAxis(AlongAxes):
         return (rank - 1,)
 
     def constraints(self) -> Iterator[Problem]:
-        sizes = self.input.sizes
-        if any(size != 1 for size in sizes[:-2]):
-            yield Problem(
-                "all sizes except the last two must be 1",
-                code="sizes",
-                field="input.sizes",
-                got=list(sizes),
-                allowed="[…, 1, rows, columns]",
-            )
+        message = "all sizes except the last two must be 1"
+        return sizes_hold(set(self.input.sizes[:-2]) <= {1}, "input", self.input, message, "[…, 1, rows, columns]")
 
 
 class ChosenAxes(AlongAxes):

@@ -21,6 +21,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, refusal
 from dmlgraph.operators.common.strided import is_packed, reshaped
 from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, as_text, entries, literal, take
+from dmlgraph.operators.declaration.constraints import at_least, between, require, rule
 from dmlgraph.operators.declaration.fields import (
     Axes,
     AxesDefault,
@@ -68,10 +69,9 @@ class View(Operator):
         return {"output": self.input.like(sizes=self.sizes_after)}
 
     def constraints(self) -> Iterator[Problem]:
-        if self.output.strides is not None:
-            yield Problem(
-                "a view has no buffer of its own", code="strides", field="output.strides", got=list(self.output.strides)
-            )
+        strides = self.output.strides
+        if strides is not None:
+            yield Problem("a view has no buffer of its own", code="strides", field="output.strides", got=list(strides))
 
     def level_problems(self, level: FeatureLevel) -> list[Problem]:
         return []
@@ -112,15 +112,12 @@ class Reshape(View, dml="RESHAPE"):
     @property
     def sizes_after(self) -> tuple[int, ...]:
         sizes, count = self.sizes, self.input.element_count
-        unknown = [axis for axis, size in enumerate(sizes) if size == -1]
+        unknown = sizes.count(-1)
         known = math.prod(size for size in sizes if size != -1)
-        wrong = next((axis for axis, size in enumerate(sizes) if size < 1 and size != -1), None)
-        if wrong is not None:
-            raise OperatorError(
-                "is not a size", code="range", field=f"sizes.{wrong}", got=sizes[wrong], allowed="1 or more, or one -1"
-            )
-        if len(unknown) > 1:
-            raise OperatorError("may be −1 once", code="duplicate", field="sizes", got=list(sizes))
+        for axis, size in enumerate(sizes):
+            is_size, allowed = size >= 1 or size == -1, "1 or more, or one -1"
+            require(rule(is_size, f"sizes.{axis}", "is not a size", "range", got=size, allowed=allowed))
+        require(rule(unknown <= 1, "sizes", "may be −1 once", "duplicate", got=list(sizes)))
         if count % known or (not unknown and known != count):
             raise OperatorError(
                 f"must have as many elements as the input, which has {count}",
@@ -167,14 +164,9 @@ class Transpose(View, dml="TRANSPOSE"):
 
     @property
     def sizes_after(self) -> tuple[int, ...]:
-        if len(self.permutation) != self.input.rank:
-            raise OperatorError(
-                "must name every dimension once",
-                code="count",
-                field="permutation",
-                got=list(self.permutation),
-                allowed=f"the numbers 0 to {self.input.rank - 1} in any order",
-            )
+        rank, given = self.input.rank, list(self.permutation)
+        message, allowed = "must name every dimension once", f"the numbers 0 to {rank - 1} in any order"
+        require(rule(len(given) == rank, "permutation", message, "count", got=given, allowed=allowed))
         return self._permuted(self.input.sizes)
 
     def _permuted(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -202,18 +194,13 @@ class Squeeze(View, dml="SQUEEZE"):
 
     @property
     def sizes_after(self) -> tuple[int, ...]:
+        sizes = self.input.sizes
         for place, axis in enumerate(self.axes):
-            if self.input.sizes[axis] != 1:
-                raise OperatorError(
-                    f"has the size {self.input.sizes[axis]}: only dimensions of size 1 can go",
-                    code="sizes",
-                    field=f"axes.{place}",
-                    got=axis,
-                    allowed=str([axis for axis, size in enumerate(self.input.sizes) if size == 1]),
-                )
-        if len(self.axes) == self.input.rank:
-            raise OperatorError("must leave one dimension", code="rank", field="axes", got=list(self.axes))
-        return self._kept(self.input.sizes)
+            message = f"has the size {sizes[axis]}: only dimensions of size 1 can go"
+            allowed = str([axis for axis, size in enumerate(sizes) if size == 1])
+            require(rule(sizes[axis] == 1, f"axes.{place}", message, "sizes", got=axis, allowed=allowed))
+        require(rule(len(self.axes) < len(sizes), "axes", "must leave one dimension", "rank", got=list(self.axes)))
+        return self._kept(sizes)
 
     def _kept(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(number for axis, number in enumerate(numbers) if axis not in self.axes)
@@ -236,20 +223,11 @@ class ExpandDims(View, dml="EXPAND_DIMS"):
         rank = self.input.rank + len(self.axes)
         axes = tuple(axis + rank if -rank <= axis < 0 else axis for axis in self.axes)
         for place, (given, axis) in enumerate(zip(self.axes, axes, strict=True)):
-            if not 0 <= axis < rank:
-                raise OperatorError(
-                    "is not a place in the output",
-                    code="range",
-                    field=f"axes.{place}",
-                    got=given,
-                    allowed=f"{-rank} to {rank - 1}",
-                )
-            if axis in axes[:place]:
-                raise OperatorError("names an axis twice", code="duplicate", field=f"axes.{place}", got=given)
-        if rank > MAX_RANK:
-            raise OperatorError(
-                f"a tensor has 1 to {MAX_RANK} dimensions", code="rank", field="axes", got=plural(rank, "dimension")
-            )
+            field = f"axes.{place}"
+            require(between(field, given, -rank, rank - 1, "is not a place in the output"))
+            require(rule(axis not in axes[:place], field, "names an axis twice", "duplicate", got=given))
+        message, got = f"a tensor has 1 to {MAX_RANK} dimensions", plural(rank, "dimension")
+        require(rule(rank <= MAX_RANK, "axes", message, "rank", got=got))
         return {"axes": axes}
 
     @property
@@ -280,17 +258,10 @@ class BroadcastTo(View, dml="BROADCAST_TO"):
 
     @property
     def sizes_after(self) -> tuple[int, ...]:
-        wrong = next((axis for axis, size in enumerate(self.sizes) if size < 1), None)
-        if wrong is not None:
-            raise OperatorError("must be at least 1", code="range", field=f"sizes.{wrong}", got=self.sizes[wrong])
-        if not self._fits():
-            raise OperatorError(
-                f"{list(self.input.sizes)} cannot be broadcast to these sizes",
-                code="sizes",
-                field="sizes",
-                got=list(self.sizes),
-                allowed="equal sizes from the right, or more where the input has 1",
-            )
+        require(at_least("sizes", self.sizes))
+        message = f"{list(self.input.sizes)} cannot be broadcast to these sizes"
+        allowed = "equal sizes from the right, or more where the input has 1"
+        require(rule(self._fits(), "sizes", message, "sizes", got=list(self.sizes), allowed=allowed))
         return self.sizes
 
     def _fits(self) -> bool:

@@ -93,16 +93,14 @@ class ScaledUnary(Unary):
         return super().apply(arrays[0] if self.scale_bias is None else self.scale_bias.apply(arrays[0]))
 
     def constraints(self) -> Iterator[Problem]:
-        return scale_bias_problems(self.scale_bias, self.input)
+        return scale_bias_fits(self.scale_bias, self.input)
 
 
-def scale_bias_problems(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
+def scale_bias_fits(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterator[Problem]:
     """Measured: DirectML refuses scale and bias for 64-bit types, unless they are 1 and 0."""
     if scale_bias is not None and not scale_bias.changes_nothing and tensor.dtype.bits == 64:
-        message = "cannot be given for 64-bit types"
-        yield Problem(
-            message, code="dtype", field="scale_bias", got=str(tensor.dtype), allowed="types of at most 32 bits"
-        )
+        message, allowed = "cannot be given for 64-bit types", "types of at most 32 bits"
+        yield Problem(message, code="dtype", field="scale_bias", got=str(tensor.dtype), allowed=allowed)
 
 
 class Binary(ElementWise):

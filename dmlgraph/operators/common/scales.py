@@ -6,12 +6,11 @@ Scales and zero points are tensors of one number, or of one per channel: {1, C, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import Array
 
@@ -80,34 +79,6 @@ def with_rank(desc: TensorDesc, rank: int) -> TensorDesc:
         return desc
     strides = None if desc.strides is None else (0,) * missing + desc.strides
     return desc.like(sizes=(1,) * missing + desc.sizes, strides=strides, owned=desc.owned)
-
-
-def single_problems(field: str, desc: TensorDesc | None) -> Iterator[Problem]:
-    """Problems of a tensor that must hold one number."""
-    if desc is not None and desc.element_count != 1:
-        yield Problem(
-            "must be one number",
-            code="sizes",
-            field=f"{field}.sizes",
-            got=list(desc.sizes),
-            allowed=str([1] * desc.rank),
-        )
-
-
-def channel_problems(field: str, desc: TensorDesc | None, channels: int, *, single: bool = True) -> Iterator[Problem]:
-    """Problems of a tensor that must hold one number for each channel or, if `single`, one for all."""
-    if desc is None or (single and desc.element_count == 1):
-        return
-    wanted = (1, channels, *(1,) * (desc.rank - 2))
-    if desc.sizes != wanted:
-        allowed = f"{[1] * desc.rank} or {list(wanted)}" if single else f"{list(wanted)}"
-        yield Problem(
-            "must be one number for each channel",
-            code="sizes",
-            field=f"{field}.sizes",
-            got=list(desc.sizes),
-            allowed=allowed,
-        )
 
 
 def along(parameter: Array | None, axis: int, rank: int) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from dmlgraph.base.errors import OperatorError, shorten
 from dmlgraph.base.expressions import Expression
+from dmlgraph.operators.declaration.constraints import between, require, rule
 
 ALLOWED = "integers, ranges such as 1:-1 or ::2, None, ... in one text or NumPy's index"
 _GATHER = "dg.gather and dg.gather_nd take elements by indices that are tensors"
@@ -72,9 +73,11 @@ def _number_text(number: object) -> str:
             raise TypeError
         return str(operator.index(number))
     except (TypeError, ValueError):  # Python writes no integers of thousands of digits
-        raise OperatorError(
-            "is not an index", code="kind", field="index", got=number, allowed=ALLOWED, hint=_GATHER
-        ) from None
+        raise _not_an_index(number, hint=_GATHER) from None
+
+
+def _not_an_index(got: object, hint: str | None = None) -> OperatorError:
+    return OperatorError("is not an index", code="kind", field="index", got=got, allowed=ALLOWED, hint=hint)
 
 
 def entries(text: str, number: Callable[[str], int]) -> tuple[Entry, ...]:
@@ -107,7 +110,7 @@ def _entry(part: str, number: Callable[[str], int]) -> Entry:
     if len(bounds) == 1:
         return number(part)
     if len(bounds) > 3:
-        raise OperatorError("is not an index", code="kind", field="index", got=part, allowed=ALLOWED)
+        raise _not_an_index(part)
     return Range(*(number(each) if each else None for each in bounds))
 
 
@@ -128,7 +131,7 @@ def literal(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise OperatorError("is not an index", code="kind", field="index", got=text, allowed=ALLOWED) from None
+        raise _not_an_index(text) from None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -183,14 +186,8 @@ def _completed(index: Sequence[Entry], rank: int) -> list[tuple[int, Entry]]:
     """The entries, each with its place in the index, with ranges for the dimensions that it does not name."""
     named = sum(not isinstance(each, Mark) for each in index)
     rests = [place for place, each in enumerate(index) if each is Mark.REST]
-    if named > rank:
-        raise OperatorError(
-            "names more dimensions than there are",
-            code="rank",
-            field="index",
-            got=f"{named} indices",
-            allowed=f"{rank} dimensions",
-        )
+    message, got = "names more dimensions than there are", f"{named} indices"
+    require(rule(named <= rank, "index", message, "rank", got=got, allowed=f"{rank} dimensions"))
     if len(rests) > 1:
         raise OperatorError("may have '...' once", code="duplicate", field="index", got=shorten(joined(index)))
     rest = rests[0] if rests else len(index)
@@ -207,25 +204,11 @@ def _along(entry: int | Range, axis: int, size: int, place: int) -> tuple[int, i
     """Start, step and count along a dimension."""
     field = f"index.{place}"
     if isinstance(entry, int):
-        if not -size <= entry < size:
-            raise OperatorError(
-                f"is not an element of dimension {axis}",
-                code="range",
-                field=field,
-                got=entry,
-                allowed=f"{-size} to {size - 1}",
-            )
+        require(between(field, entry, -size, size - 1, f"is not an element of dimension {axis}"))
         return entry % size, 1, 1
-    if entry.step == 0:
-        raise OperatorError("a step must not be zero", code="range", field=field, got=str(entry))
+    require(rule(entry.step != 0, field, "a step must not be zero", "range", got=str(entry)))
     start, stop, step = slice(entry.start, entry.stop, entry.step).indices(size)
     count = len(range(start, stop, step))
-    if count == 0:
-        raise OperatorError(
-            f"takes nothing of dimension {axis}; empty tensors do not exist in DirectML",
-            code="sizes",
-            field=field,
-            got=str(entry),
-            allowed=f"a part of the {size} elements",
-        )
+    message = f"takes nothing of dimension {axis}; empty tensors do not exist in DirectML"
+    require(rule(count, field, message, "sizes", got=str(entry), allowed=f"a part of the {size} elements"))
     return start, step, count

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem, plural
+from dmlgraph.base.errors import plural
+from dmlgraph.operators.declaration.constraints import at_least, require, rule
 from dmlgraph.operators.declaration.operator import Array, Operator
 
 Sizes = tuple[int, ...]
@@ -122,30 +123,18 @@ class Windowed(Operator):
         Raises:
             OperatorError: a list has a zero that is not legal.
         """
-        problems = list(self._window_problems())
-        if problems:
-            raise OperatorError(problems)
+        require(*(at_least(field, getattr(self, field, ())) for field in ("strides", "window_size", "dilations")))
         strides = self.strides
         dilations = getattr(self, "dilations", (1,) * len(strides))
         return Windows(taps, strides, dilations, self.start_padding, self.end_padding)
 
     def check_fits(self, windows: Windows, sizes: Sizes) -> None:
         """Raises an OperatorError if no window fits into a tensor of these spatial sizes."""
-        for dimension, count in enumerate(windows.counts(sizes)):
-            if count < 1:
-                raise OperatorError(
-                    f"the window is larger than the padded tensor along dimension {dimension + 2}",
-                    code="sizes",
-                    field=self._taps_field(dimension),
-                    got=windows.extents[dimension],
-                    allowed=f"at most {plural(windows.padded(sizes)[dimension], 'element')}",
-                )
+        spans = zip(windows.counts(sizes), windows.extents, windows.padded(sizes), strict=True)
+        for dimension, (count, extent, padded) in enumerate(spans):
+            message = f"the window is larger than the padded tensor along dimension {dimension + 2}"
+            field, allowed = self._taps_field(dimension), f"at most {plural(padded, 'element')}"
+            require(rule(count >= 1, field, message, "sizes", got=extent, allowed=allowed))
 
     def _taps_field(self, dimension: int) -> str:
         return f"window_size.{dimension}"
-
-    def _window_problems(self) -> Iterator[Problem]:
-        for field in ("strides", "window_size", "dilations"):
-            for dimension, value in enumerate(getattr(self, field, ())):
-                if value == 0:
-                    yield Problem("must be at least 1", code="range", field=f"{field}.{dimension}", got=0)

@@ -56,19 +56,16 @@ Activations = Annotated[
 ]
 
 
-def activation_problems(host: Operator, activation: Operator | None, like: str | None = None) -> Iterator[Problem]:
-    """Problems of an activation that DirectML does not fuse into the host, or into the operator `like`."""
+def activation_fits(host: Operator, activation: Operator | None, like: str | None = None) -> Iterator[Problem]:
+    """DirectML fuses the activation into the host, or into the operator `like`."""
+    if activation is None:
+        return
     listed = like or host.dml
-    if activation is not None and listed not in activation.support().fusable_into:
-        fusable = [name for name, each in REGISTRY.items() if listed in each.support().fusable_into]
-        yield Problem(
-            "cannot be fused here",
-            code="activation",
-            field="fused_activation",
-            got=activation.name,
-            allowed=listing(fusable),
-        )
-    elif activation is not None:
+    if listed not in activation.support().fusable_into:
+        allowed = listing(name for name, each in REGISTRY.items() if listed in each.support().fusable_into)
+        message, got = "cannot be fused here", activation.name
+        yield Problem(message, code="activation", field="fused_activation", got=got, allowed=allowed)
+    else:
         # Its attributes were checked without a tensor; some, such as axes, must fit the host's output.
         try:
             activation.on(host.first_output)
@@ -80,14 +77,15 @@ def activation_problems(host: Operator, activation: Operator | None, like: str |
         yield Problem(message, code="activation", field="fused_activation.scale_bias")
 
 
-def activation_level_problems(activation: Operator | None, level: FeatureLevel) -> Iterator[Problem]:
-    """Problems of an activation that is fusable only from a higher level, or whose attributes need one."""
-    since = activation.support().fusable_since if activation is not None else None
-    if activation is not None and since is not None and since > level:
+def activation_fits_level(activation: Operator | None, level: FeatureLevel) -> Iterator[Problem]:
+    """The activation is fusable at the level, and so are its attributes."""
+    if activation is None:
+        return
+    since = activation.support().fusable_since
+    if since is not None and since > level:
         message = f"cannot be fused at feature level {level}; legal from {since}"
         yield Problem(message, code="level", field="fused_activation", got=activation.name)
-    if activation is not None:
-        yield from (problem.within("fused_activation") for problem in activation.level_constraints(level))
+    yield from (problem.within("fused_activation") for problem in activation.level_constraints(level))
 
 
 def activate(activation: Operator | None, x: Array, dtype: DataType) -> Array:
