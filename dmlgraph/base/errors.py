@@ -7,7 +7,6 @@ given, what is allowed, and what to do.  An exception carries one or more of the
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import contextvars
 import dataclasses
@@ -15,7 +14,7 @@ import difflib
 import enum
 import itertools
 import string
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set, Sized
 from typing import Any, ClassVar, Self
 
 from dmlgraph.base.codes import WARNINGS
@@ -198,172 +197,6 @@ class NotEnoughMemoryError(DeviceError, MemoryError):
     """Not enough memory; the message says for what."""
 
     CODE = "memory"
-
-
-class Within:
-    """Adds a place to every problem of an error that is raised inside.
-
-    Args:
-        node: set where a problem has no node.  A TensorError at a node becomes an OperatorError.
-        field: put in front of a problem's field path.
-        place: returns a problem with its place, in a file for example.
-        kind: the class of the error to raise; by default that of the error inside.
-    """
-
-    def __init__(
-        self,
-        node: object = None,
-        field: str | None = None,
-        *,
-        place: Callable[[Problem], Problem] | None = None,
-        kind: type[DmlGraphError] | None = None,
-    ) -> None:
-        self.node = node if isinstance(node, str) else None  # else the problem is the name itself
-        self.field, self.place, self.kind = field, place, kind
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, DmlGraphError):
-            problems = [self._placed(problem) for problem in error.problems]
-            other = self.kind or (OperatorError if self.node and isinstance(error, TensorError) else type(error))
-            raise (error.with_problems(problems) if type(error) is other else other(problems)) from None
-        if isinstance(error, MemoryError) and self.node is not None:
-            from dmlgraph.base.memory import not_enough_memory  # which needs this module
-
-            raise not_enough_memory("make the node", error, node=self.node) from None
-
-    def _placed(self, problem: Problem) -> Problem:
-        if self.field:
-            problem = problem.within(self.field)
-        if self.node is not None:
-            problem = problem.at(node=self.node)
-        return problem if self.place is None else self.place(problem)
-
-
-MOST_PROBLEMS = 3000  # reported for one document: nobody reads more, and finding them is slower than reading it
-
-
-class Gathered:
-    """The problems of several checks, to be raised together.
-
-    found = Gathered()
-    with found:  # as often as there are checks
-        check_one_thing()
-    found.settle(OperatorError)
-    """
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if not isinstance(error, DmlGraphError):
-            return False
-        self.problems += error.problems
-        return True
-
-    def settle(self, error: type[DmlGraphError]) -> None:
-        """Raises the problems found, if any."""
-        if self.problems:
-            raise error(self.problems)
-
-
-class TooManyError(Exception):
-    """There are so many problems that searching on is useless."""
-
-
-class Problems:
-    """The problems of a document as they are found, up to MOST_PROBLEMS.
-
-    A problem at one place of a template is noted once for all uses.
-
-    Attributes:
-        found: the problems.
-        uses: the uses of templates by the nodes they make; as text, they follow "used by".
-    """
-
-    def __init__(self) -> None:
-        self.found: list[Problem] = []
-        self.uses: Mapping[str, object] = {}
-        self._in_templates = OncePerPlace()
-
-    def add(self, *problems: Problem) -> None:
-        """Notes problems.
-
-        Raises:
-            TooManyError: there are MOST_PROBLEMS now.
-        """
-        for problem in map(self._with_use, problems):
-            if self._in_templates.is_first(problem):
-                self.found.append(problem)
-            if len(self.found) == MOST_PROBLEMS:
-                raise TooManyError
-
-    def _with_use(self, problem: Problem) -> Problem:
-        used = self.uses.get(problem.node) if problem.node is not None else None
-        if used is None or problem.location is None:
-            return problem
-        return dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=str(used)))
-
-    def __bool__(self) -> bool:
-        return bool(self.found)
-
-    @contextlib.contextmanager
-    def gathering(self) -> Iterator[None]:
-        """Reads a document inside; raises all of its problems at the end.
-
-        Raises:
-            DocumentError: every problem, by place.
-        """
-        with contextlib.suppress(TooManyError), few_hints():
-            yield
-        if self.found:
-            raise self._error()
-
-    def _error(self) -> DocumentError:
-        """All of them, by place; a last one says that there may be more."""
-        ordered = sorted(map(self._in_templates.counted, self.found), key=_by_place)
-        if len(ordered) == MOST_PROBLEMS:
-            last = Problem(f"there may be more errors: only the first {MOST_PROBLEMS} are reported", code="too-many")
-            ordered.append(dataclasses.replace(last, location=ordered[-1].location))
-        return DocumentError(ordered)
-
-
-def _by_place(problem: Problem) -> tuple[str, int, int]:
-    place = problem.location
-    return (place.file, place.line, place.column) if place else ("", 0, 0)
-
-
-class OncePerPlace:
-    """Finds problems that differ only in the use of a template in which they happen."""
-
-    def __init__(self) -> None:
-        self._times: collections.Counter[object] = collections.Counter()
-
-    @staticmethod
-    def _key(problem: Problem) -> object:
-        place = problem.location
-        return None if place is None or place.used_by is None else (str(place), problem.code, problem.field)
-
-    def is_first(self, problem: Problem) -> bool:
-        """Whether no problem before it is the same at another use; counts it."""
-        key = self._key(problem)
-        if key is None:
-            return True
-        self._times[key] += 1
-        return self._times[key] == 1
-
-    def counted(self, problem: Problem) -> Problem:
-        """The problem; says in how many other uses it happens."""
-        more = self._times[self._key(problem)] - 1
-        if more < 1 or problem.location is None:
-            return problem
-        used_by = f"{problem.location.used_by}, and {plural(more, 'other use')}"
-        return dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=used_by))
 
 
 def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.base.errors import Within
+from dmlgraph.base.report import Report
 from dmlgraph.base.tables import lines, narrowed, show_bytes, show_seconds
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
@@ -100,7 +100,7 @@ def bench(
     graph = load_graph(file, dims, choices)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
-    with Within(place=graph.located), _progress(choices) as bar:
+    with Report(place=graph.located), _progress(choices) as bar:
         measurements = [measure(graph, choice, arrays, fuse=not no_fuse, repeats=repeats) for choice in bar]
     if trace is not None:
         with writing(trace):

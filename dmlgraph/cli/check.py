@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 import click
 
-from dmlgraph.base.errors import DmlGraphError, GraphError, Within, plural
+from dmlgraph.base.errors import DmlGraphError, GraphError, plural
+from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPHS, each_graph_file, each_size, load_graph, shown, skipping_others, with_sizes
 
@@ -69,7 +70,7 @@ def _check(
 ) -> set[str]:
     """Checks a file with one value for each dim; returns its warnings, of which those in `told` are not repeated."""
     graph = load_graph(file, dims)
-    with Within(place=graph.located):
+    with Report(place=graph.located):
         desc = graph.lower(fuse=False)
     if tests and graph.tests:
         from dmlgraph.formats.yaml.tests import check_tests

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.base.errors import Within
+from dmlgraph.base.report import Report
 from dmlgraph.base.tables import lines
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
@@ -107,7 +107,7 @@ def diff(
         if len(choices) == 2
         else (Side(choices[0], False), Side(choices[0], True))
     )
-    with Within(place=graph.located):
+    with Report(place=graph.located):
         found = find_difference(graph, sides, arrays, Tolerance(ulp, relative, absolute))
     for side, reason in zip(found.sides, found.reasons, strict=True):
         click.echo(f"{side} ({reason})", err=True)

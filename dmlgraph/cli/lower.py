@@ -7,7 +7,7 @@ import textwrap
 
 import click
 
-from dmlgraph.base.errors import Within
+from dmlgraph.base.report import Report
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_dims
@@ -40,7 +40,7 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
     choices = [] if device is None else [chosen(device)]
     graph = load_graph(file, dims, choices)
     tell(graph.warnings())
-    with Within(place=graph.located):
+    with Report(place=graph.located):
         fused, desc = lower_graph(graph, next((each.device for each in choices), None), fuse=not no_fuse)
     if explain:
         nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.base.errors import MOST_PROBLEMS, Location, Problem, Severity, plural
+from dmlgraph.base.errors import Location, Problem, Severity, plural
+from dmlgraph.base.report import MOST_PROBLEMS
 
 if TYPE_CHECKING:
     pass

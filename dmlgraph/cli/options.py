@@ -21,11 +21,11 @@ from dmlgraph.base.errors import (
     DmlGraphError,
     ModelError,
     Problem,
-    Within,
     listing,
     shorten,
     unknown_array,
 )
+from dmlgraph.base.report import Report
 from dmlgraph.files.untrusted import reason
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...])
         name, file = split_pair(value, "NAME=FILE.npy")
         if name in arrays:
             raise click.BadParameter(f"'{name}' is given twice")
-        with Within(field=f"input {name}"):
+        with Report(field=f"input {name}"):
             try:
                 arrays[name] = ArrayFile(file, _read_array(name, file))
             except OSError as error:
@@ -347,7 +347,7 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
         if name not in slots:
             raise unknown_array(name, slots, "input")
         desc, array = slots[name], file.array
-        with Within(place=functools.partial(_naming, file.path, name), kind=BindingError):
+        with Report(BindingError, place=functools.partial(_naming, file.path, name)):
             array = from_stored(array, desc.dtype)
         advice = f"convert it with array.astype('{desc.dtype}') before saving"
         for what, code, found, wanted, hint in (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlgraph.base.errors import Within
+from dmlgraph.base.report import Report
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
@@ -90,7 +90,7 @@ def run(
     graph = load_graph(file, dims, [choice])
     tell(graph.warnings())
     arrays = every_input(graph, inputs) if seed is None else complete_inputs(graph, inputs, seed)
-    with Within(place=graph.located):
+    with Report(place=graph.located):
         executable = compile_graph(graph, choice, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.base.errors import Within, plural
+from dmlgraph.base.errors import plural
+from dmlgraph.base.report import Report
 from dmlgraph.cli.options import GRAPH, is_stdin, load_graph, with_dims, writing
 from dmlgraph.cli.output import print_document
 from dmlgraph.files.whole import write_text
@@ -68,7 +69,7 @@ def show(
         raise click.UsageError("the name of -o sets the format: leave out --format")
     graph = load_graph(file, dims)
     format_ = format_ or (PRINTED if output is None else picture.format_of(output))
-    with Within(place=graph.located):
+    with Report(place=graph.located):
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
         with writing(output):

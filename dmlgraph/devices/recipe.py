@@ -16,8 +16,9 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from dmlgraph.base.errors import GraphError, Problem, Within
+from dmlgraph.base.errors import GraphError, Problem
 from dmlgraph.base.once_per_key import Kept
+from dmlgraph.base.report import Report
 
 if TYPE_CHECKING:
     from dmlgraph.devices.device import DeviceName
@@ -179,7 +180,7 @@ class Recipe:
             where = f"the graph '{graph.name}' cannot be compiled for '{self.device}' on {platform.node()}"
             return dataclasses.replace(problem, message=f"{where}: {problem.message}")
 
-        with Within(place=place):
+        with Report(place=place):
             executable = graph.compile(
                 cast("DeviceName", self.device),
                 fuse=self.fuse,

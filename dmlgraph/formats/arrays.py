@@ -12,16 +12,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dmlgraph.base.errors import (
-    MOST_PROBLEMS,
     DmlGraphError,
     GraphError,
-    Problem,
-    ScalarError,
-    Within,
     plural,
     shorten,
 )
 from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.report import MOST_PROBLEMS, Report
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.files.folders import find_file
@@ -109,7 +106,7 @@ def load_file(name: object, folder: Folder) -> Array:
     if isinstance(folder, InMemory) and name in folder.arrays:
         return folder.arrays[str(name)]
     path = find_file(name, folder)
-    with Within(field="file"):
+    with Report(field="file"):
         try:
             array = read_array(path)
         except OSError as error:
@@ -247,16 +244,12 @@ def _one_by_one(data: Tree, dtype: DataType) -> Array:
         GraphError: one problem for each number that the type cannot hold.
     """
     bits: list[int] = []
-    problems: list[Problem] = []
-    for path, number in _named_numbers(data, "data"):
-        try:
-            bits.append(Scalar.of(number, dtype).bits)
-        except ScalarError as error:
-            problems += [problem.within(path) for problem in error.problems]
-            if len(problems) > MOST_PROBLEMS:
-                break
-    if problems:
-        raise GraphError(problems)
+    with Report(GraphError) as report:
+        for path, number in _named_numbers(data, "data"):
+            with report.at(field=path):
+                bits.append(Scalar.of(number, dtype).bits)
+            if len(report.problems) > MOST_PROBLEMS:
+                report.stop()
     if dtype.bits == 4:
         return np.array([Scalar(dtype, each).value for each in bits], dtype.numpy)
     return np.array(bits, f"u{dtype.bits // 8}").view(dtype.numpy)

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import GraphError, OperatorError, Problem, listing, suggestion
+from dmlgraph.base.errors import GraphError, listing, suggestion
 from dmlgraph.base.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse, unknown_dim
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import MOST_ENTRIES
 from dmlgraph.operators.common.subscripts import entries
 from dmlgraph.operators.declaration.fields import Computed
@@ -76,26 +77,22 @@ class Dims:
             )
         return name_of(name)
 
-    def resolve(
-        self, given: Any, field: str, problems: list[Problem], *, whole: bool = True, literals: bool = False
-    ) -> Any:
+    def resolve(self, given: Any, field: str, report: Report, *, whole: bool = True, literals: bool = False) -> Any:
         """Numbers in place of names of dims and expressions; anything else unchanged.
 
         Args:
             given: a number, or a list of numbers.
             field: where it is, for problems.
-            problems: gets what is wrong; the number is then taken as 1.
+            report: gets what is wrong; the number is then taken as 1.
             whole: whether the numbers must be whole.
             literals: whether text may be one number, written out.
         """
         if isinstance(given, (str, Expression)):
-            try:
+            with report.at(field=field):
                 return self._number(given, whole, literals)
-            except GraphError as error:
-                problems.extend(problem.within(field) for problem in error.problems)
-                return 1
+            return 1
         if isinstance(given, (list, tuple)) and len(given) <= MOST_ENTRIES:
-            return [self.resolve(each, f"{field}.{index}", problems, whole=whole) for index, each in enumerate(given)]
+            return [self.resolve(each, f"{field}.{index}", report, whole=whole) for index, each in enumerate(given)]
         return given
 
     def _number(self, given: str | Expression, whole: bool, literals: bool) -> Any:
@@ -146,54 +143,50 @@ class Dims:
         operator: type[Operator],
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
-        problems: list[Problem],
+        report: Report,
     ) -> dict[str, Any]:
         """The fields of a node with numbers in place of expressions, in the attributes and outputs."""
         resolved = dict(attributes)
         for member in operator.members:
             computed = member.kind.form.computed
             if computed is not Computed.NONE and member.field in resolved:
-                resolved[member.field] = self._resolve_field(resolved[member.field], computed, member.field, problems)
+                resolved[member.field] = self._resolve_field(resolved[member.field], computed, member.field, report)
         for field, asked in outputs.items():
-            resolved[field] = self._resolve_output(asked, field, problems)
+            resolved[field] = self._resolve_output(asked, field, report)
         return resolved
 
-    def _resolve_field(self, given: Any, computed: Computed, field: str, problems: list[Problem]) -> Any:
+    def _resolve_field(self, given: Any, computed: Computed, field: str, report: Report) -> Any:
         if computed is Computed.INDEX:
-            return self._resolve_index(given, problems) if isinstance(given, str) else given
+            return self._resolve_index(given, report) if isinstance(given, str) else given
         if computed is not Computed.PARTS:
-            return self.resolve(given, field, problems, whole=computed is Computed.WHOLE)
+            return self.resolve(given, field, report, whole=computed is Computed.WHOLE)
         if isinstance(given, Mapping):
             return {
-                key: each if key == "op" else self.resolve(each, f"{field}.{key}", problems, whole=False)
+                key: each if key == "op" else self.resolve(each, f"{field}.{key}", report, whole=False)
                 for key, each in given.items()
             }
         if isinstance(given, (list, tuple)) and len(given) <= MOST_ENTRIES:
-            return [
-                self._resolve_field(each, computed, f"{field}.{index}", problems) for index, each in enumerate(given)
-            ]
+            return [self._resolve_field(each, computed, f"{field}.{index}", report) for index, each in enumerate(given)]
         return given
 
-    def _resolve_index(self, text: str, problems: list[Problem]) -> Any:
+    def _resolve_index(self, text: str, report: Report) -> Any:
         """The entries of a subscript."""
 
         def number(part: str) -> int:
-            resolved: int = self.resolve(part, "index", problems, literals=True)
+            resolved: int = self.resolve(part, "index", report, literals=True)
             return resolved
 
-        try:
+        with report.at():
             return entries(text, number)
-        except OperatorError as error:
-            problems.extend(error.problems)
-            return ()
+        return ()
 
-    def _resolve_output(self, asked: Any, field: str, problems: list[Problem]) -> Any:
+    def _resolve_output(self, asked: Any, field: str, report: Report) -> Any:
         if isinstance(asked, Mapping):
             named = [key for key in ("sizes", "strides") if key in asked]
-            return dict(asked) | {key: self.resolve(asked[key], f"{field}.{key}", problems) for key in named}
+            return dict(asked) | {key: self.resolve(asked[key], f"{field}.{key}", report) for key in named}
         if isinstance(asked, (list, tuple)):
-            return [self._resolve_output(each, f"{field}.{index}", problems) for index, each in enumerate(asked)]
-        return self.resolve(asked, field, problems) if isinstance(asked, (str, Expression)) else asked
+            return [self._resolve_output(each, f"{field}.{index}", report) for index, each in enumerate(asked)]
+        return self.resolve(asked, field, report) if isinstance(asked, (str, Expression)) else asked
 
 
 _SIGNS = frozenset("+*/%(),")  # a name may have a hyphen

@@ -24,13 +24,10 @@ import networkx as nx
 import numpy as np
 
 from dmlgraph.base.errors import (
-    Gathered,
     GraphError,
     Location,
     OperatorError,
     Problem,
-    TensorError,
-    Within,
     listing,
     plural,
     shorten,
@@ -38,6 +35,7 @@ from dmlgraph.base.errors import (
 )
 from dmlgraph.base.expressions import Expression, Size
 from dmlgraph.base.levels import NEWEST, FeatureLevel
+from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import array_of
 from dmlgraph.base.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.files.mapped_arrays import never_changes
@@ -52,7 +50,7 @@ from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration import calls
 from dmlgraph.operators.declaration.completion import counts
 from dmlgraph.operators.declaration.fields import Kind, Role
-from dmlgraph.operators.declaration.number_types import HintOnNumbers
+from dmlgraph.operators.declaration.number_types import hint_on_numbers
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import signature
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
@@ -163,7 +161,7 @@ class Graph:
     ) -> Value:
         """A tensor given at every run; `owned`: the device takes it once, at the first run."""
         declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
-        with Within(self._named(name)):
+        with Report(node=self._named(name)):
             desc = self.describe(**declared)
             return self._add_source(InputNode(self._take(name), desc, declared))
 
@@ -173,7 +171,7 @@ class Graph:
         With a `dtype`, numbers are converted by the rules of `dmlgraph.base.scalar`: floats are rounded, and a number
         that the type cannot hold is an error.
         """
-        with Within(self._named(name)):
+        with Report(node=self._named(name)):
             if is_masked(data):
                 raise OperatorError(MASKED, code="masked", hint=UNMASK)
             given = _numbers(data) if dtype is None else array_of(data, DataType.parse(dtype))
@@ -234,19 +232,17 @@ class Graph:
         attributes: Mapping[str, Any],
         outputs: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
-        with Within(name):
+        with Report(node=name, place=hint_on_numbers(tensors)) as report:
             values = operands.values(self, operator, tensors, outputs)
             given = {field: _describe(value) for field, value in values.items()}
-            found = Gathered()
             fields: dict[str, Any] = {}
             if attributes or outputs:
                 attributes, outputs = _kept(attributes), _kept(outputs)
-                fields = self._dims.resolve_fields(operator, attributes, outputs, found.problems)
-            key = None if found.problems else key_of(operator, self.level, given, fields)
+                fields = self._dims.resolve_fields(operator, attributes, outputs, report)
+            key = None if report.problems else key_of(operator, self.level, given, fields)
             checked = self._checked.find(key)
             if checked is None:
-                with HintOnNumbers(tensors):
-                    made = self._check(operator, given, fields, found)
+                made = self._check(operator, given, fields, report)
                 node = OperatorNode(name, made, attributes, outputs)
                 checked = Checked(made, self._checked.shared(Outputs.of(node)))
                 self._checked.keep(key, checked)
@@ -266,25 +262,20 @@ class Graph:
         )
 
     def _check(
-        self, operator: type[Operator], given: dict[str, Any], fields: dict[str, Any], found: Gathered
+        self, operator: type[Operator], given: dict[str, Any], fields: dict[str, Any], report: Report
     ) -> Operator:
-        """The checked operator with inputs of these descriptions and these fields; `found` has known problems of the
-        fields.
-
-        Raises:
-            OperatorError, GraphError: every problem.
+        """The checked operator with inputs of these descriptions and these fields; `report` gets every problem, and may
+        have known ones of the fields.
         """
         fields = fields | counts(operator, given, fields)
-        error = GraphError if found.problems else OperatorError
         descs = given
-        with found:
+        with report.at():
             descs = operator.adapt(given, {field: fields.get(field) for field in operator.attribute_fields})
-        if found.problems:  # other problems, which do not depend on tensors and dims
-            raise error([*found.problems, *operator.field_problems(**descs, **fields)])
+        if report.problems:  # other problems, which do not depend on tensors and dims
+            report.add(*operator.field_problems(**descs, **fields))
+            report.stop()
         checked = operator(**descs, **fields)
-        problems = checked.level_problems(self.level)
-        if problems:
-            raise OperatorError(problems)
+        report.add(*checked.level_problems(self.level))
         return checked
 
     def check_fields(
@@ -299,14 +290,12 @@ class Graph:
         Raises:
             OperatorError: a field is wrong for any inputs.
         """
-        problems: list[Problem] = []
-        fields = self._dims.resolve_fields(operator, attributes, outputs, problems)
-        tensors = operator.members_by_field()
-        for field in inputs:
-            fields[field] = (_STAND_IN,) if tensors[field].kind is Kind.TENSORS else _STAND_IN
-        problems += operator.field_problems(**fields)
-        if problems:
-            raise OperatorError(problems)
+        with Report(OperatorError) as report:
+            fields = self._dims.resolve_fields(operator, attributes, outputs, report)
+            tensors = operator.members_by_field()
+            for field in inputs:
+                fields[field] = (_STAND_IN,) if tensors[field].kind is Kind.TENSORS else _STAND_IN
+            report.add(*operator.field_problems(**fields))
 
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
@@ -338,10 +327,8 @@ class Graph:
         Raises:
             GraphError: it is not a whole number.
         """
-        problems: list[Problem] = []
-        number: int = self._dims.resolve(size, field, problems)
-        if problems:
-            raise GraphError(problems)
+        with Report(GraphError) as report:
+            number: int = self._dims.resolve(size, field, report)
         return number
 
     # Queries.
@@ -671,15 +658,11 @@ class Graph:
         Raises:
             GraphError, TensorError: every problem of the fields.
         """
-        found = Gathered()
-        for key in ("sizes", "strides"):
-            if key in fields:
-                fields[key] = self._dims.resolve(fields[key], key, found.problems)
-        error = GraphError if found.problems else TensorError
-        with found:
-            desc = TensorDesc(**fields)
-        found.settle(error)
-        return desc
+        with Report() as report:
+            for key in ("sizes", "strides"):
+                if key in fields:
+                    fields[key] = self._dims.resolve(fields[key], key, report)
+            return TensorDesc(**fields)
 
     def _add_source(self, node: InputNode | ConstantNode) -> Value:
         outputs = self._checked.shared(Outputs.of(node))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.base.codes import ERRORS, WARNINGS
-from dmlgraph.base.errors import GraphError, Location, OncePerPlace, Problem, listing, suggestion
+from dmlgraph.base.errors import GraphError, Location, Problem, listing, suggestion
+from dmlgraph.base.report import OncePerPlace
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode

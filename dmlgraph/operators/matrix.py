@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError, Problem, Within, plural
+from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import TensorDesc, broadcast_sizes
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.constraints import require, rule
@@ -120,7 +121,7 @@ def broadcast_batches(a: TensorDesc, b: TensorDesc) -> tuple[TensorDesc, TensorD
 
 def broadcast_field(field: str, desc: TensorDesc, sizes: tuple[int, ...]) -> TensorDesc:
     """A field's description broadcast to `sizes`, by zero strides; OperatorError if that is impossible."""
-    with Within(field=field, kind=OperatorError):
+    with Report(OperatorError, field=field):
         return desc.broadcast_to(sizes)
 
 

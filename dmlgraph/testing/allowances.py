@@ -14,9 +14,9 @@ import dataclasses
 import fnmatch
 import os
 import pathlib
-from typing import Any
 
-from dmlgraph.base.errors import Location, Problem, Problems
+from dmlgraph.base.errors import Location
+from dmlgraph.base.report import DocumentReport, Report
 from dmlgraph.formats.text_tree.keys import known_keys
 from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, parse
@@ -76,38 +76,33 @@ def read(path: str | os.PathLike[str]) -> Allowances:
         DocumentError: every problem, with its line and column.
     """
     path = pathlib.Path(path)
-    problems = Problems()
-    with problems.gathering():
-        tree = parse(read_text(path), os.fspath(path), problems)
-        entries = [] if tree is None else _list(tree, problems)
-        found = tuple(each for each in (_entry(item, problems) for item in entries) if each is not None)
+    with DocumentReport() as report:
+        tree = parse(read_text(path), os.fspath(path), report)
+        entries = [] if tree is None else _list(tree, report)
+        found = tuple(each for each in (_entry(item, report) for item in entries) if each is not None)
     return Allowances(found)
 
 
-def _list(tree: Tree, problems: Problems) -> list[Tree]:
+def _list(tree: Tree, report: Report) -> list[Tree]:
     if isinstance(tree.value, list):
         return tree.value
     if tree.value is not None:
-        problems.add(_problem("must be a list of what may fail", tree, "kind", got=tree.plain, hint=_EXAMPLE))
+        report.problem("must be a list of what may fail", tree, "kind", got=tree.plain, hint=_EXAMPLE)
     return []
 
 
-def _entry(tree: Tree, problems: Problems) -> Allowance | None:
+def _entry(tree: Tree, report: Report) -> Allowance | None:
     if not isinstance(tree.value, dict):
-        problems.add(_problem("must be a mapping", tree, "kind", got=tree.plain, hint=_EXAMPLE))
+        report.problem("must be a mapping", tree, "kind", got=tree.plain, hint=_EXAMPLE)
         return None
-    tree = known_keys(tree, (*PATTERNS, "reason"), problems)
+    tree = known_keys(tree, (*PATTERNS, "reason"), report)
     for key, item in tree.value.items():
         if not isinstance(item.value, str) or not item.value.strip():
-            problems.add(_problem("must be text", item, "kind", field=key, got=item.plain))
+            report.problem("must be text", item, "kind", field=key, got=item.plain)
             return None
     if "reason" not in tree.value:
-        problems.add(_problem("must be given: why may it fail?", tree, "missing", field="reason", hint=_EXAMPLE))
+        report.problem("must be given: why may it fail?", tree, "missing", field="reason", hint=_EXAMPLE)
         return None
     texts = {key: str(item.value) for key, item in tree.value.items()}
     patterns = {key: texts.get(key, "*") for key in PATTERNS}
     return Allowance(**patterns, reason=texts["reason"], place=tree.location)
-
-
-def _problem(message: str, tree: Tree, code: str, **more: Any) -> Problem:
-    return Problem(message, code=code, location=tree.location, **more)

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlgraph as dg
-from dmlgraph.base.errors import Gathered
 from dmlgraph.base.expressions import MOST_TERMS, Expression, name_of, parse
+from dmlgraph.base.report import Report
 
 DIMS = {"N": 8, "heads": 4, "depth": 64, "größe": 3, "in": 5}
 
@@ -325,7 +325,7 @@ def test_arithmetic_is_that_of_fractions(tree: tuple[Expression, str]) -> None:
 
 @given(st.text(alphabet="N12 .()+-*/%,sqrtminpx\n\té", max_size=30))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    found = Gathered()
-    with found:
+    part = Report().at()
+    with part:
         parse(text).value({"N": 3})
-    assert {each.code for each in found.problems} <= {"expression", "unknown-dim"}
+    assert {each.code for each in part.problems} <= {"expression", "unknown-dim"}

@@ -26,7 +26,8 @@ import yaml
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
-from dmlgraph.base.errors import Problem, Within
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import lines as told
 from dmlgraph.formats import dxdispatch, safetensors
 from dmlgraph.formats.yaml.writer import dumps
@@ -81,7 +82,7 @@ tests: {a: {dims: {M: 3}, inputs: {x: {value: 1}}, expect: {u.y: {same_as: refer
 @functools.cache
 def graph_files() -> tuple[str, ...]:
     """The graph files of the examples and of every operator, and the files broken by hand."""
-    files = [*_EXAMPLES.rglob("*.yaml"), *(_TESTS / "documents" / "broken").glob("*.yaml")]
+    files = [*_EXAMPLES.rglob("*.yaml"), *(_TESTS / "formats" / "yaml" / "documents" / "broken").glob("*.yaml")]
     texts = [path.read_text("utf-8") for path in sorted(files)]
     operators = [dumps(dg.loads(example(each))) for each in REGISTRY.values()]
     return tuple(text for text in [*texts, *operators, TEMPLATES] if len(text) < LONGEST)
@@ -560,7 +561,7 @@ _BREAKS = {**dict.fromkeys(("graph", "array", "weights"), "\r\n|[\n\r\x85\u2028\
 def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
     """Checks a legal graph as `dmlgraph check` does, writes it, and reads it again."""
     try:
-        with Within(place=graph.located):
+        with Report(place=graph.located):
             graph.lower(fuse=False)
     except dg.DmlGraphError as error:
         if is_read:

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass, replace
 
 from dmlgraph import _native
-from dmlgraph.base.errors import Problem, Within
+from dmlgraph.base.errors import Problem
+from dmlgraph.base.report import Report
 from dmlgraph.devices.directml.errors import AdapterError, LibraryError
 from dmlgraph.devices.directml.library import Direct3D, Found, find_direct3d, find_directml, on_windows
 from dmlgraph.devices.directml.versions import NEWER
@@ -45,7 +46,7 @@ def load_runtime(*, software: bool = False, library: str | os.PathLike[str] | No
         from dmlgraph.devices.directml.software import adapter  # needs llvmlite: imported only if it is used
 
         adapter.load()
-    with Within(place=_with_remedy):
+    with Report(place=_with_remedy):
         loaded = _native.Library.load(directml.path, direct3d.d3d12, direct3d.dxcore, direct3d.dxgi)
     return Runtime(directml, direct3d, loaded, tuple(loaded.adapters()))
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import MOST_PROBLEMS, Gathered, OperatorError, Problem, Within, plural
+from dmlgraph.base.errors import OperatorError, Problem, plural
+from dmlgraph.base.report import MOST_PROBLEMS, Report
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.files.folders import find_file
@@ -158,27 +159,25 @@ def _array(tree: Tree, dtype: DataType) -> Bytes:
     if array is not None:
         return array.view(np.uint8)
     bits = bytearray()
-    found = Gathered()
-    for index, item in enumerate(tree.value):
-        with found, at(index):
-            bits += _bits(item, dtype)
-        if len(found.problems) > MOST_PROBLEMS:
-            break
-    found.settle(OperatorError)
+    _each(tree, lambda item: bits.extend(_bits(item, dtype)))
     return np.frombuffer(bytes(bits), np.uint8)
 
 
 def _mixed(tree: Tree) -> Bytes:
     """Values with a type each: `{"type": "UINT32", "value": 42}`."""
     bits = bytearray()
-    found = Gathered()
-    for index, item in enumerate(tree.value):
-        with found, at(index):
-            bits += _typed(item)
-        if len(found.problems) > MOST_PROBLEMS:
-            break
-    found.settle(OperatorError)
+    _each(tree, lambda item: bits.extend(_typed(item)))
     return np.frombuffer(bytes(bits), np.uint8)
+
+
+def _each(tree: Tree, read: Callable[[Tree], None]) -> None:
+    """Reads each item of a list; OperatorError with the problems of all of them."""
+    with Report(OperatorError) as report:
+        for index, item in enumerate(tree.value):
+            with report.at(field=str(index)):
+                read(item)
+            if len(report.problems) > MOST_PROBLEMS:
+                report.stop()
 
 
 def _typed(tree: Tree) -> bytes:
@@ -207,7 +206,7 @@ def _file(tree: Tree, dtype: DataType | None, folder: pathlib.Path | None) -> _I
         raise OperatorError(
             "pictures are not read", code="unsupported", field="sourcePath", got=name, hint="save its pixels as .npy"
         )
-    with Within(place=_of_source, kind=OperatorError):
+    with Report(OperatorError, place=_of_source):
         try:
             if suffix != ".npy":
                 source = find_file(path, folder)

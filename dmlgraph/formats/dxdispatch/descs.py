@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dmlgraph.base.errors import Gathered, OperatorError, Problem, Within, listing, nearest, suggestion
+from dmlgraph.base.errors import OperatorError, Problem, listing, nearest, suggestion
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.formats.dxdispatch.names import MEMBERS, data_type, enumeration_name, enumerator, operator_class
 from dmlgraph.formats.text_tree.tree import Tree
@@ -66,9 +67,9 @@ def first_of(tree: Tree, *keys: str) -> str | None:
     return next((key for key in keys if key in tree.value), None)
 
 
-def at(path: object) -> Within:
+def at(path: object) -> Report:
     """Puts `path` in front of the fields of problems raised inside."""
-    return Within(field=str(path), kind=OperatorError)
+    return Report(OperatorError, field=str(path))
 
 
 def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool) -> dict[str, Any]:
@@ -199,20 +200,19 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
     if problems:
         raise OperatorError(problems)
     plain = tree.plain
-    found = Gathered()
     dtype, named = DataType.UINT8, [""]
-    with found, at("DataType"):
-        dtype = data_type(plain["DataType"])
-    with found, at("Flags"):
-        named = [enumerator(each, "DML_TENSOR_FLAG", TENSOR_FLAGS) for each in _listed(plain.get("Flags", []))]
-    with found, Within(place=_of_member, kind=OperatorError):
-        desc = TensorDesc(
-            dtype=dtype,
-            sizes=plain["Sizes"],
-            strides=plain.get("Strides") or None,  # the runner turns an empty list into a null pointer
-            owned="OWNED_BY_DML" in named,
-        )
-    found.settle(OperatorError)
+    with Report(OperatorError) as report:
+        with report.at(field="DataType"):
+            dtype = data_type(plain["DataType"])
+        with report.at(field="Flags"):
+            named = [enumerator(each, "DML_TENSOR_FLAG", TENSOR_FLAGS) for each in _listed(plain.get("Flags", []))]
+        with report.at(place=_of_member):
+            desc = TensorDesc(
+                dtype=dtype,
+                sizes=plain["Sizes"],
+                strides=plain.get("Strides") or None,  # the runner turns an empty list into a null pointer
+                owned="OWNED_BY_DML" in named,
+            )
     count, total = plain.get("DimensionCount", desc.rank), plain.get("TotalTensorSizeInBytes", 0)
     if count != desc.rank:
         raise OperatorError(
@@ -247,11 +247,10 @@ def _list_of(read: Callable[[Tree], Any]) -> Callable[[Tree, type[Operator], Fie
         if not isinstance(tree.value, list):
             raise OperatorError("must be a list", code="kind", got=tree.plain)
         items = []
-        found = Gathered()
-        for index, item in enumerate(tree.value):
-            with found, at(index):
-                items.append(read(item))
-        found.settle(OperatorError)
+        with Report(OperatorError) as report:
+            for index, item in enumerate(tree.value):
+                with report.at(field=str(index)):
+                    items.append(read(item))
         return items
 
     return reader

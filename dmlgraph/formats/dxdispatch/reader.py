@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import pathlib
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from dmlgraph.base.errors import DmlGraphError, GraphError, OperatorError, Problem, Problems, listing, suggestion
+from dmlgraph.base.errors import OperatorError, Problem, listing, suggestion
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.report import DocumentReport, Part, Report
 from dmlgraph.formats.dxdispatch.binding import Binder, Source
 from dmlgraph.formats.dxdispatch.buffers import Buffer, read_buffer
 from dmlgraph.formats.dxdispatch.descs import OperatorDesc, read_operator
@@ -85,9 +85,9 @@ def _read(
     inputs: Collection[str],
     constants: Collection[str],
 ) -> Graph:
-    graph, problems = Graph(name), Problems()
-    with problems.gathering():
-        _Reader(parse(text, file), graph, folder, problems).read(inputs, constants)
+    graph = Graph(name)
+    with DocumentReport() as report:
+        _Reader(parse(text, file), graph, folder, report).read(inputs, constants)
     return graph
 
 
@@ -143,14 +143,14 @@ class _Show:
 class _Reader:
     """Reads the sections one by one and notes problems; skips silently what depends on broken parts."""
 
-    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None, problems: Problems) -> None:
-        self.tree, self.graph, self.folder, self.problems = tree, graph, folder, problems
+    def __init__(self, tree: Tree, graph: Graph, folder: pathlib.Path | None, report: Report) -> None:
+        self.tree, self.graph, self.folder, self.report = tree, graph, folder, report
         self.buffers: dict[str, Buffer | None] = {}  # None: broken
         self.descs: dict[str, OperatorDesc | None] = {}
 
     def read(self, inputs: Collection[str], constants: Collection[str]) -> None:
         if not isinstance(self.tree.value, dict):
-            self._problem(
+            self.report.problem(
                 "a model is an object", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
             )
             return
@@ -165,7 +165,7 @@ class _Reader:
                     self.descs[name] = read_operator(tree)
         commands = list(self._commands())
         self._check_roles(inputs, constants)
-        if not self.problems:
+        if not self.report.problems:
             self._build(commands, inputs, constants)
 
     # The graph.
@@ -173,7 +173,7 @@ class _Reader:
     def _build(self, commands: list[_Dispatch | _Show], inputs: Collection[str], constants: Collection[str]) -> None:
         """Adds the nodes of the dispatches, and the outputs, in order."""
         if not any(isinstance(command, _Dispatch) or command.is_output for command in commands):
-            self._problem("no operator is dispatched", self.tree, code="no-outputs", field="commands")
+            self.report.problem("no operator is dispatched", self.tree, code="no-outputs", field="commands")
             return
         buffers = {name: buffer for name, buffer in self.buffers.items() if buffer is not None}
         are_inputs = {name for name, each in buffers.items() if each.is_blank} - set(constants) | set(inputs)
@@ -186,19 +186,22 @@ class _Reader:
                 broken |= command.writes
             elif isinstance(command, _Dispatch):
                 broken |= command.writes
-                with self._noting(command.tree, command.name, command.desc):
-                    binder.dispatch(command.desc, command.inputs, command.outputs, _name(command.name) or "node")
-                    broken -= command.writes
+                with self._noting(command.tree, command.name):
+                    try:
+                        binder.dispatch(command.desc, command.inputs, command.outputs, _name(command.name) or "node")
+                        broken -= command.writes
+                    except OperatorError as error:  # others are of a binding or of the graph: in the command
+                        self._note_members(error, command)
             else:
                 with self._noting(command.tree):
                     outputs += self._shown(command, binder, [value for _, value in outputs])
-        if self.problems:
+        if self.report.problems:
             return
         free = FreeNames()
         for name, value in outputs or binder.unread():
             self.graph.output(free.take(_name(name) or "output"), value)
         if not self.graph.outputs:
-            self._problem(
+            self.report.problem(
                 "every result is read by another dispatch",
                 self.tree,
                 code="no-outputs",
@@ -219,7 +222,7 @@ class _Reader:
             for name in names:
                 if name not in self.buffers:
                     hint = suggestion(name, self.buffers)
-                    self._problem(
+                    self.report.problem(
                         "there is no resource of this name",
                         self.tree,
                         code="unknown-resource",
@@ -228,7 +231,7 @@ class _Reader:
                         hint=hint,
                     )
                 elif name in inputs and name in constants:
-                    self._problem(
+                    self.report.problem(
                         "cannot be both an input and a constant", self.tree, code="duplicate", field=option, got=name
                     )
 
@@ -238,7 +241,7 @@ class _Reader:
         """The dispatches and shown resources, in order."""
         tree = self.tree.value.get("commands")
         if tree is None or not isinstance(tree.value, list):
-            self._problem("must be a list of commands", tree or self.tree, code="kind", field="commands")
+            self.report.problem("must be a list of commands", tree or self.tree, code="kind", field="commands")
             return
         for command in tree.value:
             with self._noting(command):
@@ -356,39 +359,30 @@ class _Reader:
     def _section(self, section: str) -> Iterator[tuple[str, Tree]]:
         tree = self.tree.value.get(section)
         if tree is None or not isinstance(tree.value, dict):
-            self._problem("must be an object", tree or self.tree, code="kind", field=section, got=tree and tree.plain)
+            self.report.problem(
+                "must be an object", tree or self.tree, code="kind", field=section, got=tree and tree.plain
+            )
         else:
             yield from tree.value.items()
 
-    @contextlib.contextmanager
-    def _noting(self, tree: Tree, node: str | None = None, desc: OperatorDesc | None = None) -> Iterator[None]:
-        """Notes the problems of an error raised inside, with their places, and continues.
+    def _noting(self, tree: Tree, node: str | None = None) -> Part:
+        """Notes the problems of an error raised inside, with their places, and continues."""
 
-        Problems of an operator built from its `desc` get the member in the dispatchable as their field.
-        """
-        try:
-            yield
-        except GraphError as error:  # of a binding or of the graph: its place is in the command
-            self._note(error, tree, node)
-        except DmlGraphError as error:
-            if desc is None:
-                self._note(error, tree, node)
-                return
-            placed = OperatorError(
-                dataclasses.replace(each, field=f"{desc.prefix}{member_path(desc.operator, each.field)}")
-                if each.field
-                else each
-                for each in error.problems
-            )
-            self._note(placed, self.tree.value["dispatchables"].value[node], node)
+        def place(problem: Problem) -> Problem:
+            found = tree.find(problem.field, key=problem.code == "unknown-field")
+            return dataclasses.replace(problem, node=node, location=found.location)
 
-    def _note(self, error: DmlGraphError, tree: Tree, node: str | None) -> None:
-        for problem in error.problems:
-            place = tree.find(problem.field, key=problem.code == "unknown-field")
-            self.problems.add(dataclasses.replace(problem, node=node, location=place.location))
+        return self.report.at(place=place)
 
-    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
-        self.problems.add(Problem(message, code=code, location=tree.location, **fields))
+    def _note_members(self, error: OperatorError, command: _Dispatch) -> None:
+        """Notes the problems of an operator, with the members in the dispatchable as their fields."""
+
+        def named(problem: Problem) -> Problem:
+            field = problem.field and f"{command.desc.prefix}{member_path(command.desc.operator, problem.field)}"
+            return dataclasses.replace(problem, field=field)
+
+        with self._noting(self.tree.value["dispatchables"].value[command.name], command.name):
+            raise error.with_problems(map(named, error.problems))
 
 
 def _other(tree: Tree) -> str | None:

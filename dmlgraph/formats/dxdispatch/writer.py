@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, GraphError, Within, unknown_array
+from dmlgraph.base.errors import BindingError, GraphError, unknown_array
 from dmlgraph.base.file_names import FileNames
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.memory import enough_memory
+from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import Scalar, array_of
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.views import without_views
@@ -175,7 +176,7 @@ class _Writer:
             for name in bound
             if any(desc.owned for desc in _tensors(operator, name))  # bound once, by the dispatchable
         }
-        with Within(name):
+        with Report(node=name):
             desc = members(operator)
         name = self._free_dispatchables.take(name)
         self.dispatchables[name] = {"type": operator_type(type(operator)), "desc": desc}
@@ -222,7 +223,7 @@ def _fitting(name: str, desc: TensorDesc, data: Any) -> Array:
     Raises:
         BindingError: another shape, or numbers that the type cannot hold.
     """
-    with Within(field=name, kind=BindingError):
+    with Report(BindingError, field=name):
         array = array_of(data, desc.dtype)
     if array.shape != desc.sizes:
         raise BindingError(

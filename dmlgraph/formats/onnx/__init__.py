@@ -13,7 +13,8 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.base.errors import Location, ModelError, Within
+from dmlgraph.base.errors import Location, ModelError
+from dmlgraph.base.report import Report
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -91,9 +92,9 @@ def convert_model(
         ).read()
 
 
-def _at(path: str | os.PathLike[str]) -> Within:
+def _at(path: str | os.PathLike[str]) -> Report:
     start = Location(os.fspath(path), 1, 1)
-    return Within(place=lambda problem: problem.at(location=start))
+    return Report(place=lambda problem: problem.at(location=start))
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:

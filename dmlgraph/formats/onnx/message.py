@@ -13,7 +13,8 @@ from typing import Any
 import onnx
 from onnx import AttributeProto
 
-from dmlgraph.base.errors import Gathered, GraphError, ModelError, Within
+from dmlgraph.base.errors import GraphError, ModelError
+from dmlgraph.base.report import Report
 from dmlgraph.formats.onnx.names import as_text
 from dmlgraph.formats.onnx.numbers import Numbers
 
@@ -27,21 +28,20 @@ def settle(model: onnx.ModelProto, numbers: Numbers) -> None:
     Raises:
         ModelError: everything that is wrong.
     """
-    settler = _Settler(numbers)
-    settler.model(model)
-    settler.found.settle(ModelError)
+    with Report(ModelError) as report:
+        _Settler(numbers, report).model(model)
 
 
 class _Settler:
     """Goes through a model.
 
     Attributes:
-        found: what is wrong.
+        report: gets what is wrong.
     """
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: Numbers, report: Report) -> None:
         self.numbers = numbers
-        self.found = Gathered()
+        self.report = report
 
     def model(self, model: onnx.ModelProto) -> None:
         self._opsets(model.opset_import)
@@ -51,9 +51,9 @@ class _Settler:
         for function in model.functions:
             _unalias(function)
             called = function.domain, function.name, function.overload
-            with self.found:
-                if called in seen:
-                    raise GraphError("two functions have this name", code="duplicate", node=as_text(function.name))
+            if called in seen:
+                message, name = "two functions have this name", as_text(function.name)
+                self.report.problem(message, code="duplicate", node=name)
             seen.add(called)
             self._opsets(function.opset_import)
             definitions: dict[object, str] = {}
@@ -64,21 +64,20 @@ class _Settler:
         versions: dict[object, int] = {}
         for each in imports:
             _unalias(each)
-            with self.found:
-                if versions.setdefault(each.domain, each.version) != each.version:
-                    message = f"the model imports two opsets of the domain '{as_text(each.domain)}'"
-                    raise GraphError(message, code="duplicate", got=[versions[each.domain], each.version])
+            if versions.setdefault(each.domain, each.version) != each.version:
+                message = f"the model imports two opsets of the domain '{as_text(each.domain)}'"
+                self.report.problem(message, code="duplicate", got=[versions[each.domain], each.version])
 
     def _graph(self, graph: onnx.GraphProto) -> None:
         definitions: dict[object, str] = {}
         self._define(definitions, (each.name for each in graph.input), "an input")
         weights: dict[object, str] = {}
         for tensor in graph.initializer:
-            with self.found, Within(as_text(tensor.name), kind=ModelError):
+            with self.report.at(node=as_text(tensor.name)):
                 self.numbers.settle(tensor)
             self._define(weights, [tensor.name], "a weight")
         for sparse in graph.sparse_initializer:
-            with self.found, Within(as_text(sparse.values.name), kind=ModelError):
+            with self.report.at(node=as_text(sparse.values.name)):
                 graph.initializer.append(self.numbers.dense(sparse))
             self._define(weights, [sparse.values.name], "a weight")
         graph.ClearField("sparse_initializer")
@@ -95,10 +94,9 @@ class _Settler:
         """Notes what names are; a name is given once.  "" stands for something that is left out."""
         for name in names:
             if name in definitions:
-                with self.found:
-                    before = definitions[name]
-                    meanings = f"{before} and {what}" if before != what else f"{what} twice"
-                    raise GraphError(f"the name is that of {meanings}", code="duplicate", node=as_text(name))
+                before = definitions[name]
+                meanings = f"{before} and {what}" if before != what else f"{what} twice"
+                self.report.problem(f"the name is that of {meanings}", code="duplicate", node=as_text(name))
             elif name:
                 definitions[name] = what
 
@@ -106,7 +104,7 @@ class _Settler:
         label = next((as_text(each) for each in (node.name, *node.output) if each), as_text(node.op_type))
         seen = set()
         for attribute in node.attribute:
-            with self.found, Within(label, kind=ModelError):
+            with self.report.at(node=label):
                 if attribute.name in seen:
                     field = as_text(attribute.name)
                     raise GraphError("the attribute is given twice", code="duplicate", field=field)

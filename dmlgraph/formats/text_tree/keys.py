@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dmlgraph.base.errors import Problem, Problems, listing, nearest, suggestion
+from dmlgraph.base.errors import listing, nearest, suggestion
+from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree
 
 # Names in other libraries and formats → keys here.
@@ -12,7 +13,7 @@ ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "
 
 
 def known_keys(
-    tree: Tree, known: Collection[str], problems: Problems, *, node: str | None = None, within: str = ""
+    tree: Tree, known: Collection[str], report: Report, *, node: str | None = None, within: str = ""
 ) -> Tree:
     """The tree of a dict without its unknown keys, each of which is a problem.
 
@@ -21,7 +22,7 @@ def known_keys(
     Args:
         tree: of a dict.
         known: the keys that it may have.
-        problems: gets the problems.
+        report: gets the problems.
         node: for the problems.
         within: the field path of the dict, for the problems.
     """
@@ -35,15 +36,7 @@ def known_keys(
         meant = next((each for each in absent if each == ELSEWHERE.get(key)), None) or nearest(key, absent)
         if meant is not None:
             tree.value[meant], tree.keys[meant] = item, place
-        problems.add(
-            Problem(
-                "is not known here",
-                code="unknown-field",
-                node=node,
-                field=f"{within}.{key}" if within else key,
-                allowed=listing(known),
-                hint=suggestion(key, known, {key: ELSEWHERE[key]} if ELSEWHERE.get(key) in known else None),
-                location=place.location,
-            )
-        )
+        path = f"{within}.{key}" if within else key
+        hint = suggestion(key, known, {key: ELSEWHERE[key]} if ELSEWHERE.get(key) in known else None)
+        report.problem("is not known here", place, "unknown-field", path, node=node, allowed=listing(known), hint=hint)
     return tree

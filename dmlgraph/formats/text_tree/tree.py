@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 import yaml
 
-from dmlgraph.base.errors import Location, Problem, Problems, shorten
+from dmlgraph.base.errors import Location, Problem, shorten
 from dmlgraph.base.memory import collector_paused
+from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.syntax import MAX_DEPTH, TOO_DEEP, character_problem, syntax_problem
 
 MAX_DIGITS = 400  # of an integer: float64 has at most 309
@@ -151,34 +152,33 @@ def is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
 
 
-def parse(text: str, file: str, problems: Problems) -> Tree | None:
+def parse(text: str, file: str, report: Report) -> Tree | None:
     """The tree of a YAML document; None where it cannot be read at all, or is empty.
 
     Args:
         text: the document.
         file: its name.
-        problems: collects what is wrong with it.
+        report: collects what is wrong with it.
     """
     source = Source(file, text.removeprefix("\ufeff"))  # libyaml does not count the byte order mark either
-    builder = _Builder(source, problems)
+    builder = _Builder(source, report)
     directive = _TAG_DIRECTIVE.search(source.text)
     if directive is not None:  # libyaml compares each with all previous ones
         place = source.location(directive.start() << 32 | directive.end())
-        problems.add(
-            Problem("the directive %TAG is not allowed: a graph file has no tags", code="syntax", location=place)
-        )
+        message = "the directive %TAG is not allowed: a graph file has no tags"
+        report.add(Problem(message, code="syntax", location=place))
         return None
     try:
         with collector_paused(), _events(text) as events:
             builder.build(events)
     except yaml.MarkedYAMLError as error:
-        problems.add(syntax_problem(error, source.lines, file, builder.open_bracket))
+        report.add(syntax_problem(error, source.lines, file, builder.open_bracket))
         return None
     except (yaml.reader.ReaderError, UnicodeEncodeError):
-        problems.add(character_problem(text, file))
+        report.add(character_problem(text, file))
         return None
     except _TooMuchError as error:
-        problems.add(error.problem)
+        report.add(error.problem)
     return builder.root
 
 
@@ -220,8 +220,8 @@ class _Open:
 class _Builder:
     """Builds the tree from parser events."""
 
-    def __init__(self, source: Source, problems: Problems) -> None:
-        self.source, self.problems = source, problems
+    def __init__(self, source: Source, report: Report) -> None:
+        self.source, self.report = source, report
         self.root: Tree | None = None
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Tree, int, int]] = {}  # the tree, its values and its depth
@@ -360,7 +360,7 @@ class _Builder:
             )
         else:
             return key
-        self.problems.add(problem)
+        self.report.add(problem)
         return None
 
     def _split(self, key: Tree) -> tuple[str, Tree]:
@@ -369,7 +369,7 @@ class _Builder:
         meant, _, value = key.value.partition(":")
         hint = f"write '{shorten(meant)}: {shorten(value)}'" if value else None
         message = f"a space is missing after the ':' of '{shorten(key.value)}'"
-        self.problems.add(Problem(message, code="syntax", location=key.location, hint=hint))
+        self.report.add(Problem(message, code="syntax", location=key.location, hint=hint))
         return meant, key.with_value(resolve(value))
 
     def _refuse_tag(self, event: Any) -> None:
@@ -378,7 +378,7 @@ class _Builder:
             self._problem(f"the tag {tag} is not allowed: a graph file holds plain values only", event)
 
     def _problem(self, message: str, event: Any) -> None:
-        self.problems.add(Problem(message, code="syntax", location=self.source.location(_span(event))))
+        self.report.add(Problem(message, code="syntax", location=self.source.location(_span(event))))
 
     def _too_much(self, message: str, event: Any) -> _TooMuchError:
         return _TooMuchError(Problem(message, code="syntax", location=self.source.location(_span(event))))

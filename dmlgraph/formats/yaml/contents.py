@@ -8,16 +8,16 @@ Data type and sizes are those of the input or output.  Numbers other than those 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmlgraph.base.errors import GraphError, Problem, Problems, Within, listing, suggestion
+from dmlgraph.base.errors import GraphError, Problem, listing, suggestion
 from dmlgraph.base.random_arrays import SEED, random_array
+from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.formats.arrays import Array, Folder, from_numbers, from_stored, load_file
@@ -86,20 +86,15 @@ class Content:
 
     def number(self, given: Any, field: str, dims: Mapping[str, int]) -> Any:
         """A number, which may be given as an expression over dims."""
-        problems: list[Problem] = []
-        number = Dims(dims).resolve(given, field, problems, whole=False)
-        if problems:
-            raise GraphError(problems)
-        return number
+        with Report(GraphError) as report:
+            return Dims(dims).resolve(given, field, report, whole=False)
 
-    @contextlib.contextmanager
-    def _placing(self) -> Iterator[None]:
+    def _placing(self) -> Report:
         def place(problem: Problem) -> Problem:
             location = self.tree.find(problem.field).location
             return dataclasses.replace(problem.within(self.field), location=location)
 
-        with Within(place=place, kind=GraphError):
-            yield
+        return Report(GraphError, place=place)
 
 
 class _Tensor(NamedTuple):
@@ -111,7 +106,7 @@ class _Tensor(NamedTuple):
 
 
 def _scalar(number: Any, dtype: DataType, field: str) -> Scalar:
-    with Within(field=field):
+    with Report(field=field):
         return Scalar.of(number, dtype)
 
 
@@ -181,7 +176,7 @@ KINDS = tuple(_MAKERS)
 _KEYS = {"sequence": ("start", "delta"), "random": ("seed", "low", "high")}  # of the kinds that are mappings
 
 
-def read_content(tree: Tree, field: str, kinds: tuple[str, ...], folder: Folder, problems: Problems) -> Content | None:
+def read_content(tree: Tree, field: str, kinds: tuple[str, ...], folder: Folder, report: Report) -> Content | None:
     """The content in a tree; where it has no content, adds a problem and returns None.
 
     Args:
@@ -189,35 +184,33 @@ def read_content(tree: Tree, field: str, kinds: tuple[str, ...], folder: Folder,
         field: its path in the document.
         kinds: the keys it may have.
         folder: the document's.
-        problems: gets what is wrong.
+        report: gets what is wrong.
     """
-
-    def problem(message: str, place: Tree, code: str, path: str, **more: Any) -> None:
-        problems.add(Problem(message, code=code, field=path, location=place.location, **more))
-
     if not isinstance(tree.value, dict):
-        problem("must be a mapping", tree, "kind", field, got=tree.plain, hint=_hint(tree))
+        report.problem("must be a mapping", tree, "kind", field, got=tree.plain, hint=_hint(tree))
         return None
     unknown = [key for key in tree.value if key not in kinds]
     for key in unknown:
         allowed, hint = listing(kinds), suggestion(key, kinds)
-        problem("is not known here", tree.keys[key], "unknown-field", f"{field}.{key}", allowed=allowed, hint=hint)
+        report.problem(
+            "is not known here", tree.keys[key], "unknown-field", f"{field}.{key}", allowed=allowed, hint=hint
+        )
     if unknown:
         return None
     if len(tree.value) != 1:
         what = "the content is missing" if not tree.value else "a tensor has one content"
         code = "conflict" if tree.value else "missing"
-        problem(what, tree, code, field, got=list(tree.value) or None, allowed=f"one of {listing(kinds)}")
+        report.problem(what, tree, code, field, got=list(tree.value) or None, allowed=f"one of {listing(kinds)}")
         return None
     ((kind, item),) = tree.value.items()
     if kind in _KEYS:
         path = f"{field}.{kind}"
         if not isinstance(item.value, dict | None):
             example = f"such as {{{kind}: {{{', '.join(f'{key}: 1' for key in _KEYS[kind][:2])}}}}}"
-            problem("must be a mapping", item, "kind", path, got=item.plain, hint=example)
+            report.problem("must be a mapping", item, "kind", path, got=item.plain, hint=example)
             return None
         if item.value is not None:
-            checked = known_keys(item, _KEYS[kind], problems, within=path)
+            checked = known_keys(item, _KEYS[kind], report, within=path)
             if checked is not item:
                 tree = tree.copy()
                 tree.value[kind] = checked

@@ -10,10 +10,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from dmlgraph.base.errors import GraphError, Location, Problem, Problems
+from dmlgraph.base.errors import GraphError, Location
 from dmlgraph.base.expressions import names_in
+from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree
-from dmlgraph.formats.yaml.declarations import problem_at as at
 from dmlgraph.formats.yaml.template import INDEX
 from dmlgraph.graph.graph import Graph
 
@@ -30,25 +30,12 @@ def number_of_copies(repeat: Tree, text: Any, graph: Graph) -> int:
     Raises:
         GraphError: it is not a whole number of at least 1.
     """
-    count = text
-    if isinstance(text, str):
-        try:
-            count = graph.whole(text, "repeat")
-        except GraphError as error:
-            problems = [each.at(location=repeat.location) for each in error.problems]
-            raise GraphError(problems) from None
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        problems = [
-            at(
-                "must be a whole number of at least 1",
-                repeat,
-                code="copies",
-                field="repeat",
-                got=repeat.plain if count == repeat.plain else f"{repeat.plain} = {count}",
-                hint="the number of copies, or an expression over dims",
-            )
-        ]
-        raise GraphError(problems)
+    with Report(GraphError, place=lambda problem: problem.at(location=repeat.location)) as report:
+        count = graph.whole(text, "repeat") if isinstance(text, str) else text
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            message, hint = "must be a whole number of at least 1", "the number of copies, or an expression over dims"
+            got = repeat.plain if count == repeat.plain else f"{repeat.plain} = {count}"
+            report.problem(message, code="copies", field="repeat", got=got, hint=hint)
     return count
 
 
@@ -78,11 +65,11 @@ class Declared:
         is_whole: whether all copies are known.
     """
 
-    def __init__(self, section: Tree, graph: Graph, problems: Problems) -> None:
+    def __init__(self, section: Tree, graph: Graph, report: Report) -> None:
         self.copies: dict[str, CopyKey] = {}
         self.fixed: dict[str, str] = {}
         self.is_whole = True
-        self._graph, self._problems = graph, problems
+        self._graph, self._report = graph, report
         values: dict[Any, Tree] = {}
         keys: dict[Any, Any] = {}
         for name, item in section.value.items():
@@ -90,7 +77,7 @@ class Declared:
             for made, tree in self._copies(name, key, item):
                 if made in values:
                     hint = f"first in line {keys[made].location.line}"
-                    self._note(at("the name is taken", key, code="duplicate", hint=hint), made)
+                    self._problem("the name is taken", key, "duplicate", made, hint)
                 else:
                     values[made], keys[made] = tree, self.copies.get(made, key)
         self.tree = section.with_value(values, keys)
@@ -102,17 +89,15 @@ class Declared:
             return
         if INDEX not in name:
             hint = f"such as '{name}.{INDEX}'"
-            self._note(at(f"must contain {INDEX}, the number of the copy", key, code="copies", hint=hint), name)
+            self._problem(f"must contain {INDEX}, the number of the copy", key, "copies", name, hint)
             return
-        try:
+        with self._report.at(node=name) as part:
             count = number_of_copies(repeat, repeat.plain, self._graph)
-        except GraphError as error:
-            for each in error.problems:
-                self._note(each, name)
-            return
-        if count > MOST_COPIES:
-            problem = at("makes too many copies", repeat, code="copies", field="repeat", got=count)
-            self._note(dataclasses.replace(problem, allowed=f"at most {MOST_COPIES:,}"), name)
+            if count > MOST_COPIES:
+                message, allowed = "makes too many copies", f"at most {MOST_COPIES:,}"
+                part.problem(message, repeat, "copies", "repeat", got=count, allowed=allowed)
+        if part.failed:
+            self.is_whole = False
             return
         if isinstance(repeat.value, str):
             why = f"the number of copies of '{name}'"
@@ -124,9 +109,9 @@ class Declared:
             self.copies.setdefault(made, CopyKey(key, copy))
             yield made, _numbered(declaration, str(copy))
 
-    def _note(self, problem: Problem, name: str) -> None:
+    def _problem(self, message: str, key: Tree, code: str, name: str, hint: str) -> None:
         self.is_whole = False
-        self._problems.add(problem.at(node=name))
+        self._report.problem(message, key, code, node=name, hint=hint)
 
 
 def _numbered(tree: Tree, copy: str) -> Tree:

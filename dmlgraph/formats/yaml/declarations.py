@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 from dmlgraph.base.errors import Problem
+from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.operators.catalog.hints import operator_hint
 from dmlgraph.operators.catalog.registry import find
@@ -19,19 +20,12 @@ def problem_at(message: str, tree: Tree, *, code: str, **fields: Any) -> Problem
     return Problem(message, code=code, location=tree.location, **fields)
 
 
-def check_version(version: Tree) -> Problem | None:
-    """What is wrong with a file's format version."""
-    if version.value == FORMAT_VERSION and not isinstance(version.value, bool):
-        return None
-    return problem_at(
-        "not a format version that this dmlgraph reads",
-        version,
-        code="version",
-        field="dmlgraph",
-        got=version.plain,
-        allowed=str(FORMAT_VERSION),
-        hint="a number, without quotes" if version.value == str(FORMAT_VERSION) else None,
-    )
+def check_version(version: Tree, report: Report) -> None:
+    """Reports what is wrong with a file's format version."""
+    if version.value != FORMAT_VERSION or isinstance(version.value, bool):
+        message, allowed = "not a format version that this dmlgraph reads", str(FORMAT_VERSION)
+        hint = "a number, without quotes" if version.value == allowed else None
+        report.problem(message, version, "version", "dmlgraph", got=version.plain, allowed=allowed, hint=hint)
 
 
 @functools.cache
@@ -46,24 +40,12 @@ def operator_of(tree: Tree) -> type[Operator] | None:
     return find(op.value) if op is not None and isinstance(op.value, str) else None
 
 
-def operator_problem(name: str, tree: Tree) -> Problem:
-    """What is wrong with the operator of a node that has none."""
+def report_operator(name: str, tree: Tree, report: Report) -> None:
+    """Reports what is wrong with the operator of a node that has none."""
     op = tree.value.get("op")
     if op is None:
-        return problem_at(
-            "the operator is missing",
-            tree,
-            code="missing",
-            node=name,
-            field="op",
-            hint="such as {op: add, a: x, b: y}",
-        )
-    return problem_at(
-        "is not an operator",
-        op,
-        code="unknown-operator",
-        node=name,
-        field="op",
-        got=op.plain,
-        hint=operator_hint(op.value),
-    )
+        hint = "such as {op: add, a: x, b: y}"
+        report.problem("the operator is missing", tree, "missing", "op", node=name, hint=hint)
+    else:
+        got, hint = op.plain, operator_hint(op.value)
+        report.problem("is not an operator", op, "unknown-operator", "op", node=name, got=got, hint=hint)

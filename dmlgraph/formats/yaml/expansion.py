@@ -8,13 +8,15 @@ Before anything is made, each template is planned once for each choice of its di
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dmlgraph.base.errors import GraphError, Location, Problem, Problems, listing, plural, suggestion
+from dmlgraph.base.errors import Location, Problem, listing, plural, suggestion
 from dmlgraph.base.expressions import names_in
+from dmlgraph.base.report import Placing, Report, used_by
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.formats.yaml.copies import number_of_copies
 from dmlgraph.formats.yaml.declarations import problem_at as at
@@ -126,11 +128,11 @@ class Expansion:
         names: what the nodes in it can read.
         templates: the templates of the file.
         graph: has the file's dims.
-        problems: collects what is wrong.
+        report: collects what is wrong.
     """
 
-    def __init__(self, nodes: Tree, names: Names, templates: Templates, graph: Graph, problems: Problems) -> None:
-        self.names, self.problems = names, problems
+    def __init__(self, nodes: Tree, names: Names, templates: Templates, graph: Graph, report: Report) -> None:
+        self.names, self.report = names, report
         self._templates, self._graph = templates, graph
         self._plans: dict[object, _Plan] = {}
         self._copies: dict[str, _Copies] = {}
@@ -210,14 +212,10 @@ class Expansion:
 
     def _count(self, use: Use, repeat: Tree, params: Params, around: Used | None) -> int:
         text = repeat.plain
-        try:
+        with self._at(use, "repeat", around):
             if isinstance(text, str):
                 text = filled(text, params, self._graph.dims)
             count = number_of_copies(repeat, text, self._graph)
-        except GraphError as error:
-            for each in error.problems:
-                self._note(each, use, "repeat", around)
-            raise _WrongError from None
         if isinstance(text, str):
             why = f"the number of copies of '{use.name}'"
             self.fixed |= {dim: why for dim in names_in(text) if dim in self._graph.dims}
@@ -226,10 +224,10 @@ class Expansion:
 
     def _check_total(self, total: int, use: Use, around: Used | None) -> None:
         if total > MOST_NODES:
-            what = (
-                f"the templates make {total:,} nodes or more" if total < 10**15 else "the templates make too many nodes"
+            many = f"{total:,} nodes or more" if total < 10**15 else "too many nodes"
+            problem = at(
+                f"the templates make {many}", use.key, code="copies", allowed=f"at most {MOST_NODES:,} in a file"
             )
-            problem = at(what, use.key, code="copies", allowed=f"at most {MOST_NODES:,} in a file")
             raise self._wrong(problem, use, None, around)
 
     def _check_lists(self, use: Use, count: int, around: Used | None) -> None:
@@ -239,19 +237,11 @@ class Expansion:
         for field, item in parts:
             if isinstance(item.value, list) and len(item.value) != count:
                 got = plural(len(item.value), "entry")
-                problem = at(
-                    "must have one entry for each copy", item, code="copies", got=got, allowed=plural(count, "entry")
-                )
-                raise self._wrong(problem, use, field, around)
+                message, allowed = "must have one entry for each copy", plural(count, "entry")
+                raise self._wrong(at(message, item, code="copies", got=got, allowed=allowed), use, field, around)
             if use.repeat is None and _has_index(item):
-                problem = at(
-                    f"has {INDEX}, and there is no 'repeat'",
-                    item,
-                    code="copies",
-                    got=item.plain,
-                    hint="add 'repeat: 1'",
-                )
-                raise self._wrong(problem, use, field, around)
+                message, hint = f"has {INDEX}, and there is no 'repeat'", "add 'repeat: 1'"
+                raise self._wrong(at(message, item, code="copies", got=item.plain, hint=hint), use, field, around)
 
     def _params(self, use: Use, params: Params, copy: int, used: Used) -> Params:
         """The values of the template's dims in a copy: as given, in the words of the template around; else defaults."""
@@ -263,12 +253,8 @@ class Expansion:
                 item, known = use.dims[name], params
                 item = item.value[copy] if isinstance(item.value, list) else item
                 item = item.with_value(item.value.replace(INDEX, str(copy))) if isinstance(item.value, str) else item
-            try:
+            with self._at(use, f"dims.{name}", used.around, item):
                 values[name] = value_of(item.value, known, self._graph.dims)
-            except GraphError as error:
-                for each in error.problems:
-                    self._note(each.at(location=item.location), use, f"dims.{name}", used.around)
-                raise _WrongError from None
         return values
 
     def _plan(self, template: Template, params: Params, used: Used) -> _Plan:
@@ -276,13 +262,8 @@ class Expansion:
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
-                problem = at(
-                    f"templates are used with more than {MOST_PLANS:,} different choices of dims",
-                    template.key,
-                    code="copies",
-                    field=f"templates.{template.name}",
-                )
-                self.problems.add(problem)
+                message = f"templates are used with more than {MOST_PLANS:,} different choices of dims"
+                self.report.problem(message, template.key, "copies", f"templates.{template.name}")
                 raise _WrongError
             plan = self._plans[key] = _Plan(template, self._nodes(template, params, used))
             for name, use in template.uses.items():
@@ -293,7 +274,7 @@ class Expansion:
                 copies = plan.copies[found.name]
                 if (found.copy or 0) >= copies.count:
                     problem = _no_copy(copies, tree.value, tree).within(field)
-                    self.problems.add(_used_by(problem.at(node=f"{template.name}/{node}"), used))
+                    self.report.add(used_by(problem.at(node=f"{template.name}/{node}"), used))
                     raise _WrongError
         elif len(plan.copies) < len(template.uses):  # it could not be planned before
             raise _WrongError
@@ -303,19 +284,12 @@ class Expansion:
         """The nodes of a template with values for its dims, each with its fields that name tensors."""
         fill = functools.partial(filled, params=params, dims=self._graph.dims)
         nodes: dict[str, tuple[Tree, list[str]]] = {}
-        found: list[Problem] = []
         for name, operator in template.operators.items():
             tree = template.nodes[name]
-            try:
+            with self.report.at(node=f"{template.name}/{name}", place=_placing(used, tree.find)):
                 made = node_with(tree, operator, fill) if params else tree
-            except GraphError as error:
-                places = ((each, tree.find(each.field).location) for each in error.problems)
-                found += [each.at(node=f"{template.name}/{name}", location=place) for each, place in places]
-                continue
-            nodes[name] = made, [field for field in operator.input_arrays if any(references(made.value.get(field)))]
-        if found:
-            for each in found:
-                self.problems.add(_used_by(each, used))
+                nodes[name] = made, [field for field in operator.input_arrays if any(references(made.value.get(field)))]
+        if len(nodes) < len(template.operators):
             raise _WrongError
         return nodes
 
@@ -392,8 +366,7 @@ class Expansion:
             whole = prefix + name
             if whole in values:
                 hint = f"a node of the use '{used.name}' has it"
-                place = self._keys[whole].location
-                self.problems.add(Problem("the name is taken", code="duplicate", node=whole, location=place, hint=hint))
+                self.report.problem("the name is taken", self._keys[whole], "duplicate", node=whole, hint=hint)
                 raise _WrongError
             made = dict(tree.value)
             for field in fields:
@@ -408,10 +381,24 @@ class Expansion:
 
     # Problems.
 
+    @contextlib.contextmanager
+    def _at(self, use: Use, field: str, around: Used | None, tree: Tree | None = None) -> Iterator[None]:
+        """Notes problems at a field of a use; a use with any cannot be expanded."""
+
+        def place(problem: Problem) -> Problem:
+            problem = problem if problem.field == field else problem.within(field)
+            location = None if tree is None else tree.location
+            return used_by(problem.at(node=use.called, location=location), around)
+
+        with self.report.at(place=place) as part:
+            yield
+        if part.failed:
+            raise _WrongError
+
     def _note(self, problem: Problem, use: Use, field: str | None, around: Used | None) -> None:
         if field is not None:
             problem = problem.within(field) if problem.field != field else problem
-        self.problems.add(_used_by(problem.at(node=use.called), around))
+        self.report.add(used_by(problem.at(node=use.called), around))
 
     def _wrong(self, problem: Problem, use: Use, field: str | None, around: Used | None) -> _WrongError:
         self._note(problem, use, field, around)
@@ -430,11 +417,9 @@ class Expansion:
         return self._templates.warnings(self.names.uses)
 
 
-def _used_by(problem: Problem, used: Used | None) -> Problem:
-    """A problem in a template, with the use in which it happens; None: it is in the file itself."""
-    if used is None or problem.location is None:
-        return problem
-    return dataclasses.replace(problem, location=dataclasses.replace(problem.location, used_by=str(used)))
+def _placing(used: Used, find: Callable[[str | None], Tree]) -> Placing:
+    """Places problems of a node in a template at their fields, with the use in which they happen."""
+    return lambda problem: used_by(problem.at(location=find(problem.field).location), used)
 
 
 def _no_copy(copies: _Copies, text: str, tree: Tree) -> Problem:

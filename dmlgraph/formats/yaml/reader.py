@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -11,18 +10,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dmlgraph.base.errors import (
-    DmlGraphError,
     DocumentError,
-    Gathered,
     GraphError,
     Location,
     Problem,
-    Problems,
-    Within,
     listing,
     shorten,
 )
 from dmlgraph.base.memory import collector_paused, enough_memory
+from dmlgraph.base.report import DocumentReport, Part, Report
 from dmlgraph.files.folders import find_file
 from dmlgraph.formats.arrays import Array, Folder, InMemory, check_file, from_numbers, load_file
 from dmlgraph.formats.safetensors import SUFFIX, Archive
@@ -35,7 +31,7 @@ from dmlgraph.formats.yaml.declarations import (
     check_version,
     node_keys,
     operator_of,
-    operator_problem,
+    report_operator,
 )
 from dmlgraph.formats.yaml.expansion import Expansion
 from dmlgraph.formats.yaml.order import in_order
@@ -113,14 +109,14 @@ def restored(text: str, files: InMemory) -> Graph:
 
 
 def _read(text: str, file: str, folder: Folder, dims: Mapping[str, int] | None, *, is_whole: bool = True) -> Graph:
-    problems, graph = Problems(), Graph()
-    with problems.gathering(), collector_paused():
-        tree = parse(text, file, problems)
+    graph = Graph()
+    with DocumentReport() as report, collector_paused():
+        tree = parse(text, file, report)
         if tree is not None:
-            graph = _Reader(tree, folder, problems, is_whole).read({} if dims is None else dims)
-        elif not problems:
+            graph = _Reader(tree, folder, report, is_whole).read({} if dims is None else dims)
+        elif not report.problems:
             hint = "'dmlgraph new' writes a file to start from"
-            problems.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
+            report.add(Problem("the file is empty", code="empty-file", location=Location(file, 1, 1), hint=hint))
     return graph
 
 
@@ -131,9 +127,9 @@ class _Reader:
     the nodes with a reference to an unknown name.  A graph that is not whole may lack outputs.
     """
 
-    def __init__(self, tree: Tree, folder: Folder, problems: Problems, is_whole: bool) -> None:
+    def __init__(self, tree: Tree, folder: Folder, report: DocumentReport, is_whole: bool) -> None:
         self.is_whole = is_whole
-        self.tree, self.folder, self.problems = tree, folder, problems
+        self.tree, self.folder, self.report = tree, folder, report
         self.broken: set[str] = set()
         self.lost: set[str] = set()
         self.declared: dict[str, type[Operator] | None] = {}  # every name; a node's operator, if it exists
@@ -146,7 +142,7 @@ class _Reader:
 
     def read(self, dims: Mapping[str, int]) -> Graph:
         if not isinstance(self.tree.value, dict):
-            self._problem(
+            self.report.problem(
                 "a graph file is a mapping", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
             )
             return self.graph
@@ -174,9 +170,7 @@ class _Reader:
             hint = f"begin the file with 'dmlgraph: {FORMAT_VERSION}'"
             self._missing("the format version is missing", "dmlgraph", hint)
         else:
-            problem = check_version(version)
-            if problem is not None:
-                self.problems.add(problem)
+            check_version(version, self.report)
 
     def _header(self, overrides: Mapping[str, int]) -> None:
         """Name, target, allow and dims: the graph is made of the valid ones, so that the rest can be checked."""
@@ -199,7 +193,7 @@ class _Reader:
         self.file_dims = dims
         with self._noting(self.tree):
             if isinstance(overrides, Mapping):  # else `with_dims` refuses it
-                overrides = {k: v for k, v in overrides.items() if k in dims or not self.problems}
+                overrides = {k: v for k, v in overrides.items() if k in dims or not self.report.problems}
             dims = Graph(dims=dims).with_dims(overrides).dims
         self.graph = Graph(**fields, dims=dims)
         self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
@@ -210,9 +204,9 @@ class _Reader:
         for section in ("inputs", "constants"):
             items = self._section(section, quiet=True)
             if any(isinstance(tree.value, dict) and "repeat" in tree.value for _, tree in items):
-                made[section] = Declared(self.tree.value[section], self.graph, self.problems)
+                made[section] = Declared(self.tree.value[section], self.graph, self.report)
                 self.graph.fixed |= made[section].fixed
-                self.problems.uses = {**self.problems.uses, **made[section].copies}
+                self.report.uses = {**self.report.uses, **made[section].copies}
         if made:
             self.tree = self.tree.copy()
             self.tree.value.update((section, declared.tree) for section, declared in made.items())
@@ -225,7 +219,7 @@ class _Reader:
         given = self.tree.value.get("templates")
         if not in_use and given is None:
             return
-        templates = Templates(given, self.folder, self.problems)
+        templates = Templates(given, self.folder, self.report)
         others = [name for section in ("inputs", "constants") for name, _ in self._section(section, quiet=True)]
         operators = dict.fromkeys(others) | {
             name: operator_of(tree) for name, tree in nodes.items() if name not in in_use
@@ -233,8 +227,8 @@ class _Reader:
         keys = self._names("nodes")
         uses = {name: templates.use(name, keys[name], tree) for name, tree in in_use.items()}
         section = self.tree.with_value(nodes, keys if nodes else {})
-        self.uses = Expansion(section, Names((), operators, uses), templates, self.graph, self.problems)
-        self.problems.uses = {**self.problems.uses, **self.uses.used}
+        self.uses = Expansion(section, Names((), operators, uses), templates, self.graph, self.report)
+        self.report.uses = {**self.report.uses, **self.uses.used}
         self.graph.remarks = tuple(self.uses.warnings())
         self.graph.fixed |= self.uses.fixed
         for name in self.uses.broken:
@@ -252,9 +246,7 @@ class _Reader:
                 if name in self.declared:
                     self.broken.add(name)
                     hint = f"first in line {self.named_at[name].location.line}"
-                    self.problems.add(
-                        Problem("the name is taken", code="duplicate", node=name, location=key.location, hint=hint)
-                    )
+                    self.report.problem("the name is taken", key, "duplicate", node=name, hint=hint)
                 else:
                     self.declared[name] = operator_of(tree) if section == "nodes" else None
                     self.named_at[name] = key
@@ -273,13 +265,11 @@ class _Reader:
                     field="data",
                     hint="give the numbers in one of them",
                 )
-            found = Gathered()
-            with found:
-                array = self._array(plain)
-            with found:
+            with Report(GraphError) as report:
+                with report.at():
+                    array = self._array(plain)
                 # The tensor description checks the given dtype and sizes; placeholders replace missing ones.
                 stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
-            found.settle(GraphError)
             array = check_file(
                 array,
                 stated.dtype if "dtype" in plain else None,
@@ -323,15 +313,15 @@ class _Reader:
             first, few = cycle.path[0], cycle.path[:MOST_SHOWN]
             shown = few if few == cycle.path else [*few, "…", first]
             way = " -> ".join(map(shorten, shown))
-            place = self.tree.value["nodes"].keys[first].location
-            self.problems.add(Problem("the nodes form a cycle", code="cycle", node=first, got=way, location=place))
+            place = self.tree.value["nodes"].keys[first]
+            self.report.problem("the nodes form a cycle", place, "cycle", node=first, got=way)
         for name in order:
             self._attempt(name, trees[name], self._operator)
 
     def _operator(self, name: str, tree: Tree) -> None:
         operator = self.declared[name]
         if operator is None:
-            self.problems.add(operator_problem(name, tree))
+            report_operator(name, tree, self.report)
             self.broken.add(name)
             return
         inputs: dict[str, Tree] = {}
@@ -349,15 +339,13 @@ class _Reader:
             self.broken.add(name)
             self.graph.check_fields(operator, inputs, attributes, outputs)
             return
-        found = Gathered()
         tensors: dict[str, Any] = {}
-        for key, item in inputs.items():
-            with found:
-                tensors[key] = self._value(item, key)
-        if found.problems:
-            with found:
+        with Report(GraphError) as report:
+            for key, item in inputs.items():
+                with report.at():
+                    tensors[key] = self._value(item, key)
+            if report.problems:
                 self.graph.check_fields(operator, inputs, attributes, outputs)
-        found.settle(GraphError)
         self.graph.add(operator, tensors, attributes, outputs, name)
 
     def _outputs(self) -> None:
@@ -370,7 +358,7 @@ class _Reader:
         elif isinstance(tree.value, dict):
             named = ((name, item, tree.keys[name]) for name, item in tree.value.items())
         else:
-            self._problem(
+            self.report.problem(
                 "must be a list of names, or a mapping from names to values",
                 tree,
                 code="kind",
@@ -380,16 +368,15 @@ class _Reader:
             )
             return
         if not tree.value and self.is_whole:
-            self._problem("must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain)
+            self.report.problem(
+                "must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain
+            )
         for name, item, place in named:
             source = self._reference(item, "outputs")
             if source is not None and source not in self.broken:
-                try:
+                placed = functools.partial(dataclasses.replace, node=None, field="outputs", location=place.location)
+                with self.report.at(place=placed):
                     self.graph.output(name, self.graph.value(self._actual(item.value)))
-                except DmlGraphError as error:
-                    for each in error.problems:
-                        problem = dataclasses.replace(each, node=None, field="outputs", location=place.location)
-                        self.problems.add(problem)
 
     def _tests(self) -> None:
         """The tests beside the graph; they are checked, and kept for those who run or save them."""
@@ -400,7 +387,7 @@ class _Reader:
             named = outputs.value if outputs is not None and isinstance(outputs.value, (list, dict)) else ()
             names = tuple(each if isinstance(each, str) else str(each.value) for each in named)
             facts = Facts(self.graph, self.file_dims, tuple(self._names("inputs")), names, self.folder)
-            self.graph.tests = read_tests(self.tree.value["tests"], facts, self.problems)
+            self.graph.tests = read_tests(self.tree.value["tests"], facts, self.report)
 
     # References.
 
@@ -445,7 +432,7 @@ class _Reader:
     def _reference(self, tree: Tree, field: str, node: str | None = None) -> str | None:
         """What the reference in a tree reads (`_source`); None, and a problem, where that is not declared."""
         if not isinstance(tree.value, str):
-            self._problem(
+            self.report.problem(
                 "must be the name of an input, constant or node",
                 tree,
                 code="kind",
@@ -461,10 +448,10 @@ class _Reader:
         if source is None and not self._unreadable(*DECLARED):  # else it may be in the section that could not be read
             wrong = None if self.uses is None else self.uses.problem(tree.value, tree)
             if wrong is not None:
-                self.problems.add(dataclasses.replace(wrong, node=node, field=field))
+                self.report.add(dataclasses.replace(wrong, node=node, field=field))
                 return None
             near = reference_hint(tree.value, self.declared)
-            self._problem(
+            self.report.problem(
                 f"there is no input, constant or node called '{shorten(tree.value)}'",
                 tree,
                 code="unknown-node",
@@ -482,7 +469,7 @@ class _Reader:
     def _value(self, tree: Tree, field: str) -> Any:
         if isinstance(tree.value, list):
             return [self._value(item, f"{field}.{index}") for index, item in enumerate(tree.value)]
-        with Within(place=lambda problem: dataclasses.replace(problem, node=None, field=field)):
+        with Report(place=lambda problem: dataclasses.replace(problem, node=None, field=field)):
             return None if tree.value is None else self.graph.value(self._actual(tree.value))
 
     # Problems and their places.
@@ -492,20 +479,18 @@ class _Reader:
         if name in self.broken:
             return
         if not isinstance(tree.value, dict):
-            self._problem(
+            self.report.problem(
                 "must be a mapping", tree, code="kind", node=name, got=tree.plain, hint="such as {key: value, …}"
             )
             self.broken.add(name)
             return
         if known is not None:
             tree = self._known_keys(tree, known, name)
-        found = Gathered()
-        with found:
+        with self._noting(tree, name) as part:
             build(name, tree)
             if name not in self.broken:
                 self.graph.place(name, self.named_at[name], tree.value)
-        if found.problems:
-            self._note(found, tree, name)
+        if part.failed:
             self.broken.add(name)
 
     def _reads_broken(self, name: str, tree: Tree) -> bool:
@@ -514,30 +499,23 @@ class _Reader:
             return name in self.lost
         return any(self._source(each.value) in self.broken for _, each in self._references(name, tree))
 
-    @contextlib.contextmanager
-    def _noting(self, tree: Tree) -> Iterator[None]:
+    def _noting(self, tree: Tree, name: str | None = None) -> Part:
         """Notes the problems of an error raised inside, with their places, and continues."""
-        found = Gathered()
-        with found:
-            yield
-        self._note(found, tree)
+        return self.report.at(place=functools.partial(self._placed, tree, name))
 
-    def _note(self, found: Gathered, tree: Tree, name: str | None = None) -> None:
-        """Notes problems with their places: the field's, else the name's."""
-        operator = operator_of(tree)
-        for each in found.problems:
-            problem = each
-            if problem.code == "unknown-dim" and self._unreadable("dims"):
-                continue
-            if problem.code == "unknown-dim" and self.uses is not None:
-                problem = self.uses.with_dims(problem, name)
-            hint = problem.hint
-            if operator and problem.code == "missing" and hint is None and problem.field in operator.model_fields:
-                hint = f"'dmlgraph operators {operator.name}' lists its fields"
-            place = tree.find(problem.field, key=problem.code == "unknown-field")
-            if name is not None and place is tree:
-                place = self.named_at[name]
-            self.problems.add(dataclasses.replace(problem, hint=hint).at(node=name, location=place.location))
+    def _placed(self, tree: Tree, name: str | None, problem: Problem) -> Problem | None:
+        """A problem with its place: the field's, else the name's."""
+        if problem.code == "unknown-dim" and self._unreadable("dims"):
+            return None
+        if problem.code == "unknown-dim" and self.uses is not None:
+            problem = self.uses.with_dims(problem, name)
+        hint, operator = problem.hint, operator_of(tree)
+        if operator and problem.code == "missing" and hint is None and problem.field in operator.model_fields:
+            hint = f"'dmlgraph operators {operator.name}' lists its fields"
+        place = tree.find(problem.field, key=problem.code == "unknown-field")
+        if name is not None and place is tree:
+            place = self.named_at[name]
+        return dataclasses.replace(problem, hint=hint).at(node=name, location=place.location)
 
     def _names(self, section: str) -> dict[str, Tree]:
         """The places of a section's names."""
@@ -555,7 +533,7 @@ class _Reader:
         if isinstance(tree.value, dict):
             yield from tree.value.items()
         elif not quiet:
-            self._problem(
+            self.report.problem(
                 "must be a mapping from names",
                 tree,
                 code="kind",
@@ -566,18 +544,16 @@ class _Reader:
 
     def _known_keys(self, tree: Tree, known: tuple[str, ...], node: str | None = None) -> Tree:
         """Reports unknown keys, and returns the tree without them."""
-        return known_keys(tree, known, self.problems, node=node)
+        return known_keys(tree, known, self.report, node=node)
 
     def _need(self, tree: Tree, needed: tuple[str, ...]) -> None:
         """Raises the problems of keys that are missing."""
-        problems = [Problem("must be given", code="missing", field=key) for key in needed if key not in tree.value]
-        if problems:
-            raise DocumentError(problems)
+        with Report(DocumentError) as report:
+            for key in needed:
+                if key not in tree.value:
+                    report.problem("must be given", code="missing", field=key)
 
     def _missing(self, message: str, section: str, hint: str) -> None:
         """Notes that a section is missing: a problem of the whole file, so that no line is shown."""
         place = dataclasses.replace(self.tree.location, end_column=None, source=None)
-        self.problems.add(Problem(message, code="missing", field=section, hint=hint, location=place))
-
-    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
-        self.problems.add(Problem(message, code=code, location=tree.location, **fields))
+        self.report.add(Problem(message, code="missing", field=section, hint=hint, location=place))

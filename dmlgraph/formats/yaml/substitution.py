@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from dmlgraph.base.errors import GraphError, Within
+from dmlgraph.base.errors import GraphError
 from dmlgraph.base.expressions import Expression, name_of, number_of, parse
+from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree, is_finite, resolve
 from dmlgraph.operators.common.subscripts import with_numbers
 from dmlgraph.operators.declaration.fields import Computed
@@ -85,7 +86,7 @@ def node_with(tree: Tree, operator: type[Operator], fill: Fill) -> Tree:
     members = operator.members_by_field()
     value = {}
     for field, item in tree.value.items():
-        with Within(field=field):
+        with Report(field=field):
             if field in operator.output_arrays:
                 value[field] = _output(item, fill)
             else:

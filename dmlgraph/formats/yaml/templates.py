@@ -6,18 +6,20 @@ This reads templates, and checks all that does not depend on a use; `expansion` 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dmlgraph.base.errors import DmlGraphError, GraphError, Problem, Problems, listing, shorten, suggestion
+from dmlgraph.base.errors import Problem, listing, shorten, suggestion
+from dmlgraph.base.report import Report
 from dmlgraph.files.folders import find_file
 from dmlgraph.formats.arrays import Folder
 from dmlgraph.formats.text_tree.keys import known_keys
 from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, is_finite, parse
-from dmlgraph.formats.yaml.declarations import check_version, node_keys, operator_of, operator_problem
+from dmlgraph.formats.yaml.declarations import check_version, node_keys, operator_of, report_operator
 from dmlgraph.formats.yaml.declarations import problem_at as at
 from dmlgraph.formats.yaml.order import in_order
 from dmlgraph.formats.yaml.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
@@ -36,8 +38,8 @@ class _WrongError(Exception):
 class Templates:
     """The templates of a graph file and of the files that it names, by name; notes what is wrong with them."""
 
-    def __init__(self, tree: Tree | None, folder: Folder, problems: Problems) -> None:
-        self.problems = problems
+    def __init__(self, tree: Tree | None, folder: Folder, report: Report) -> None:
+        self.report = report
         self.by_name: dict[str, Template] = {}
         self._read: set[pathlib.Path] = set()
         self._is_whole = True  # else unknown templates may be in what could not be read
@@ -55,7 +57,7 @@ class Templates:
     def _section(self, tree: Tree, folder: Folder, *, is_own: bool) -> None:
         if not isinstance(tree.value, dict):
             self._is_whole = False
-            self._problem("must be a mapping from names", tree, code="kind", field="templates", got=tree.plain)
+            self.report.problem("must be a mapping from names", tree, code="kind", field="templates", got=tree.plain)
             return
         for name, item in tree.value.items():
             key = tree.keys[name]
@@ -65,52 +67,35 @@ class Templates:
             elif name in self.by_name:
                 first = self.by_name[name].key.location
                 where = f"line {first.line}" if first.file == key.location.file else str(first)
-                self._problem(
-                    "the name is taken", key, code="duplicate", field=f"templates.{name}", hint=f"first in {where}"
-                )
+                field, hint = f"templates.{name}", f"first in {where}"
+                self.report.problem("the name is taken", key, "duplicate", field, hint=hint)
             else:
                 self.by_name[name] = Template(name, key, item, is_own=is_own)
 
     def _file(self, tree: Tree, folder: Folder) -> None:
-        try:
+        place = functools.partial(dataclasses.replace, field="templates.file", got=tree.plain, location=tree.location)
+        with self.report.at(place=place) as part:
             path = find_file(tree.plain, folder, ".yaml")
             if path.resolve() in self._read:
                 return
             self._read.add(path.resolve())
             text = read_text(path)
-        except DmlGraphError as error:
+        if part.failed:
             self._is_whole = False
-            for each in error.problems:
-                self.problems.add(
-                    dataclasses.replace(each, field="templates.file", got=tree.plain, location=tree.location)
-                )
             return
-        top = parse(text, os.fspath(path), self.problems)
+        top = parse(text, os.fspath(path), self.report)
         if top is None or not isinstance(top.value, dict) or "templates" not in top.value:
             self._is_whole = False
-            self._problem(
-                "the file has no templates",
-                tree,
-                code="missing",
-                field="templates.file",
-                got=tree.plain,
-                hint="such as 'templates: {block: {inputs: …, nodes: …, outputs: …}}'",
-            )
+            hint = "such as 'templates: {block: {inputs: …, nodes: …, outputs: …}}'"
+            message, field = "the file has no templates", "templates.file"
+            self.report.problem(message, tree, "missing", field, got=tree.plain, hint=hint)
             return
         version = top.value.get("dmlgraph")
-        problem = (
-            check_version(version)
-            if version is not None
-            else at(
-                "the format version is missing",
-                top.keys["templates"],
-                code="missing",
-                field="dmlgraph",
-                hint="begin the file with 'dmlgraph: 1'",
-            )
-        )
-        if problem is not None:
-            self.problems.add(problem)
+        if version is None:
+            message, hint = "the format version is missing", "begin the file with 'dmlgraph: 1'"
+            self.report.problem(message, top.keys["templates"], "missing", "dmlgraph", hint=hint)
+        else:
+            check_version(version, self.report)
         self._section(top.value["templates"], path.parent, is_own=False)
 
     # What is in them.
@@ -126,24 +111,20 @@ class Templates:
         """Inputs and dims."""
         if not isinstance(template.tree.value, dict):
             raise self._wrong(template, "must be a mapping", template.tree, "", code="kind", hint=_A_TEMPLATE)
-        template.tree = known_keys(template.tree, TEMPLATE_KEYS, self.problems, node=template.called)
+        template.tree = known_keys(template.tree, TEMPLATE_KEYS, self.report, node=template.called)
         parts = template.tree.value
         inputs = parts.get("inputs")
         if inputs is not None and inputs.value is not None:
             if not isinstance(inputs.value, list):
-                hint = "such as [x, w]"
-                raise self._wrong(
-                    template, "must be a list of names", inputs, "inputs", code="kind", got=inputs.plain, hint=hint
-                )
+                message, hint = "must be a list of names", "such as [x, w]"
+                raise self._wrong(template, message, inputs, "inputs", code="kind", got=inputs.plain, hint=hint)
             for each in inputs.value:
                 self._input(template, each)
         dims = parts.get("dims")
         if dims is not None and dims.value is not None:
             if not isinstance(dims.value, dict):
-                hint = "such as {width: 64}"
-                raise self._wrong(
-                    template, "must be a mapping from names", dims, "dims", code="kind", got=dims.plain, hint=hint
-                )
+                message, hint = "must be a mapping from names", "such as {width: 64}"
+                raise self._wrong(template, message, dims, "dims", code="kind", got=dims.plain, hint=hint)
             for name, default in dims.value.items():
                 self._check_name(template, name, dims)
                 if default.value is not None:
@@ -152,12 +133,11 @@ class Templates:
 
     def _check_name(self, template: Template, name: str, dims: Tree) -> None:
         """Refuses what is not the name of a dim."""
-        try:
+        location = dims.keys[name].location
+        with self.report.at(field=f"templates.{template.name}", place=lambda each: each.at(location=location)) as part:
             check_name(name, dims.value)
-        except GraphError as error:
-            for each in error.problems:
-                self.problems.add(each.within(f"templates.{template.name}").at(location=dims.keys[name].location))
-            raise _WrongError from None
+        if part.failed:
+            raise _WrongError
 
     def _input(self, template: Template, each: Tree) -> None:
         name = each.value
@@ -174,35 +154,21 @@ class Templates:
         """Refuses what is neither a number nor text, which may be an expression."""
         if isinstance(tree.value, str) or is_finite(tree.value):
             return
-        self._problem(
-            "must be a number or an expression over dims", tree, code="kind", node=node, field=field, got=tree.plain
-        )
+        message = "must be a number or an expression over dims"
+        self.report.problem(message, tree, "kind", field, node=node, got=tree.plain)
         raise _WrongError
 
     def _nodes(self, template: Template) -> None:
         tree = template.tree.value.get("nodes")
         if tree is None or not isinstance(tree.value, dict) or not tree.value:
-            where = template.key if tree is None else tree
-            raise self._wrong(
-                template,
-                "must have nodes",
-                where,
-                "nodes",
-                code="missing" if tree is None else "kind",
-                hint=_A_TEMPLATE,
-            )
+            where, code = (template.key, "missing") if tree is None else (tree, "kind")
+            raise self._wrong(template, "must have nodes", where, "nodes", code=code, hint=_A_TEMPLATE)
         wrong = False
         for name, item in tree.value.items():
             try:
                 if name in template.inputs:
-                    hint = f"it is an input of the template '{template.name}'"
-                    self._problem(
-                        "the name is taken",
-                        tree.keys[name],
-                        code="duplicate",
-                        node=f"{template.name}/{name}",
-                        hint=hint,
-                    )
+                    called, hint = f"{template.name}/{name}", f"it is an input of the template '{template.name}'"
+                    self.report.problem("the name is taken", tree.keys[name], "duplicate", node=called, hint=hint)
                     raise _WrongError
                 template.keys[name] = tree.keys[name]
                 made = self._node(template, name, item)
@@ -224,9 +190,8 @@ class Templates:
         """
         called = f"{template.name}/{name}"
         if not isinstance(tree.value, dict):
-            self._problem(
-                "must be a mapping", tree, code="kind", node=called, got=tree.plain, hint="such as {key: value, …}"
-            )
+            hint = "such as {key: value, …}"
+            self.report.problem("must be a mapping", tree, "kind", node=called, got=tree.plain, hint=hint)
             raise _WrongError
         if "use" in tree.value:
             use = self.use(name, template.keys[name], tree, f"{template.name}/")
@@ -235,9 +200,9 @@ class Templates:
             return use
         operator = operator_of(tree)
         if operator is None:
-            self.problems.add(operator_problem(called, tree))
+            report_operator(called, tree, self.report)
             raise _WrongError
-        return known_keys(tree, node_keys(operator), self.problems, node=called), operator
+        return known_keys(tree, node_keys(operator), self.report, node=called), operator
 
     # Uses.
 
@@ -252,20 +217,13 @@ class Templates:
         given = tree.value["use"]
         template = self.by_name.get(given.value) if isinstance(given.value, str) else None
         if template is None and self._is_whole:
-            self._problem(
-                "is not a template",
-                given,
-                code="unknown-template",
-                node=called,
-                field="use",
-                got=given.plain,
-                allowed=listing(self.by_name, at_most=8) or "nothing: the file has no templates",
-                hint=suggestion(str(given.value), self.by_name),
-            )
+            allowed = listing(self.by_name, at_most=8) or "nothing: the file has no templates"
+            more = {"got": given.plain, "allowed": allowed, "hint": suggestion(str(given.value), self.by_name)}
+            self.report.problem("is not a template", given, "unknown-template", "use", node=called, **more)
         elif template is None or template.is_broken:
             template = None  # which is reported
         else:
-            tree = known_keys(tree, (*USE_KEYS, *template.inputs), self.problems, node=called)
+            tree = known_keys(tree, (*USE_KEYS, *template.inputs), self.report, node=called)
         use = Use(name, key, tree, template, within)
         use.is_broken = template is None or not all([*self._given(use, template), *self._dims(use, template)])
         return use
@@ -276,7 +234,7 @@ class Templates:
             item = use.given.get(name)
             if item is None:
                 near = f"the inputs of '{template.name}' are {listing(template.inputs, at_most=8)}; null leaves one out"
-                self._problem("must be given", use.key, code="missing", node=use.called, field=name, hint=near)
+                self.report.problem("must be given", use.key, code="missing", node=use.called, field=name, hint=near)
                 yield False
             else:
                 yield self._is_source(use, template, name, item)
@@ -295,7 +253,7 @@ class Templates:
             found = [self._is_name(use, f"{field}.{index}", each) for index, each in enumerate(value)]
             return all(found)
         elif isinstance(value, dict):
-            tree = known_keys(tree, ("first", "then"), self.problems, node=use.called)
+            tree = known_keys(tree, ("first", "then"), self.report, node=use.called)
             missing = [key for key in ("first", "then") if key not in tree.value]
             then = tree.value.get("then")
             if missing:
@@ -308,58 +266,34 @@ class Templates:
                 return self._is_name(use, f"{field}.first", tree.value["first"])
         else:
             return self._is_name(use, field, tree)
-        self.problems.add(_at_use(problem, use, field))
+        self.report.add(_at_use(problem, use, field))
         return False
 
     def _is_name(self, use: Use, field: str, tree: Tree) -> bool:
         if tree.value is None or isinstance(tree.value, str):
             return True
         number = isinstance(tree.value, (int, float))
-        self._problem(
-            "must be the name of an input, constant or node",
-            tree,
-            code="kind",
-            node=use.called,
-            field=field,
-            got=tree.plain,
-            hint="use a fill_value_constant to make a tensor of a number" if number else None,
-        )
+        hint = "use a fill_value_constant to make a tensor of a number" if number else None
+        message = "must be the name of an input, constant or node"
+        self.report.problem(message, tree, "kind", field, node=use.called, got=tree.plain, hint=hint)
         return False
 
     def _dims(self, use: Use, template: Template) -> Iterator[bool]:
         tree = use.tree.value.get("dims")
         if tree is not None and tree.value is not None and not isinstance(tree.value, dict):
-            hint = "such as {width: 64}"
-            self._problem(
-                "must be a mapping from names",
-                tree,
-                code="kind",
-                node=use.called,
-                field="dims",
-                got=tree.plain,
-                hint=hint,
-            )
+            message, hint = "must be a mapping from names", "such as {width: 64}"
+            self.report.problem(message, tree, "kind", "dims", node=use.called, got=tree.plain, hint=hint)
             yield False
         for name, item in use.dims.items():
             if name not in template.dims:
-                self._problem(
-                    f"the template '{template.name}' has no dim of this name",
-                    tree.keys[name] if tree is not None else item,
-                    code="unknown-dim",
-                    node=use.called,
-                    field=f"dims.{name}",
-                    allowed=listing(template.dims, at_most=8) or "nothing: it has no dims",
-                    hint=suggestion(name, template.dims),
-                )
+                message = f"the template '{template.name}' has no dim of this name"
+                allowed = listing(template.dims, at_most=8) or "nothing: it has no dims"
+                more = {"node": use.called, "allowed": allowed, "hint": suggestion(name, template.dims)}
+                self.report.problem(message, use.tree.value["dims"].keys[name], "unknown-dim", f"dims.{name}", **more)
                 yield False
             elif isinstance(item.value, list) and use.repeat is None:
-                self._problem(
-                    "a list gives one number to each copy, and there is no 'repeat'",
-                    item,
-                    code="copies",
-                    node=use.called,
-                    field=f"dims.{name}",
-                )
+                message = "a list gives one number to each copy, and there is no 'repeat'"
+                self.report.problem(message, item, "copies", f"dims.{name}", node=use.called)
                 yield False
             else:
                 for each in item.value if isinstance(item.value, list) else [item]:
@@ -369,10 +303,8 @@ class Templates:
                         yield False
         for name, default in template.dims.items():
             if default.value is None and name not in use.dims:
-                hint = f"such as dims: {{{name}: 64}}"
-                self._problem(
-                    f"the dim '{name}' must be given", use.key, code="missing", node=use.called, field="dims", hint=hint
-                )
+                message, hint = f"the dim '{name}' must be given", f"such as dims: {{{name}: 64}}"
+                self.report.problem(message, use.key, "missing", "dims", node=use.called, hint=hint)
                 yield False
 
     def check_then(self, use: Use) -> bool:
@@ -384,15 +316,10 @@ class Templates:
         for field, item in use.given.items():
             then = item.value["then"] if isinstance(item.value, dict) else None
             if then is not None and then.value not in template.outputs:
-                self._problem(
-                    f"the template '{template.name}' has no output '{shorten(then.value)}'",
-                    then,
-                    code="unknown-output",
-                    node=use.called,
-                    field=f"{field}.then",
-                    allowed=listing(template.outputs, at_most=8),
-                    hint=suggestion(then.value, template.outputs),
-                )
+                message = f"the template '{template.name}' has no output '{shorten(then.value)}'"
+                allowed, hint = listing(template.outputs, at_most=8), suggestion(then.value, template.outputs)
+                more = {"node": use.called, "allowed": allowed, "hint": hint}
+                self.report.problem(message, then, "unknown-output", f"{field}.then", **more)
                 fine = False
         return fine
 
@@ -410,7 +337,7 @@ class Templates:
                 self.by_name[name].is_broken = True
             first, way = self.by_name[cycle.path[0]], " -> ".join(map(shorten, reversed(cycle.path)))
             message = "the template uses itself" if len(cycle.names) == 1 else "the templates use one another"
-            self._problem(message, first.key, code="recursion", field=f"templates.{first.name}", got=way)
+            self.report.problem(message, first.key, code="recursion", field=f"templates.{first.name}", got=way)
         levels: dict[str, int] = {}
         for name in order:
             levels[name] = 1 + max((levels.get(each, 0) for each in sources[name]), default=0)
@@ -418,12 +345,8 @@ class Templates:
                 continue
             self.by_name[name].is_broken = True
             if levels[name] == MOST_LEVELS + 1:
-                self._problem(
-                    f"the templates are more than {MOST_LEVELS} levels deep in one another",
-                    self.by_name[name].key,
-                    code="recursion",
-                    field=f"templates.{name}",
-                )
+                message = f"the templates are more than {MOST_LEVELS} levels deep in one another"
+                self.report.problem(message, self.by_name[name].key, "recursion", f"templates.{name}")
         return [self.by_name[name] for name in order if levels[name] <= MOST_LEVELS]
 
     def _references(self, template: Template) -> None:
@@ -435,24 +358,18 @@ class Templates:
                 continue
             for field, each in given_names(use):
                 if INDEX not in each.value and names.find(each.value) is None:
-                    self.problems.add(_at_use(names.problem(each.value, each), use, field))
+                    self.report.add(_at_use(names.problem(each.value, each), use, field))
                     wrong = True
         for name, operator in template.operators.items():
             called = f"{template.name}/{name}"
             for field in operator.input_arrays:
                 for each in references(template.nodes[name].value.get(field)):
                     if not isinstance(each.value, str):
-                        self._problem(
-                            "must be the name of an input or node",
-                            each,
-                            code="kind",
-                            node=name,
-                            field=field,
-                            got=each.plain,
-                        )
+                        message = "must be the name of an input or node"
+                        self.report.problem(message, each, "kind", field, node=name, got=each.plain)
                         wrong = True
                     elif names.find(each.value) is None:
-                        self.problems.add(_fill(names.problem(each.value, each), called, field))
+                        self.report.add(_fill(names.problem(each.value, each), called, field))
                         wrong = True
         self._outputs(template)
         if wrong:
@@ -461,16 +378,9 @@ class Templates:
     def _outputs(self, template: Template) -> None:
         tree = template.tree.value.get("outputs")
         if tree is None or not tree.value or not isinstance(tree.value, (list, dict)):
-            where = template.key if tree is None else tree
-            raise self._wrong(
-                template,
-                "must name at least one output",
-                where,
-                "outputs",
-                code="missing" if tree is None else "no-outputs",
-                got=None if tree is None else tree.plain,
-                hint="such as 'outputs: [y]'",
-            )
+            where, code, got = (template.key, "missing", None) if tree is None else (tree, "no-outputs", tree.plain)
+            message, hint = "must name at least one output", "such as 'outputs: [y]'"
+            raise self._wrong(template, message, where, "outputs", code=code, got=got, hint=hint)
         value = tree.value
         named = value.items() if isinstance(value, dict) else ((each.value, each) for each in value)
         for name, item in named:
@@ -478,13 +388,11 @@ class Templates:
                 raise self._wrong(template, "must be the name of a node", item, "outputs", code="kind", got=item.plain)
             found = template.names.find(item.value)
             if found is None:
-                self.problems.add(template.names.problem(item.value, item).within(f"templates.{template.name}.outputs"))
+                self.report.add(template.names.problem(item.value, item).within(f"templates.{template.name}.outputs"))
                 raise _WrongError
             if found.kind == "input":
-                hint = "read directly what the use is given for it"
-                raise self._wrong(
-                    template, "is an input, not a node", item, "outputs", code="kind", got=item.value, hint=hint
-                )
+                message, hint = "is an input, not a node", "read directly what the use is given for it"
+                raise self._wrong(template, message, item, "outputs", code="kind", got=item.value, hint=hint)
             if name in template.outputs:
                 raise self._wrong(template, f"the output '{name}' is given twice", item, "outputs", code="duplicate")
             template.outputs[name] = found
@@ -503,14 +411,8 @@ class Templates:
         for name, template in self.by_name.items():
             if name not in reached:
                 if template.is_own:
-                    hint = f"such as {{use: {name}}} among the nodes"
-                    yield at(
-                        "no node uses the template",
-                        template.key,
-                        code="unused-template",
-                        field=f"templates.{name}",
-                        hint=hint,
-                    )
+                    message, hint = "no node uses the template", f"such as {{use: {name}}} among the nodes"
+                    yield at(message, template.key, code="unused-template", field=f"templates.{name}", hint=hint)
                 continue
             path = f"templates.{name}"
             read = {each.value for key in template.operators for each in self._read_by(template, key)}
@@ -522,9 +424,8 @@ class Templates:
             for dim in template.dims:
                 if dim not in template.words:
                     place = template.tree.value["dims"].keys[dim]
-                    yield at(
-                        "nothing in the template uses this dim", place, code="unused-dim", field=f"{path}.dims.{dim}"
-                    )
+                    message = "nothing in the template uses this dim"
+                    yield at(message, place, code="unused-dim", field=f"{path}.dims.{dim}")
 
     @staticmethod
     def _read_by(template: Template, node: str) -> Iterator[Tree]:
@@ -533,15 +434,12 @@ class Templates:
 
     # Problems.
 
-    def _problem(self, message: str, tree: Tree, *, code: str, **fields: Any) -> None:
-        self.problems.add(at(message, tree, code=code, **fields))
-
     def _wrong(
         self, template: Template, message: str, tree: Tree, field: str, *, code: str, **more: Any
     ) -> _WrongError:
         """Notes a problem of a template."""
         path = f"templates.{template.name}.{field}" if field else f"templates.{template.name}"
-        self._problem(message, tree, code=code, field=path, **more)
+        self.report.problem(message, tree, code=code, field=path, **more)
         return _WrongError()
 
 

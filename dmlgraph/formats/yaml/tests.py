@@ -15,22 +15,19 @@ Reading a graph checks its tests as far as that needs neither the files they nam
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.base.errors import (
-    DeviceError,
-    DmlGraphError,
     DocumentError,
-    Gathered,
     Location,
     Problem,
-    Problems,
-    Within,
     listing,
     suggestion,
 )
+from dmlgraph.base.report import Part, Report
 from dmlgraph.formats.arrays import Folder
 from dmlgraph.formats.text_tree.keys import known_keys
 from dmlgraph.formats.text_tree.tree import Tree, is_finite
@@ -113,11 +110,10 @@ class GraphTest:
         """
         dims = {**self.file_dims, **self.dims}
         graph = graph if graph.dims == dims else graph.with_dims(dims)
-        found = Gathered()
-        for arrays in (self.input_arrays, self.expected_arrays):
-            with found:
-                arrays(graph)
-        found.settle(DocumentError)
+        with Report(DocumentError) as report:
+            for arrays in (self.input_arrays, self.expected_arrays):
+                with report.at():
+                    arrays(graph)
 
     @property
     def contents(self) -> Iterator[tuple[str, str, Content]]:
@@ -140,23 +136,20 @@ def check_tests(graph: Graph) -> None:
     Raises:
         DocumentError: every problem.
     """
-    found = Gathered()
-    for test in graph.tests.values():
-        with found:
-            test.check(graph)
-    if found.problems:
-        raise DocumentError(problem.at(location=graph.location(problem.node)) for problem in found.problems)
+    with Report(DocumentError, place=lambda each: each.at(location=graph.location(each.node))) as report:
+        for test in graph.tests.values():
+            with report.at():
+                test.check(graph)
 
 
 def _arrays(
     contents: Mapping[str, Content], descs: Mapping[str, TensorDesc], dims: Mapping[str, int]
 ) -> dict[str, Any]:
-    found = Gathered()
     arrays = {}
-    for name, content in contents.items():
-        with found:
-            arrays[name] = content.array(descs[name], dims, name)
-    found.settle(DocumentError)
+    with Report(DocumentError) as report:
+        for name, content in contents.items():
+            with report.at():
+                arrays[name] = content.array(descs[name], dims, name)
     return arrays
 
 
@@ -182,45 +175,29 @@ class Facts:
     folder: Folder
 
 
-def read_tests(section: Tree, facts: Facts, problems: Problems) -> dict[str, GraphTest]:
+def read_tests(section: Tree, facts: Facts, report: Report) -> dict[str, GraphTest]:
     """The tests in a section that is a mapping, without those that are not mappings."""
     tests = {}
     for name, tree in section.value.items():
         key = section.keys[name]
         if not name or name != name.strip() or not name.isprintable():
-            problems.add(
-                Problem(
-                    "is not a name",
-                    code="name",
-                    field="tests",
-                    got=name,
-                    allowed="printable text without spaces at its ends",
-                    location=key.location,
-                )
-            )
+            allowed = "printable text without spaces at its ends"
+            report.problem("is not a name", key, "name", "tests", got=name, allowed=allowed)
         elif not isinstance(tree.value, dict):
-            problems.add(
-                Problem(
-                    "must be a mapping",
-                    code="kind",
-                    field=f"tests.{name}",
-                    got=tree.plain,
-                    hint="such as {inputs: {x: {value: 1}}, expect: {y: {same_as: reference}}}",
-                    location=tree.location,
-                )
-            )
+            hint = "such as {inputs: {x: {value: 1}}, expect: {y: {same_as: reference}}}"
+            report.problem("must be a mapping", tree, "kind", f"tests.{name}", got=tree.plain, hint=hint)
         else:
-            tests[name] = _TestReader(name, key, tree, facts, problems).read()
+            tests[name] = _TestReader(name, key, tree, facts, report).read()
     return tests
 
 
 class _TestReader:
     """Reads one test; every problem has the place of the field in which it is."""
 
-    def __init__(self, name: str, key: Tree, tree: Tree, facts: Facts, problems: Problems) -> None:
-        self.name, self.key, self.facts, self.problems = name, key, facts, problems
+    def __init__(self, name: str, key: Tree, tree: Tree, facts: Facts, report: Report) -> None:
+        self.name, self.key, self.facts, self.report = name, key, facts, report
         self.path = f"tests.{name}"
-        self.tree = known_keys(tree, KEYS, problems, within=self.path)
+        self.tree = known_keys(tree, KEYS, report, within=self.path)
 
     def read(self) -> GraphTest:
         dims = self._dims()
@@ -257,16 +234,13 @@ class _TestReader:
     def _dims(self) -> dict[str, int]:
         dims: dict[str, int] = {}
         for dim, size in self._mapping("dims"):
-            try:
+            with self.report.at(field=self.path, place=functools.partial(self._at_dim, dim)):
                 dims[dim] = Dims(self.facts.dims).changed({dim: size.plain})[dim]
-            except DmlGraphError as error:
-                place = self.tree.value["dims"].keys[dim] if error.code == "unknown-dim" else size
-                for problem in error.problems:
-                    self._add(dataclasses.replace(problem.within(self.path), location=place.location))
+            if dim not in dims:
                 continue
             fixed = self.facts.graph.fixed.get(dim)
             if fixed is not None and dims[dim] != self.facts.dims.get(dim):
-                self._problem(
+                self.report.problem(
                     f"a test cannot change it: it is in {fixed}",
                     size,
                     "fixed-dim",
@@ -289,7 +263,7 @@ class _TestReader:
             is_pattern = section == "inputs" and "*" in name
             fitting = [name] if name in names else [each for each in names if is_pattern and _fits(each, name)]
             if not fitting:
-                self._problem(
+                self.report.problem(
                     f"is not an {what} of the graph",
                     self.tree.value[section].keys[name],
                     "unknown-array",
@@ -298,7 +272,7 @@ class _TestReader:
                     hint=suggestion(name, names),
                 )
                 continue
-            content = read_content(tree, field, kinds, self.facts.folder, self.problems)
+            content = read_content(tree, field, kinds, self.facts.folder, self.report)
             if name not in names:
                 fitting = [each for each in fitting if each not in given]
                 given |= set(fitting)
@@ -312,7 +286,7 @@ class _TestReader:
                 hint = f"such as {missing[0]}: {{random: {{seed: 0}}}}" + (
                     "; a name with '*' stands for several inputs" if len(missing) > 1 else ""
                 )
-                self._problem(
+                self.report.problem(
                     "inputs are missing", self.key, "missing-input", f"{self.path}.inputs", got=missing, hint=hint
                 )
 
@@ -323,7 +297,7 @@ class _TestReader:
         if tree is None or (isinstance(tree.value, dict | None) and not tree.value):
             place = self.key if tree is None else tree
             hint = "such as {y: {data: [1, 2]}} or {y: {same_as: reference}}"
-            self._problem("must be given", place, "missing", field, hint=hint)
+            self.report.problem("must be given", place, "missing", field, hint=hint)
         elif (
             isinstance(tree.value, dict)
             and list(tree.value) == [SAME_AS]
@@ -341,7 +315,7 @@ class _TestReader:
         for node in graph.inputs:
             if node.name in inputs:
                 with self._noting():
-                    with Within(node.name):
+                    with Report(node=node.name):
                         desc = sized.describe(**node.declared)
                     inputs[node.name].check(desc, dims)
         if graph.dims == dims:
@@ -356,7 +330,9 @@ class _TestReader:
             return 0
         if isinstance(tree.value, bool) or not isinstance(tree.value, int) or tree.value < 0:
             message = "must be a whole number of at least 0"
-            self._problem(message, tree, "kind", f"{self.path}.ulp", got=tree.plain, hint="units in the last place")
+            self.report.problem(
+                message, tree, "kind", f"{self.path}.ulp", got=tree.plain, hint="units in the last place"
+            )
             return 0
         return tree.value
 
@@ -367,7 +343,7 @@ class _TestReader:
         number = tree.value
         if not is_finite(number) or not 0 <= number <= sys.float_info.max:
             message = "must be a finite number of at least 0"
-            self._problem(message, tree, "kind", f"{self.path}.{key}", got=tree.plain, hint="such as 1e-6")
+            self.report.problem(message, tree, "kind", f"{self.path}.{key}", got=tree.plain, hint="such as 1e-6")
             return 0.0
         return float(number)
 
@@ -378,13 +354,13 @@ class _TestReader:
         field = f"{self.path}.devices"
         if not isinstance(tree.value, list) or not tree.value:
             hint = f"such as [{tree.value}]" if isinstance(tree.value, str) else 'such as [cpu, "directml:software"]'
-            self._problem("must be a list of devices", tree, "kind", field, got=tree.plain, hint=hint)
+            self.report.problem("must be a list of devices", tree, "kind", field, got=tree.plain, hint=hint)
             return None
         devices: list[str] = []
         for index, item in enumerate(tree.value):
             device = self._device(item, f"{field}.{index}")
             if device in devices:
-                self._problem("is given twice", item, "duplicate", f"{field}.{index}", got=device)
+                self.report.problem("is given twice", item, "duplicate", f"{field}.{index}", got=device)
             elif device is not None:
                 devices.append(device)
         return tuple(devices)
@@ -393,13 +369,11 @@ class _TestReader:
         """The name of a device; whether it is here does not matter."""
         from dmlgraph.devices import check_name
 
-        try:
+        place = functools.partial(dataclasses.replace, field=field, location=tree.location)
+        with self.report.at(place=place):
             check_name(tree.plain)
-        except DeviceError as error:
-            for problem in error.problems:
-                self._add(dataclasses.replace(problem, field=field, location=tree.location))
-            return None
-        return str(tree.value)
+            return str(tree.value)
+        return None
 
     def _mapping(self, section: str) -> Iterable[tuple[str, Tree]]:
         tree = self.tree.value.get(section)
@@ -409,17 +383,18 @@ class _TestReader:
             return tuple(tree.value.items())
         field = f"{self.path}.{section}"
         hint = "such as {N: 8}" if section == "dims" else f"from names to contents, {EXAMPLE}"
-        self._problem("must be a mapping", tree, "kind", field, got=tree.plain, hint=hint)
+        self.report.problem("must be a mapping", tree, "kind", field, got=tree.plain, hint=hint)
         return ()
 
-    def _noting(self) -> Gathered:
-        return _Noting(self.problems, self.key)
+    def _noting(self) -> Part:
+        """Notes the problems of an error raised inside, which have places or else get that of the test."""
+        return self.report.at(place=lambda problem: problem.at(location=self.key.location))
 
-    def _problem(self, message: str, place: Tree, code: str, field: str, **more: Any) -> None:
-        self._add(Problem(message, code=code, field=field, location=place.location, **more))
-
-    def _add(self, problem: Problem) -> None:
-        self.problems.add(problem)
+    def _at_dim(self, dim: str, problem: Problem) -> Problem:
+        """A problem of a dim at its size; that of an unknown one at its name."""
+        dims = self.tree.value["dims"]
+        place = dims.keys[dim] if problem.code == "unknown-dim" else dims.value[dim]
+        return dataclasses.replace(problem, location=place.location)
 
 
 def _fits(name: str, pattern: str) -> bool:
@@ -433,17 +408,3 @@ def _fits(name: str, pattern: str) -> bool:
         if place < len(part):
             return False
     return True
-
-
-class _Noting(Gathered):
-    """Notes the problems of an error raised inside, which have places or else get that of the test."""
-
-    def __init__(self, problems: Problems, key: Tree) -> None:
-        super().__init__()
-        self.found, self.key = problems, key
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        caught = super().__exit__(kind, error, trace)
-        self.found.add(*(problem.at(location=self.key.location) for problem in self.problems))
-        self.problems.clear()
-        return caught

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import DmlGraphError, OperatorError, Problem, TensorError
+from dmlgraph.base.errors import OperatorError, Problem, TensorError
 from dmlgraph.base.levels import NEWEST
+from dmlgraph.base.report import Placing
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.declaration.fields import NumberSource
 from dmlgraph.operators.declaration.operator import Operator, same_dtype_fields
@@ -74,29 +75,18 @@ def is_number(given: object) -> bool:
     return isinstance(given, (numbers.Number, np.number)) and not isinstance(given, (bool, np.bool_))
 
 
-class HintOnNumbers:
+def hint_on_numbers(tensors: Mapping[str, Any]) -> Placing:
     """Adds a hint to problems about the sizes of tensors that are given as numbers: a number is one element."""
 
-    def __init__(self, tensors: Mapping[str, Any]) -> None:
-        self.fields = {field for field, given in tensors.items() if is_number(given)}
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if not self.fields or not isinstance(error, DmlGraphError):
-            return
-        hinted = tuple(map(self._hinted, error.problems))
-        if hinted != error.problems:
-            raise type(error)(hinted) from None
-
-    def _hinted(self, problem: Problem) -> Problem:
+    def hinted(problem: Problem) -> Problem:
         field, _, rest = (problem.field or "").partition(".")
         of_sizes = rest.startswith("sizes") or problem.code == "sizes"
-        if field not in self.fields or not of_sizes or problem.hint is not None:
+        if not of_sizes or problem.hint is not None or not is_number(tensors.get(field)):
             return problem
         hint = "a number is a tensor of one element: give a tensor of these sizes, a fill for example"
         return dataclasses.replace(problem, hint=hint)
+
+    return hinted
 
 
 def describe_sources(operator: type[Operator], field: str) -> str | None:

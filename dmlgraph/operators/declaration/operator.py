@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.base.errors import Gathered, OperatorError, Problem, TensorError
+from dmlgraph.base.errors import OperatorError, Problem, TensorError
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
 from dmlgraph.operators.catalog.registry import function_name
 from dmlgraph.operators.declaration.bindings import Binding, bindings, by_field
 from dmlgraph.operators.declaration.completion import check_array_lengths, completed, left_out, typed_scalars
+from dmlgraph.operators.declaration.constraints import require
 from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
@@ -108,9 +110,7 @@ class Operator(BaseModel):
         self.__dict__.update(self.derive())
         self.__dict__.update(self._fitted_activations())
         self.__dict__.update(typed_scalars(self))
-        problems = [*self._unequal_tensors(), *self._overlapping_outputs(), *self._owned_inputs(), *self.constraints()]
-        if problems:
-            raise OperatorError(problems)
+        require(self._unequal_tensors(), self._overlapping_outputs(), self._owned_inputs(), self.constraints())
 
     def _take_fields(self, data: dict[str, Any]) -> Given:
         """Validates every field separately, and returns the requests for the outputs.
@@ -118,15 +118,15 @@ class Operator(BaseModel):
         Raises:
             OperatorError: every problem found.
         """
-        found = Gathered()
         given: Given = {}
-        with found:
-            given = take_given(self.output_arrays, data)
-        try:
-            super().__init__(**{name: value for name, value in data.items() if not left_out(type(self), name, value)})
-        except ValidationError as error:
-            found.problems += problems_of(error, tuple(type(self).model_fields))
-        found.settle(OperatorError)
+        with Report(OperatorError) as report:
+            with report.at():
+                given = take_given(self.output_arrays, data)
+            fields = {name: value for name, value in data.items() if not left_out(type(self), name, value)}
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                report.add(*problems_of(error, tuple(type(self).model_fields)))
         return given
 
     @classmethod

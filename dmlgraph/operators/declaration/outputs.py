@@ -7,7 +7,8 @@ import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dmlgraph.base.errors import Gathered, OperatorError, Problem, TensorError, Within, listing, suggestion
+from dmlgraph.base.errors import OperatorError, TensorError, listing, suggestion
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc
 
 
@@ -45,30 +46,21 @@ class OutputSpec:
                 got=value,
                 allowed="{dtype: …, sizes: …, strides: …}",
             )
-        found = Gathered()
-        found.problems = [
-            Problem(
-                "is not known here",
-                code="unknown-field",
-                field=str(key),
-                allowed=listing(cls.MEMBERS),
-                hint=suggestion(str(key), cls.MEMBERS),
-            )
-            for key in value
-            if key not in cls.MEMBERS
-        ]
         # A description with stand-ins for the missing members checks the given ones.
         sizes = value.get("sizes")
         strides = value.get("strides")
         is_list = isinstance(strides, Sequence) and not isinstance(strides, str)
         stand_in = [1] * min(len(strides), MAX_RANK + 1) if is_list else [1]  # type: ignore[arg-type]
-        with found:
+        with Report(TensorError) as report:
+            for key in map(str, value):
+                if key not in cls.MEMBERS:
+                    known, hint = listing(cls.MEMBERS), suggestion(key, cls.MEMBERS)
+                    report.problem("is not known here", code="unknown-field", field=key, allowed=known, hint=hint)
             desc = TensorDesc(
                 dtype=value["dtype"] if value.get("dtype") is not None else DataType.UINT8,
                 sizes=sizes if sizes is not None else stand_in,
                 strides=strides,
             )
-        found.settle(TensorError)
         return cls(
             desc.dtype if value.get("dtype") is not None else None,
             desc.sizes if sizes is not None else None,
@@ -90,29 +82,25 @@ def take_given(fields: Mapping[str, bool], data: dict[str, Any]) -> dict[str, An
         OperatorError: every problem of all outputs.
     """
     given: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for name, is_array in fields.items():
-        value = data.pop(name, None)
-        if value is None:
-            given[name] = OutputSpec()
-        elif is_array and isinstance(value, (list, tuple)):
-            given[name] = [_spec(each, f"{name}.{index}", problems) for index, each in enumerate(value)]
-        else:
-            given[name] = _spec(value, name, problems, is_array=is_array)
-    if problems:
-        raise OperatorError(problems)
+    with Report(OperatorError) as report:
+        for name, is_array in fields.items():
+            value = data.pop(name, None)
+            if value is None:
+                given[name] = OutputSpec()
+            elif is_array and isinstance(value, (list, tuple)):
+                given[name] = [_spec(each, f"{name}.{index}", report) for index, each in enumerate(value)]
+            else:
+                given[name] = _spec(value, name, report, is_array=is_array)
     return given
 
 
-def _spec(value: object, path: str, problems: list[Problem], *, is_array: bool = True) -> int | OutputSpec:
+def _spec(value: object, path: str, report: Report, *, is_array: bool = True) -> int | OutputSpec:
     """The request for an output; for an array, and for each of its members, a number is enough."""
     if is_array and isinstance(value, numbers.Integral) and not isinstance(value, bool):
         return int(value)
-    try:
+    with report.at(field=path):
         return OutputSpec.of(value)
-    except TensorError as error:
-        problems += [problem.within(path) for problem in error.problems]
-        return OutputSpec()
+    return OutputSpec()
 
 
 def asked_sizes(given: Given, field: str) -> tuple[int, ...]:
@@ -161,7 +149,7 @@ def _merge(path: str, desc: TensorDesc, spec: OutputSpec) -> TensorDesc:
             )
     if spec.strides is None:
         return desc
-    with Within(field=path, kind=OperatorError):
+    with Report(OperatorError, field=path):
         return desc.like(strides=spec.strides)
 
 

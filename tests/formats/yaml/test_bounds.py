@@ -15,12 +15,11 @@ from dmlgraph.base.errors import (
     LONGEST_COMPARED,
     MOST_COMPARED,
     MOST_HINTS,
-    MOST_PROBLEMS,
-    Problems,
     nearest,
     shorten,
 )
 from dmlgraph.base.free_names import FreeNames
+from dmlgraph.base.report import MOST_PROBLEMS, DocumentReport
 from dmlgraph.cli.messages import lines
 from dmlgraph.formats import dxdispatch
 from dmlgraph.formats.text_tree.tree import MAX_UNFOLDED, parse
@@ -145,9 +144,9 @@ def test_values_are_shortened_as_python_writes_them() -> None:
 
 def test_aliases_unfold_to_no_more_than_the_text_has_characters_and_some() -> None:
     text = "a: &a [" + "1, " * 1000 + "]\nb: [" + "*a , " * 1000 + "]"
-    found = Problems()
-    assert parse(text, "f", found) is None
-    assert found.found[0].message == f"the aliases here expand to more than {MAX_UNFOLDED + len(text)} values"
+    report = DocumentReport()
+    assert parse(text, "f", report) is None
+    assert report.problems[0].message == f"the aliases here expand to more than {MAX_UNFOLDED + len(text)} values"
 
 
 def test_what_follows_the_second_document_is_not_read() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlgraph as dg
-from dmlgraph.base.errors import Problems
+from dmlgraph.base.report import DocumentReport
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.formats.arrays import to_stored
 from dmlgraph.formats.text_tree.tree import parse
@@ -22,11 +22,11 @@ DTYPES = list(DataType)
 
 
 def content(text: str, folder: pathlib.Path | None = None) -> Content:
-    problems = Problems()
-    tree = parse(text, "t.yaml", problems)
+    report = DocumentReport()
+    tree = parse(text, "t.yaml", report)
     assert tree is not None
-    found = read_content(tree, "x", KINDS, folder, problems)
-    assert not problems
+    found = read_content(tree, "x", KINDS, folder, report)
+    assert not report.problems
     assert found is not None
     return found
 
@@ -171,10 +171,10 @@ def test_bounds_must_be_finite() -> None:
     ],
 )
 def test_what_is_no_content_is_a_problem(text: str, message: str) -> None:
-    problems = Problems()
-    tree = parse(text, "t.yaml", problems)
+    report = DocumentReport()
+    tree = parse(text, "t.yaml", report)
     assert tree is not None
-    read_content(tree, "x", KINDS, None, problems)
-    (problem,) = problems.found
+    read_content(tree, "x", KINDS, None, report)
+    (problem,) = report.problems
     assert message in str(problem)
     assert problem.location is not None

@@ -11,7 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from dmlgraph.base.errors import DeviceError, Problems
+from dmlgraph.base.errors import DeviceError
+from dmlgraph.base.report import DocumentReport
 from dmlgraph.devices import check_name
 from dmlgraph.devices.names import NAMES
 from dmlgraph.formats.text_tree.tree import parse
@@ -31,10 +32,10 @@ def validator() -> jsonschema.Draft202012Validator:
 
 
 def errors(validator: jsonschema.Draft202012Validator, text: str) -> list[str]:
-    problems = Problems()
-    tree = parse(text, "test.yaml", problems)
+    report = DocumentReport()
+    tree = parse(text, "test.yaml", report)
     assert tree is not None
-    assert not problems
+    assert not report.problems
     return [error.message for error in validator.iter_errors(tree.plain)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.base.errors import Problems
+from dmlgraph.base.report import DocumentReport
 from dmlgraph.formats.text_tree.syntax import MAX_DEPTH
 from dmlgraph.formats.text_tree.tree import parse, resolve
 
@@ -24,10 +24,10 @@ def problems(text: str) -> list[tuple[int, int, str]]:
 
 
 def tree(text: str) -> Any:
-    found = Problems()
-    root = parse(text, "file", found)
+    report = DocumentReport()
+    root = parse(text, "file", report)
     assert root is not None
-    assert not found
+    assert not report.problems
     return root.plain
 
 
