@@ -31,6 +31,9 @@ class Activation(Unary):
 class ActivationIdentity(Activation, dml="ACTIVATION_IDENTITY"):
     """The input, unchanged."""
 
+    def why_copy(self) -> str:
+        return "a copy of its input"
+
     def function(self, x: Array) -> Array:
         return x
 
@@ -49,6 +52,8 @@ class ActivationLinear(Activation, dml="ACTIVATION_LINEAR"):
 
 class ActivationRelu(Activation, dml="ACTIVATION_RELU"):
     """The rectified linear unit: max(0, x)."""
+
+    idempotent: ClassVar = True
 
     def function(self, x: Array) -> Array:
         return greater(x, x.dtype.type(0))

@@ -11,6 +11,7 @@ from dmlgraph.operators.common.element_wise import Binary, Unary
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.declaration.traits import NumberOfType
 
 
 def bits_of(array: Array) -> Array:
@@ -29,6 +30,11 @@ class BitwiseBinary(Binary):
 class BitAnd(BitwiseBinary, dml="ELEMENT_WISE_BIT_AND"):
     """The bits set in both a and b."""
 
+    commutative: ClassVar = True
+    idempotent: ClassVar = True
+    neutral: ClassVar = NumberOfType(integers=-1)
+    absorbing: ClassVar = NumberOfType(integers=0)
+
     def function(self, a: Array, b: Array) -> Array:
         return np.bitwise_and(a, b)
 
@@ -36,12 +42,21 @@ class BitAnd(BitwiseBinary, dml="ELEMENT_WISE_BIT_AND"):
 class BitOr(BitwiseBinary, dml="ELEMENT_WISE_BIT_OR"):
     """The bits set in a or b, or both."""
 
+    commutative: ClassVar = True
+    idempotent: ClassVar = True
+    neutral: ClassVar = NumberOfType(integers=0)
+    absorbing: ClassVar = NumberOfType(integers=-1)
+
     def function(self, a: Array, b: Array) -> Array:
         return np.bitwise_or(a, b)
 
 
 class BitXor(BitwiseBinary, dml="ELEMENT_WISE_BIT_XOR"):
     """The bits set in one of a and b."""
+
+    commutative: ClassVar = True
+    neutral: ClassVar = NumberOfType(integers=0)
+    cancels: ClassVar = True
 
     def function(self, a: Array, b: Array) -> Array:
         return np.bitwise_xor(a, b)
@@ -54,6 +69,8 @@ class BitShiftLeft(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_LEFT"):
     64-bit types are shifted as two words: if the low word of b is 32 or more, it counts as 32 and its lowest 5 bits.
     """
 
+    neutral: ClassVar = NumberOfType(integers=0)
+
     def function(self, a: Array, b: Array) -> Array:
         wide, count = _for_shift(a, b)
         return np.left_shift(wide, count).astype(a.dtype)
@@ -61,6 +78,8 @@ class BitShiftLeft(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_LEFT"):
 
 class BitShiftRight(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_RIGHT"):
     """⌊a / 2^b⌋: zeros are shifted in.  The same bits of b count as in BIT_SHIFT_LEFT."""
+
+    neutral: ClassVar = NumberOfType(integers=0)
 
     def function(self, a: Array, b: Array) -> Array:
         wide, count = _for_shift(a, b)
@@ -77,6 +96,8 @@ def _for_shift(a: Array, b: Array) -> tuple[Array, Array]:
 
 class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
     """Every bit inverted."""
+
+    involution: ClassVar = frozenset(DataType)
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (np.invert(bits_of(x)).view(self.output.dtype.numpy),)

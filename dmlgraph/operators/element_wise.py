@@ -41,11 +41,15 @@ from dmlgraph.operators.declaration.fused import (
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.declaration.traits import Extreme, NumberOfType
 from dmlgraph.operators.directml_enums import RoundingMode
 
 
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
     """A copy of the input; with other strides for the output, a change of layout."""
+
+    def why_copy(self) -> str | None:
+        return "a copy of its input" if self.scale_bias is None else None
 
     def function(self, x: Array) -> Array:
         return x
@@ -53,6 +57,8 @@ class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
 
 class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
     """|x|; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
+
+    idempotent: ClassVar = True
 
     def function(self, x: Array) -> Array:
         return np.abs(for_typed_store(x))
@@ -124,12 +130,16 @@ class Erf(ScaledUnary, dml="ELEMENT_WISE_ERF"):
 class Floor(ScaledUnary, dml="ELEMENT_WISE_FLOOR"):
     """The greatest whole number that is not above x."""
 
+    idempotent: ClassVar = True
+
     def function(self, x: Array) -> Array:
         return np.floor(x)
 
 
 class Ceil(ScaledUnary, dml="ELEMENT_WISE_CEIL"):
     """The least whole number that is not below x."""
+
+    idempotent: ClassVar = True
 
     def function(self, x: Array) -> Array:
         return np.ceil(x)
@@ -218,6 +228,8 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
     """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
+    involution: ClassVar = frozenset(DataType) - {DataType.INT8}
+
     def function(self, x: Array) -> Array:
         return np.negative(for_typed_store(x))
 
@@ -229,11 +241,15 @@ class Cast(Operator, dml="CAST"):
     becomes zero.  A narrower integer keeps the low bits.  Floats round to nearest even.
     """
 
+    inner_dimensions: ClassVar = 0
     output_keywords: ClassVar = ("dtype",)
     example_attributes: ClassVar = {"output": "{dtype: float16}"}
 
     input: Input
     output: Output = inferred()
+
+    def why_copy(self) -> str | None:
+        return "casts to the type its input has" if self.input.dtype is self.output.dtype else None
 
     def infer(self, given: Given) -> Outcome:
         dtype = determined(given["output"].dtype, "output.dtype", "it is the type to cast to")
@@ -245,6 +261,9 @@ class Cast(Operator, dml="CAST"):
 
 class Add(Binary, dml="ELEMENT_WISE_ADD"):
     """The sum: a + b."""
+
+    commutative: ClassVar = True
+    neutral: ClassVar = NumberOfType(floats=-0.0, integers=0)  # x + 0.0 is not x for −0.0
 
     def function(self, a: Array, b: Array) -> Array:
         return a + b
@@ -270,12 +289,19 @@ class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
 class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
     """The difference: a − b."""
 
+    neutral: ClassVar = NumberOfType(floats=0.0, integers=0)
+    cancels: ClassVar = True
+
     def function(self, a: Array, b: Array) -> Array:
         return a - b
 
 
 class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
     """The product: a · b."""
+
+    commutative: ClassVar = True
+    neutral: ClassVar = NumberOfType(floats=1.0, integers=1)
+    absorbing: ClassVar = NumberOfType(integers=0)  # x · 0.0 is not 0.0 for NaN
 
     def function(self, a: Array, b: Array) -> Array:
         return a * b
@@ -286,6 +312,8 @@ class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
 
     Measured: an integer divided by zero is 2^N − 1 if unsigned and −1 if signed, but 1 for a negative int8 or int32.
     """
+
+    neutral: ClassVar = NumberOfType(floats=1.0, integers=1)
 
     def function(self, a: Array, b: Array) -> Array:
         if a.dtype.kind == "f":
@@ -299,12 +327,22 @@ class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
 class Max(Binary, dml="ELEMENT_WISE_MAX"):
     """The greater of a and b; if one is NaN, the other."""
 
+    commutative: ClassVar = True
+    idempotent: ClassVar = True
+    neutral: ClassVar = NumberOfType(integers=Extreme.LEAST)  # max(x, −∞) is not x for NaN
+    absorbing: ClassVar = NumberOfType(integers=Extreme.GREATEST)
+
     def function(self, a: Array, b: Array) -> Array:
         return greater(a, b)
 
 
 class Min(Binary, dml="ELEMENT_WISE_MIN"):
     """The lesser of a and b; if one is NaN, the other."""
+
+    commutative: ClassVar = True
+    idempotent: ClassVar = True
+    neutral: ClassVar = NumberOfType(integers=Extreme.GREATEST)
+    absorbing: ClassVar = NumberOfType(integers=Extreme.LEAST)
 
     def function(self, a: Array, b: Array) -> Array:
         return lesser(a, b)
@@ -450,6 +488,7 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
     """a where the condition (uint8) is not zero, else b."""
 
+    idempotent: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
     condition: Annotated[Input, NumberType(DataType.UINT8)]
     a: Input

@@ -38,6 +38,9 @@ class BlockMove(Operator):
         @property
         def order(self) -> DepthSpaceOrder: ...
 
+    def why_copy(self) -> str | None:
+        return "moves blocks of one pixel" if self.block_size == 1 else None
+
     def infer(self, given: Given) -> Outcome:
         _check_image(self.input)
         require(at_least("block_size", self.block_size))

@@ -11,6 +11,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import Binary, Unary
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.declaration.traits import NumberOfType
 from dmlgraph.operators.directml_enums import IsInfinityMode
 
 
@@ -61,12 +62,16 @@ class LogicalLessThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN_OR_
 class LogicalAnd(Binary, dml="ELEMENT_WISE_LOGICAL_AND"):
     """Whether neither a nor b is zero."""
 
+    absorbing: ClassVar = NumberOfType(integers=0)
+
     def function(self, a: Array, b: Array) -> Array:
         return np.logical_and(a, b)
 
 
 class LogicalOr(Binary, dml="ELEMENT_WISE_LOGICAL_OR"):
     """Whether a or b, or both, are not zero."""
+
+    absorbing: ClassVar = NumberOfType(integers=1)
 
     def function(self, a: Array, b: Array) -> Array:
         return np.logical_or(a, b)

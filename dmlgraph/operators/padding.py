@@ -62,6 +62,9 @@ class Pad(Operator):
     output: Output = inferred()
     padding_mode: PaddingMode
 
+    def why_copy(self) -> str | None:
+        return "pads by nothing" if not any(self.start_padding) and not any(self.end_padding) else None
+
     def infer(self, given: Given) -> Outcome:
         sizes = [
             start + size + end

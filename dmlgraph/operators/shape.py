@@ -42,6 +42,9 @@ outputs: [y]
     output: Output = inferred()
     axis: Axis
 
+    def why_copy(self) -> str | None:
+        return "joins one tensor" if len(self.inputs) == 1 else None
+
     def infer(self, given: Given) -> Outcome:
         parts = self.inputs
         if not parts:
@@ -74,6 +77,9 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
     input: Input
     outputs: Outputs = inferred()
     axis: Axis
+
+    def why_copy(self) -> str | None:
+        return "has one part" if len(self.outputs) == 1 else None
 
     def infer(self, given: Given) -> Outcome:
         asked = given["outputs"]
@@ -127,6 +133,9 @@ class Tile(Operator, dml="TILE"):
     input: Input
     output: Output = inferred()
     repeats: Annotated[UIntPerDimension, Count("RepeatsCount")]
+
+    def why_copy(self) -> str | None:
+        return "repeats once" if set(self.repeats) == {1} else None
 
     def infer(self, given: Given) -> Outcome:
         require(at_least("repeats", self.repeats))

@@ -32,6 +32,9 @@ outputs: [y]
     sizes: UIntPerDimension
     strides: Annotated[UIntPerDimension, Entries(default=1)] = inferred()
 
+    def why_copy(self) -> str | None:
+        return "takes the whole tensor" if _takes_all(self.input, self.output, self.strides) else None
+
     def infer(self, given: Given) -> Outcome:
         require(at_least("sizes", self.sizes))
         return {"output": self.input.like(sizes=self.sizes)}
@@ -118,6 +121,9 @@ outputs: [y]
     input_window_sizes: UIntPerDimension
     input_window_strides: Annotated[IntPerDimension, Entries(default=1)] = inferred()
 
+    def why_copy(self) -> str | None:
+        return "takes the whole tensor" if _takes_all(self.input, self.output, self.input_window_strides) else None
+
     def infer(self, given: Given) -> Outcome:
         self._check_window()
         return {"output": self.input.like(sizes=given["output"].sizes or self._greatest_sizes)}
@@ -174,4 +180,11 @@ def _steps(starts: tuple[int, ...], strides: tuple[int, ...], sizes: tuple[int, 
     """NumPy's indices of the elements start + stride · i for i below the size, in every dimension."""
     return np.ix_(
         *(start + stride * np.arange(size) for start, stride, size in zip(starts, strides, sizes, strict=True))
+    )
+
+
+def _takes_all(whole: TensorDesc, part: TensorDesc, steps: tuple[int, ...]) -> bool:
+    """Whether a slice takes every element, in order."""
+    return whole.sizes == part.sizes and all(
+        step == 1 or size == 1 for step, size in zip(steps, whole.sizes, strict=True)
     )

@@ -18,6 +18,8 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 class ElementWise(Operator):
     """Base: the output has the sizes of the first input, and of all inputs, and the data type of the values."""
 
+    inner_dimensions: ClassVar = 0
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         output: TensorDesc
 

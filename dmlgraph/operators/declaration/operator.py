@@ -6,7 +6,8 @@ function's signature and the help.  In addition a class may define:
 - `infer`: the outputs' descriptions from the inputs' descriptions and the attributes;
 - `constraints`: rules beyond those of the data file (`same` tensors, data types and ranks by level);
 - `adapt`: how input descriptions are adapted to each other before inference (broadcasting);
-- `evaluate`: the meaning, in NumPy.
+- `evaluate`: the meaning, in NumPy;
+- traits: what is true of its function, see dmlgraph.operators.declaration.traits.
 
 An instance is complete and legal: its constructor validates every field, infers fields that are left out and checks
 the constraints.  Its tensors are `TensorDesc`s; the graph knows which values flow in and out.
@@ -35,6 +36,7 @@ from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
 from dmlgraph.operators.declaration.struct import FieldMember, Member, members_of
 from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
+from dmlgraph.operators.declaration.traits import Traits
 
 if TYPE_CHECKING:
     from dmlgraph import _native
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Operator(BaseModel):
+class Operator(Traits, BaseModel):
     """One DirectML operator with all its fields: the Python form of a DML_OPERATOR_DESC."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)

@@ -2,86 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
 from dmlgraph.graph.nodes import OperatorNode
-from dmlgraph.operators.activation import ActivationIdentity, ActivationRelu
-from dmlgraph.operators.bitwise import BitNot
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Abs, Cast, Ceil, Floor, Identity, Negate
-from dmlgraph.operators.image import DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1
-from dmlgraph.operators.padding import Padding, Padding1
-from dmlgraph.operators.shape import Join, Split, Tile
-from dmlgraph.operators.slicing import Slice, Slice1
+from dmlgraph.operators.element_wise import Cast
 
 
-def _takes_all(fields: dict[str, Any]) -> bool:
-    """Whether a slice takes every element, in order."""
-    steps = fields.get("input_window_strides") or fields["strides"]
-    same = fields["input"].sizes == fields["output"].sizes
-    return same and all(step == 1 or size == 1 for step, size in zip(steps, fields["input"].sizes, strict=True))
-
-
-# Why an operator returns its input, as a phrase, and the test on its fields.
-_COPIES: dict[type[Operator], tuple[str, Callable[[dict[str, Any]], bool]]] = {
-    Identity: ("a copy of its input", lambda fields: fields["scale_bias"] is None),
-    ActivationIdentity: ("a copy of its input", lambda fields: True),
-    Cast: ("casts to the type its input has", lambda fields: fields["input"].dtype is fields["output"].dtype),
-    Tile: ("repeats once", lambda fields: set(fields["repeats"]) == {1}),
-    Slice: ("takes the whole tensor", _takes_all),
-    Slice1: ("takes the whole tensor", _takes_all),
-    Join: ("joins one tensor", lambda fields: len(fields["inputs"]) == 1),
-    Split: ("has one part", lambda fields: len(fields["outputs"]) == 1),
-    **dict.fromkeys(
-        (Padding, Padding1),
-        ("pads by nothing", lambda fields: not any(fields["start_padding"]) and not any(fields["end_padding"])),
-    ),
-    **dict.fromkeys(
-        (DepthToSpace, DepthToSpace1, SpaceToDepth, SpaceToDepth1),
-        ("moves blocks of one pixel", lambda fields: fields["block_size"] == 1),
-    ),
-}
-
-# f(f(x)) = x.  In int8 the negative of −128 is stored as 127, whose negative is −127.
-_INVOLUTIONS: dict[type[Operator], Callable[[DataType], bool]] = {
-    Negate: lambda dtype: dtype is not DataType.INT8,
-    BitNot: lambda dtype: True,
-}
-_IDEMPOTENT = (Abs, ActivationRelu, Ceil, Floor)  # f(f(x)) = f(x)
-
-
-@rule(*_COPIES, effect="bit-exact")
+@rule(lambda kind: kind.why_copy is not Operator.why_copy, effect="bit-exact")
 def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
     """identity(x), a cast to x's data type, tiles, slices and pads that change nothing → x.
 
     Where a copy changes the layout, its readers read through strides instead; it stays where they cannot.
     """
-    operator = node.computation
-    why, is_copy = _COPIES[type(operator)]
-    if not is_copy(operator.__dict__):
-        return None
-    return instead(draft, node, node.operands()[0], why)
+    why = node.computation.why_copy()
+    return None if why is None else instead(draft, node, node.operands()[0], why)
 
 
-@rule(*_INVOLUTIONS, after=_INVOLUTIONS, effect="bit-exact")
+def is_involution(kind: type[Operator]) -> bool:
+    """Whether f(f(x)) = x, at least for some data types."""
+    return bool(kind.involution)
+
+
+def is_idempotent(kind: type[Operator]) -> bool:
+    """Whether f(f(x)) = f(x)."""
+    return kind.idempotent and len(kind.input_fields) == 1
+
+
+@rule(is_involution, after=(is_involution,), effect="bit-exact")
 def double_negation(draft: Draft, node: DraftNode) -> Outcome:
     """−(−x), ~~x → x; not −(−x) of int8, whose least number becomes the greatest (measured)."""
     operand = node.needed("input")
     first = draft.made_by(operand, type(node.computation))
     if first is None:
         return None
-    if not _INVOLUTIONS[type(node.computation)](operand.desc.dtype):
+    if operand.desc.dtype not in node.computation.involution:
         return Declined(f"in {operand.desc.dtype} it does not restore every number")
     seen = draft.around(operand, draft.produced(operand), first.needed("input"))
     return None if seen is None else instead(draft, node, seen, f"undoes '{first.name}'")
 
 
-@rule(*_IDEMPOTENT, after=_IDEMPOTENT, effect="bit-exact")
+@rule(is_idempotent, after=(is_idempotent,), effect="bit-exact")
 def remove_again(draft: Draft, node: DraftNode) -> Outcome:
     """|(|x|)| → |x|, and the same for relu, ceil and floor."""
     first = _same_before(draft, node)
