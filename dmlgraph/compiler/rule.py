@@ -9,6 +9,9 @@ kept for the user), or None (the pattern does not match).
         '''x · 2 → x + x.'''
         ...
         return Rewrite.of(New(Add, {"a": x, "b": x}), "a sum is cheaper")
+
+A rule is for classes of operators, or for those with a trait: `@rule(lambda kind: kind.commutative, …)`.  A class of
+`later`, such as `later.QuantizeLinear`, imports no family: the rule runs only in graphs that have imported it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ import numpy as np
 
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.graph.nodes import ConstantNode, InputNode
+from dmlgraph.operators.catalog.registry import OPERATORS
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant
 
@@ -111,18 +115,35 @@ Function = Callable[["Draft", "DraftNode"], Outcome]
 # What a node is: its operator's class, an input or a constant.
 Kind = type[Operator] | type[InputNode] | type[ConstantNode]
 NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number everywhere
-Anchor = Kind | str | Callable[[type[Operator]], bool]
+Test = Callable[[type[Operator]], bool]
+Anchor = Kind | Test
+
+
+class _Later:
+    """Classes of operators by name, each as a test of being this class."""
+
+    _names = frozenset(name for _, name in OPERATORS.values())
+
+    def __getattr__(self, name: str) -> Test:
+        if name not in self._names:
+            raise AttributeError(f"there is no operator {name}", name=name)
+        return lambda kind: kind.__name__ == name
+
+
+if TYPE_CHECKING:  # mypy checks the names, and that they are those of classes
+    from dmlgraph import operators
+
+    later = operators
+else:
+    later = _Later()
 
 
 class Kinds:
-    """Kinds of node: themselves, operators by name, and those of which something is true.
-
-    A name or a test stands for operators whose modules nothing has imported yet.
-    """
+    """Kinds of node: themselves, and the operators of which something is true."""
 
     def __init__(self, given: Iterable[Anchor]) -> None:
         self._given = frozenset(given)
-        self._tests = tuple(each for each in self._given if not isinstance(each, (type, str)))
+        self._tests = tuple(each for each in self._given if not isinstance(each, type))
         self._known: dict[Kind, bool] = {}
 
     def __bool__(self) -> bool:
@@ -133,7 +154,7 @@ class Kinds:
         if found is None:
             found = kind in self._given
             if issubclass(kind, Operator):
-                found = found or kind.name in self._given or any(test(kind) for test in self._tests)
+                found = found or any(test(kind) for test in self._tests)
             self._known[kind] = found
         return found
 

@@ -48,6 +48,8 @@ from dmlgraph.operators.directml_enums import RoundingMode
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
     """A copy of the input; with other strides for the output, a change of layout."""
 
+    order_preserving: ClassVar = "input"
+
     def why_copy(self) -> str | None:
         return "a copy of its input" if self.scale_bias is None else None
 
@@ -488,6 +490,7 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
     """a where the condition (uint8) is not zero, else b."""
 
+    moves: ClassVar = ("a", "b")
     idempotent: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
     condition: Annotated[Input, NumberType(DataType.UINT8)]

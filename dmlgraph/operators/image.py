@@ -29,6 +29,9 @@ class BlockMove(Operator):
     and c · B² + y · B + x in column_row_depth.
     """
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
+
     input: Input
     output: Output = inferred()
     block_size: UInt

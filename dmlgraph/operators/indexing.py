@@ -81,6 +81,8 @@ class Gather(Operator, dml="GATHER"):
     leading dimensions of size 1 up to the input's number.
     """
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 3, 4]}
@@ -121,6 +123,8 @@ class GatherElements(Operator, dml="GATHER_ELEMENTS"):
     The indices have the input's sizes, except along the axis.
     """
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 3]}
@@ -204,6 +208,9 @@ class TupleIndexed(Operator):
 class GatherTuples(TupleIndexed):
     """Base of gather_nd and gather_nd1."""
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
+
     output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
@@ -272,6 +279,7 @@ class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
     updates have the indices' sizes.  Which of several updates of one element wins is not defined; here it is the last.
     """
 
+    moves: ClassVar = ("input", "updates")
     aliases: ClassVar = ("scatter",)
     example: ClassVar = """
 inputs:
@@ -318,6 +326,7 @@ class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
     wins is not defined; here it is the last.
     """
 
+    moves: ClassVar = ("input", "updates")
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 3, 4]}

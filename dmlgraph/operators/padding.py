@@ -54,6 +54,8 @@ _SOURCE: dict[PaddingMode, Callable[[Array, int], Array]] = {
 class Pad(Operator):
     """Base: subclasses have the fields from `padding_value` on, including `start_padding` and `end_padding`."""
 
+    moves: ClassVar = ("input",)
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         start_padding: tuple[int, ...]
         end_padding: tuple[int, ...]
@@ -61,6 +63,9 @@ class Pad(Operator):
     input: Input
     output: Output = inferred()
     padding_mode: PaddingMode
+
+    def padded_with(self) -> Any:
+        return self.constant() if self.padding_mode is PaddingMode.CONSTANT else None
 
     def why_copy(self) -> str | None:
         return "pads by nothing" if not any(self.start_padding) and not any(self.end_padding) else None

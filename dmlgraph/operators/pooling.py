@@ -280,6 +280,8 @@ def or_infinite(window: Windows, x: Array, greatest: Array) -> Array:
 class Maxima(Pooling):
     """Base of the max poolings."""
 
+    order_preserving: ClassVar = "input"
+
     @property
     def indices_desc(self) -> TensorDesc | None:
         """The description of the second output; None if it is left out, as always in MAX_POOLING."""

@@ -64,6 +64,7 @@ class Reduce(Operator, dml="REDUCE"):
     give the first, DirectML either.  Integers wrap modulo 2^N.
     """
 
+    reduces: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
     example: ClassVar = """
 inputs:
@@ -77,6 +78,10 @@ outputs: [y]
     input: Input
     output: Output = inferred()
     axes: Annotated[AxisList, Axes(AxesDefault.ALL)] = inferred()
+
+    @property
+    def counts(self) -> bool:
+        return self.function not in (ReduceFunction.MAX, ReduceFunction.MIN, *_INDEX_FUNCTIONS)
 
     def infer(self, given: Given) -> Outcome:
         sizes = reduced_sizes(self.input.sizes, self.axes)

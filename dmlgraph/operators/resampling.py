@@ -186,9 +186,15 @@ class Resampled(Operator):
 class ForwardResampling(Resampling):
     """Base of the operators that resample."""
 
+    moves: ClassVar[tuple[str, ...]] = ("input",)
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
         output: TensorDesc
+
+    @property
+    def only_moves(self) -> bool:
+        return self.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR
 
     def infer(self, given: Given) -> Outcome:
         require(self.constraints())
@@ -301,6 +307,7 @@ class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
     and beyond the edges the elements at the edges are repeated.
     """
 
+    moves: ClassVar = ()  # it may be antialiased
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 8, 8]}

@@ -97,6 +97,7 @@ class ArgExtreme(Operator):
     integer type of 32 or 64 bits is requested.
     """
 
+    reduces: ClassVar = True
     extreme: ClassVar[np.ufunc]  # the extreme of two elements; if one is NaN, the other
     output_keywords: ClassVar = ("dtype",)
     example_attributes: ClassVar = {"axes": "[2, 3]", "axis_direction": "increasing"}

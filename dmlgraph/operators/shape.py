@@ -29,6 +29,8 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome, OutputSpec
 class Join(Operator, dml="JOIN"):
     """The inputs one after another along `axis`; their other sizes are equal."""
 
+    moves: ClassVar = ("inputs",)
+    order_preserving: ClassVar = "inputs"
     example: ClassVar = """
 inputs:
   left: {dtype: float32, sizes: [1, 1, 2, 3]}
@@ -66,6 +68,8 @@ class Split(Operator, dml="SPLIT"):
     A single number instead of the list is the number of equal parts.
     """
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 6]}
@@ -128,6 +132,8 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
 class Tile(Operator, dml="TILE"):
     """The input repeated `repeats` times in every dimension."""
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example_attributes: ClassVar = {"repeats": "[1, 1, 2, 2]"}
 
     input: Input
@@ -154,6 +160,8 @@ class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
     the documentation such a length counts as the size).
     """
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 3]}

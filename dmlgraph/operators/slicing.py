@@ -18,6 +18,8 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 class Slice(Operator, dml="SLICE"):
     """output[i] = input[offsets + strides · i] in every dimension; `sizes` are the output's."""
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 4, 6]}
@@ -102,6 +104,8 @@ class Slice1(Windowed, dml="SLICE1"):
     the strides reach in the window; fewer may be requested: `output: {sizes: …}`.
     """
 
+    moves: ClassVar = ("input",)
+    order_preserving: ClassVar = "input"
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 6]}

@@ -7,7 +7,7 @@ Then the way it is read does not matter, so strides and broadcasting never preve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,7 @@ from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.passes.canonical.redundant import instead
 from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.directml_enums import InterpolationMode, PaddingMode, ReduceFunction
-from dmlgraph.operators.element_wise import Cast, Identity, If
+from dmlgraph.operators.element_wise import Identity, If
 from dmlgraph.operators.fill import FillValueConstant
 
 REDUCED_ELEMENTS = 1 << 16  # the most elements that are reduced here
@@ -28,45 +27,7 @@ REDUCED_ELEMENTS = 1 << 16  # the most elements that are reduced here
 
 def is_element_wise(operator: type[Operator]) -> bool:
     """Whether each element of the output comes from one of each input."""
-    return operator.broadcasts or operator is Cast
-
-
-_NEAREST = InterpolationMode.NEAREST_NEIGHBOR
-
-
-def _is_nearest(operator: Any) -> bool:
-    return bool(operator.interpolation_mode is _NEAREST)
-
-
-# Operators whose output elements are all elements of one of these fields, at any position, and the condition for it.
-_MOVES: dict[str, tuple[tuple[str, ...], Callable[[Any], bool] | None]] = {
-    "if": (("a", "b"), None),
-    "slice": (("input",), None),
-    "slice1": (("input",), None),
-    "tile": (("input",), None),
-    "join": (("inputs",), None),
-    "split": (("input",), None),
-    "reverse_subsequences": (("input",), None),
-    "space_to_depth": (("input",), None),
-    "space_to_depth1": (("input",), None),
-    "depth_to_space": (("input",), None),
-    "depth_to_space1": (("input",), None),
-    "gather": (("input",), None),
-    "gather_elements": (("input",), None),
-    "gather_nd": (("input",), None),
-    "gather_nd1": (("input",), None),
-    "scatter_elements": (("input", "updates"), None),
-    "scatter_nd": (("input", "updates"), None),
-    "padding": (("input",), None),
-    "padding1": (("input",), None),
-    "resample": (("input",), _is_nearest),
-    "resample1": (("input",), _is_nearest),
-    "resample2": (("input",), _is_nearest),
-    "upsample_2d": (("input",), _is_nearest),
-}
-
-# The result for equal numbers does not depend on how many there are.
-_COUNTLESS = (ReduceFunction.MAX, ReduceFunction.MIN, ReduceFunction.ARGMAX, ReduceFunction.ARGMIN)
+    return operator.inner_dimensions == 0
 
 
 @rule(is_element_wise, after=NUMBERS, effect="the bits that `evaluate` gives for one element")
@@ -92,20 +53,20 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, scalar_of(result)), "all its inputs are uniform")
 
 
-@rule(*_MOVES, after=NUMBERS, effect="bit-exact")
+@rule(lambda kind: bool(kind.moves), after=NUMBERS, effect="bit-exact")
 def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling and if of one number → fill.
 
     Every output element is an input element.  Padding must add the same number.
     """
-    operator: Any = node.operator
-    fields, condition = _MOVES[operator.name]
-    operands = [operand for field in fields for operand in node.operands(field)]
+    operator = node.computation
+    operands = [operand for field in operator.moves for operand in node.operands(field)]
     numbers = [number for number in map(draft.number, operands) if number is not None]
-    if len(numbers) < len(operands) or (condition is not None and not condition(operator)):
+    if len(numbers) < len(operands) or not operator.only_moves:
         return None
-    if getattr(operator, "padding_mode", None) is PaddingMode.CONSTANT:
-        numbers.append(scalar_of(operator.constant()))
+    padded_with = operator.padded_with()
+    if padded_with is not None:
+        numbers.append(scalar_of(padded_with))
     if len(set(numbers)) != 1:
         return Declined("the numbers of its inputs are not the same")
     (number, *_) = numbers
@@ -114,7 +75,7 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(
-    *("reduce", "argmin", "argmax"),
+    lambda kind: kind.reduces,
     after=NUMBERS,
     effect="the bits that `evaluate` gives for one row; sums are rounded once",
 )
@@ -130,9 +91,7 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     if number is None:
         return None
     axes = range(operator.input.rank) if operator.axes is None else operator.axes
-    length = math.prod(operator.input.sizes[axis] for axis in axes)
-    if getattr(operator, "function", None) in _COUNTLESS:
-        length = 1
+    length = math.prod(operator.input.sizes[axis] for axis in axes) if operator.counts else 1
     if length > REDUCED_ELEMENTS:
         return Declined(f"{length} numbers are too many to be reduced in advance")
     row = {

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.rule import Declined, Operand, Source
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.view import with_strides
 
 Array = np.ndarray[Any, Any]
@@ -41,15 +43,10 @@ class Parameter(NamedTuple):
     numbers: Array
 
 
-def name_of(node: DraftNode) -> str:
-    """The name of a node's operator; "" for inputs and constants.  The modules of families are imported when needed."""
-    return "" if node.operator is None else node.operator.name
-
-
 def dequantized(draft: Draft, operand: Operand | None) -> Dequantized | None:
     """The inputs of the DEQUANTIZE_LINEAR that makes an operand; None if another node makes it."""
     node = None if operand is None else draft.producer(operand)
-    if operand is None or node is None or name_of(node) != "dequantize_linear":
+    if operand is None or node is None or not isinstance(node.operator, ops.DequantizeLinear):
         return None
     produced = draft.produced(operand)
     zero = node.operand("zero_point")
@@ -60,7 +57,7 @@ def dequantized(draft: Draft, operand: Operand | None) -> Dequantized | None:
     return Dequantized(steps, scale, zero_read)
 
 
-def result_of(draft: Draft, node: DraftNode, *operators: str) -> DraftNode | None:
+def result_of(draft: Draft, node: DraftNode, *operators: type[Operator]) -> DraftNode | None:
     """The node of these operators whose result a QUANTIZE_LINEAR reads whole, as it was written; else None.
 
     Raises:
@@ -68,7 +65,7 @@ def result_of(draft: Draft, node: DraftNode, *operators: str) -> DraftNode | Non
     """
     read = node.needed("input")
     made = draft.producer(read)
-    if name_of(made) not in operators or read.desc != draft.produced(read):
+    if made.kind not in operators or read.desc != draft.produced(read):
         return None
     if not draft.only_use(read):
         raise Declined(f"'{made.name}' has other readers, and would be computed twice")

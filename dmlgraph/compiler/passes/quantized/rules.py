@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
@@ -23,19 +24,30 @@ from dmlgraph.compiler.passes.quantized.dequantized import (
     Parameter,
     along,
     dequantized,
-    name_of,
     number_of,
     result_of,
     same_parameters,
     scale_of,
     zero_of,
 )
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, Viewed, rule
+from dmlgraph.compiler.rule import (
+    Constant,
+    Declined,
+    Differs,
+    New,
+    Operand,
+    Outcome,
+    Rewrite,
+    Tensor,
+    Viewed,
+    later,
+    rule,
+)
 from dmlgraph.operators.activation import ActivationRelu
-from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
-from dmlgraph.operators.element_wise import Clip
+from dmlgraph.operators.element_wise import Add, Clip
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.shape import Split
 from dmlgraph.operators.view import with_strides
@@ -45,18 +57,8 @@ BIAS_SHIFT = 2.0**-8  # the most that rounding a bias of floats may move a resul
 _ONE_ROUNDING = "a step more or less where the number is within a few ULP of the middle between two steps"
 _WITH_BIAS = f"{_ONE_ROUNDING}; with a bias of floats, within half the product of the scales"
 
-# Operators that only move elements, or choose among them, and the fields of what they move.
-MOVES: dict[str, str] = {
-    **dict.fromkeys(("max_pooling", "max_pooling1", "max_pooling2"), "input"),
-    **dict.fromkeys(("slice", "slice1", "split", "tile", "reverse_subsequences"), "input"),
-    **dict.fromkeys(("gather", "gather_elements", "gather_nd", "gather_nd1"), "input"),
-    **dict.fromkeys(("depth_to_space", "depth_to_space1", "space_to_depth", "space_to_depth1"), "input"),
-    "identity": "input",
-    "join": "inputs",
-}
 
-
-@rule("quantize_linear", after=("dequantize_linear",), effect="bit-exact")
+@rule(later.QuantizeLinear, after=(later.DequantizeLinear,), effect="bit-exact")
 def quantize_again(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(dequantize(q)) with the same scale and zero point → q.
 
@@ -71,7 +73,7 @@ def quantize_again(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(
-    "quantize_linear",
+    later.QuantizeLinear,
     after=(ActivationRelu, Clip),
     effect="bit-exact, except that NaN becomes the least integer, and CLIP makes its greatest number of it",
     differs=Differs.NAN,
@@ -109,25 +111,28 @@ def quantize_clipped(draft: Draft, node: DraftNode) -> Outcome:
     )
 
 
-@rule("quantize_linear", after=MOVES, effect="bit-exact")
+@rule(later.QuantizeLinear, after=(lambda kind: bool(kind.order_preserving),), effect="bit-exact")
 def quantized_movement(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(move(dequantize(q))) with the same scale and zero point → move(q); max pooling, too."""
     read = node.needed("input")
     moved = draft.producer(read)
-    name = name_of(moved)
-    if name not in MOVES or read.desc != draft.produced(read) or (read.source.port and name != "split"):
+    operator = moved.operator
+    if operator is None or not operator.order_preserving or read.desc != draft.produced(read):
         return None
-    operator = moved.computation
-    tensors = [dequantized(draft, each) for each in moved.operands(MOVES[name])]
+    is_part = isinstance(operator, Split)
+    if read.source.port and not is_part:
+        return None
+    field = operator.order_preserving
+    tensors = [dequantized(draft, each) for each in moved.operands(field)]
     if None in tensors or getattr(operator, "scale_bias", None) is not None:
         return None
     if not all(tensor is not None and same_parameters(draft, node, tensor) for tensor in tensors):
         return Declined("the scales or zero points are not the same constants")
-    if name != "split" and result_of(draft, node, name) is None:
+    if not is_part and result_of(draft, node, type(operator)) is None:
         return None
     steps: list[Tensor] = [tensor.steps for tensor in tensors if tensor is not None]
     given: dict[str, Tensor | list[Tensor] | None] = {each: moved.operand(each) for each in operator.input_fields}
-    given[MOVES[name]] = steps if name == "join" else steps[0]
+    given[field] = steps if operator.input_arrays[field] else steps[0]
     outputs = {}
     if isinstance(operator, Split):
         outputs["outputs"] = [part.sizes[operator.axis] for part in operator.outputs]
@@ -135,10 +140,10 @@ def quantized_movement(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(new, f"'{moved.name}' moves the integers themselves")
 
 
-@rule("quantize_linear", after=("add",), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
+@rule(later.QuantizeLinear, after=(Add,), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
 def quantized_sum(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(dequantize(a) + dequantize(b)) → QUANTIZED_LINEAR_ADD."""
-    add = result_of(draft, node, "add")
+    add = result_of(draft, node, Add)
     terms = [dequantized(draft, add.operand(field)) for field in ("a", "b")] if add else []
     if add is None or None in terms:
         return None
@@ -149,13 +154,18 @@ def quantized_sum(draft: Draft, node: DraftNode) -> Outcome:
         tensors[name] = term.steps
         tensors[f"{name}_scale"] = scale_of(draft, term.scale, None, 0, rank).operand
         tensors[f"{name}_zero_point"] = zero_of(term.zero_point, None, 0, rank)
-    return _replaced(node, add, "quantized_linear_add", tensors, {})
+    return _replaced(node, add, ops.QuantizedLinearAdd, tensors, {})
 
 
-@rule("quantize_linear", after=("average_pooling", "average_pooling1"), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
+@rule(
+    later.QuantizeLinear,
+    after=(later.AveragePooling, later.AveragePooling1),
+    effect=_ONE_ROUNDING,
+    differs=Differs.ROUNDED,
+)
 def quantized_mean(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(average_pooling(dequantize(x))) → QUANTIZED_LINEAR_AVERAGE_POOLING."""
-    pooling = result_of(draft, node, "average_pooling", "average_pooling1")
+    pooling = result_of(draft, node, ops.AveragePooling, ops.AveragePooling1)
     x = dequantized(draft, pooling.operand("input")) if pooling else None
     if pooling is None or x is None:
         return None
@@ -167,17 +177,17 @@ def quantized_mean(draft: Draft, node: DraftNode) -> Outcome:
     tensors["input_scale"] = scale_of(draft, x.scale, None, 1, rank).operand
     tensors["input_zero_point"] = zero_of(x.zero_point, None, 1, rank)
     attributes = {"dilations": [1] * (rank - 2)} | pooling.computation.attributes
-    return _replaced(node, pooling, "quantized_linear_average_pooling", tensors, attributes)
+    return _replaced(node, pooling, ops.QuantizedLinearAveragePooling, tensors, attributes)
 
 
-@rule("quantize_linear", after=(Convolution,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
+@rule(later.QuantizeLinear, after=(Convolution,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
 def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(convolution(dequantize(x), dequantize(w), dequantize(b))) → QUANTIZED_LINEAR_CONVOLUTION.
 
     The filter may have a scale for each output channel.  A bias is int32, its scale the product of the others, or
     constant floats, which are rounded to that where it hardly moves a result.
     """
-    convolution = result_of(draft, node, "convolution")
+    convolution = result_of(draft, node, Convolution)
     if convolution is None:
         return None
     x, w = (dequantized(draft, convolution.operand(field)) for field in ("input", "filter"))
@@ -202,17 +212,17 @@ def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     tensors |= {"input_scale": scales[0].operand, "filter_scale": scales[1].operand}
     kept = ("strides", "dilations", "start_padding", "end_padding", "group_count")
     attributes = {name: operator.attributes[name] for name in kept}
-    return _replaced(node, convolution, "quantized_linear_convolution", tensors, attributes)
+    return _replaced(node, convolution, ops.QuantizedLinearConvolution, tensors, attributes)
 
 
-@rule("quantize_linear", after=(Gemm,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
+@rule(later.QuantizeLinear, after=(Gemm,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
 def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
     """quantize(dequantize(a) · dequantize(b)) → QUANTIZED_LINEAR_MATRIX_MULTIPLY.
 
     With a C that is a bias for each column it becomes QUANTIZED_LINEAR_CONVOLUTION with windows of one element, which
     has a bias.  B may have a scale for each column.
     """
-    gemm = result_of(draft, node, "gemm")
+    gemm = result_of(draft, node, Gemm)
     if gemm is None:
         return None
     operator = gemm.computing(Gemm)
@@ -236,12 +246,12 @@ def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
         "b_zero_point": zero_of(b.zero_point, -1, -1, rank),
         **_output(draft, node, rank),
     }
-    return _replaced(node, gemm, "quantized_linear_matrix_multiply", tensors, {})
+    return _replaced(node, gemm, ops.QuantizedLinearMatrixMultiply, tensors, {})
 
 
 @rule(
     Gemm,
-    after=("dequantize_linear",),
+    after=(later.DequantizeLinear,),
     effect="bit-exact without a C, which is otherwise added before the product is rounded",
     differs=Differs.ROUNDED,
 )
@@ -268,7 +278,7 @@ def integers_to_float(draft: Draft, node: DraftNode) -> Outcome:
         "b_zero_point": zero_of(b.zero_point, -1, -1, rank),
         "bias": node.operand("c"),
     }
-    new = New(REGISTRY["matrix_multiply_integer_to_float"], tensors)
+    new = New(ops.MatrixMultiplyIntegerToFloat, tensors)
     return Rewrite.of(new, "it dequantizes its operands itself")
 
 
@@ -289,7 +299,7 @@ def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b
         "bias": _bias(draft, node, c, c.desc.rank - 1, scales, a.steps.desc.sizes[-1]),
         **_output(draft, node, 4),
     }
-    new = New(REGISTRY["quantized_linear_convolution"], tensors, {}, _typed(node))
+    new = New(ops.QuantizedLinearConvolution, tensors, {}, _typed(node))
     why = f"'{gemm.name}' and its bias compute with the integers"
     return Rewrite.of(Viewed(new, node.output_desc().sizes), why)
 
@@ -369,9 +379,9 @@ def _typed(node: DraftNode) -> dict[str, Any]:
 
 
 def _replaced(
-    node: DraftNode, made: DraftNode, operator: str, tensors: dict[str, Any], attributes: dict[str, Any]
+    node: DraftNode, made: DraftNode, operator: type[Operator], tensors: dict[str, Any], attributes: dict[str, Any]
 ) -> Rewrite:
-    new = New(REGISTRY[operator], tensors, attributes, _typed(node))
+    new = New(operator, tensors, attributes, _typed(node))
     return Rewrite.of(new, f"'{made.name}' computes with the integers")
 
 
