@@ -5,20 +5,23 @@ Those of float16 are rounded once; DirectML rounds every step of most of them to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import ElementWise, Unary
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater
 from dmlgraph.operators.declaration.constraints import at_least
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
-from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.declaration.traits import AffineMap, Bounds
 
 
 class Activation(Unary):
@@ -30,6 +33,9 @@ class Activation(Unary):
 
 class ActivationIdentity(Activation, dml="ACTIVATION_IDENTITY"):
     """The input, unchanged."""
+
+    def with_scale_bias(self) -> tuple[type[Operator], Mapping[str, Any]]:
+        return ops.Identity, {}
 
     def why_copy(self) -> str:
         return "a copy of its input"
@@ -46,6 +52,9 @@ class ActivationLinear(Activation, dml="ACTIVATION_LINEAR"):
     alpha: Float
     beta: Float
 
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        return AffineMap(self.alpha, self.beta)
+
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * wide + self.beta, x)
 
@@ -54,6 +63,12 @@ class ActivationRelu(Activation, dml="ACTIVATION_RELU"):
     """The rectified linear unit: max(0, x)."""
 
     idempotent: ClassVar = True
+
+    def bounds(self, numbers: Sequence[Scalar | None]) -> Bounds | None:
+        return Bounds.above(0, self.input.dtype)
+
+    def with_scale_bias(self) -> tuple[type[Operator], Mapping[str, Any]]:
+        return ops.Threshold, {"min": 0.0}  # not CLIP: for NaN both of these give 0
 
     def function(self, x: Array) -> Array:
         return greater(x, x.dtype.type(0))
@@ -155,6 +170,9 @@ class ActivationHardSigmoid(Activation, dml="ACTIVATION_HARD_SIGMOID"):
 
 class ActivationTanh(Activation, dml="ACTIVATION_TANH"):
     """The hyperbolic tangent of x."""
+
+    def with_scale_bias(self) -> tuple[type[Operator], Mapping[str, Any]]:
+        return ops.Tanh, {}
 
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)

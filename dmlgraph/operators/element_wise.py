@@ -8,16 +8,28 @@ last place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, ClassVar
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common import shader
-from dmlgraph.operators.common.element_wise import Binary, ElementWise, ScaledUnary, Unary, for_typed_store
+from dmlgraph.operators.common.element_wise import (
+    Binary,
+    ElementWise,
+    ScaledUnary,
+    Unary,
+    for_typed_store,
+    holds_bound,
+    plain_bound,
+)
 from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, working
 from dmlgraph.operators.common.powers import half_power, integer_power, power
 from dmlgraph.operators.declaration.constraints import determined, dtype_is
@@ -41,7 +53,15 @@ from dmlgraph.operators.declaration.fused import (
 )
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.declaration.traits import Extreme, NumberOfType
+from dmlgraph.operators.declaration.traits import (
+    AffineMap,
+    Bounds,
+    Extreme,
+    NumberOfType,
+    inverse,
+    other_number,
+    plain,
+)
 from dmlgraph.operators.directml_enums import RoundingMode
 
 
@@ -49,6 +69,9 @@ class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
     """A copy of the input; with other strides for the output, a change of layout."""
 
     order_preserving: ClassVar = "input"
+
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        return AffineMap.of(self.scale_bias)
 
     def why_copy(self) -> str | None:
         return "a copy of its input" if self.scale_bias is None else None
@@ -105,6 +128,19 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
 
     min: Float
     max: Float
+
+    def bounds(self, numbers: Sequence[Scalar | None]) -> Bounds | None:
+        if math.isnan(self.min) or math.isnan(self.max):
+            return None
+        low, high = (plain_bound(each, self.input.dtype) for each in (self.min, self.max))
+        return Bounds.between(low, high)
+
+    def as_activation(self) -> tuple[type[Operator], Mapping[str, Any]] | None:
+        if self.scale_bias is None:
+            return Clip, {"min": self.min, "max": self.max}
+        scaled = AffineMap.of(self.scale_bias)
+        is_unit = self.min == 0.0 and self.max == 1.0
+        return (ops.ActivationHardSigmoid, {"alpha": scaled.scale, "beta": scaled.bias}) if is_unit else None
 
     def function(self, x: Array) -> Array:
         return greater(self.bound(self.min, x), lesser(x, self.bound(self.max, x)))
@@ -189,6 +225,16 @@ class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
 
     min: Float
 
+    def bounds(self, numbers: Sequence[Scalar | None]) -> Bounds | None:
+        dtype = self.input.dtype
+        if not holds_bound(self.min, dtype):
+            return None
+        is_infinite = dtype.is_float and math.isinf(self.min)
+        return Bounds.above(self.min if is_infinite else plain_bound(self.min, dtype), dtype)
+
+    def as_activation(self) -> tuple[type[Operator], Mapping[str, Any]] | None:
+        return (ops.ActivationRelu, {}) if self.scale_bias is None and self.min == 0.0 else None
+
     def function(self, x: Array) -> Array:
         wide = x.astype(f"{x.dtype.kind}4") if x.dtype.itemsize == 2 else x
         return greater(wide, convert(np.float32(self.min), DataType.parse(wide.dtype)))
@@ -223,6 +269,9 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
     min: Annotated[ScalarValue, TypedBy("min_max_data_type")]
     max: Annotated[ScalarValue, TypedBy("min_max_data_type")]
 
+    def bounds(self, numbers: Sequence[Scalar | None]) -> Bounds | None:
+        return Bounds.between(plain(self.min), plain(self.max))
+
     def function(self, x: Array) -> Array:
         return greater(working(self.min.value), lesser(x, working(self.max.value)))
 
@@ -231,6 +280,13 @@ class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
     """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
     involution: ClassVar = frozenset(DataType) - {DataType.INT8}
+
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        return AffineMap(-1.0)
+
+    @staticmethod
+    def line(starts: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        return -starts[0], -deltas[0]
 
     def function(self, x: Array) -> Array:
         return np.negative(for_typed_store(x))
@@ -250,6 +306,10 @@ class Cast(Operator, dml="CAST"):
     input: Input
     output: Output = inferred()
 
+    @staticmethod
+    def line(starts: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        return starts[0], deltas[0]
+
     def why_copy(self) -> str | None:
         return "casts to the type its input has" if self.input.dtype is self.output.dtype else None
 
@@ -266,6 +326,17 @@ class Add(Binary, dml="ELEMENT_WISE_ADD"):
 
     commutative: ClassVar = True
     neutral: ClassVar = NumberOfType(floats=-0.0, integers=0)  # x + 0.0 is not x for −0.0
+
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        return AffineMap(bias=float(other_number(numbers).value))
+
+    @staticmethod
+    def line(starts: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        return sum(starts, Fraction(0)), sum(deltas, Fraction(0))
+
+    @classmethod
+    def with_activation(cls) -> type[Operator]:
+        return Add1
 
     def function(self, a: Array, b: Array) -> Array:
         return a + b
@@ -294,6 +365,14 @@ class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
     neutral: ClassVar = NumberOfType(floats=0.0, integers=0)
     cancels: ClassVar = True
 
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        number = float(other_number(numbers).value)
+        return AffineMap(bias=-number) if numbers[0] is None else AffineMap(-1.0, number)
+
+    @staticmethod
+    def line(starts: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        return starts[0] - starts[1], deltas[0] - deltas[1]
+
     def function(self, a: Array, b: Array) -> Array:
         return a - b
 
@@ -304,6 +383,14 @@ class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
     commutative: ClassVar = True
     neutral: ClassVar = NumberOfType(floats=1.0, integers=1)
     absorbing: ClassVar = NumberOfType(integers=0)  # x · 0.0 is not 0.0 for NaN
+
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        return AffineMap(scale=float(other_number(numbers).value))
+
+    @staticmethod
+    def line(starts: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
+        (a, b), (da, db) = starts, deltas
+        return a * b, da * b + a * db  # one of them is constant
 
     def function(self, a: Array, b: Array) -> Array:
         return a * b
@@ -316,6 +403,10 @@ class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
     """
 
     neutral: ClassVar = NumberOfType(floats=1.0, integers=1)
+
+    def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
+        factor = None if numbers[1] is None else inverse(numbers[1])
+        return None if factor is None else AffineMap(factor)
 
     def function(self, a: Array, b: Array) -> Array:
         if a.dtype.kind == "f":
@@ -334,6 +425,10 @@ class Max(Binary, dml="ELEMENT_WISE_MAX"):
     neutral: ClassVar = NumberOfType(integers=Extreme.LEAST)  # max(x, −∞) is not x for NaN
     absorbing: ClassVar = NumberOfType(integers=Extreme.GREATEST)
 
+    def bounds(self, numbers: Sequence[Scalar | None]) -> Bounds | None:
+        number = other_number(numbers)
+        return Bounds.above(plain(number), number.dtype)
+
     def function(self, a: Array, b: Array) -> Array:
         return greater(a, b)
 
@@ -345,6 +440,10 @@ class Min(Binary, dml="ELEMENT_WISE_MIN"):
     idempotent: ClassVar = True
     neutral: ClassVar = NumberOfType(integers=Extreme.GREATEST)
     absorbing: ClassVar = NumberOfType(integers=Extreme.LEAST)
+
+    def bounds(self, numbers: Sequence[Scalar | None]) -> Bounds | None:
+        number = other_number(numbers)
+        return Bounds.below(plain(number), number.dtype)
 
     def function(self, a: Array, b: Array) -> Array:
         return lesser(a, b)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common import shader
 from dmlgraph.operators.common.element_wise import Binary, ScaledUnary
 from dmlgraph.operators.common.numerics import accurately
-from dmlgraph.operators.declaration.operator import Array
+from dmlgraph.operators.declaration.operator import Array, Operator
 
 
 class Sin(ScaledUnary, dml="ELEMENT_WISE_SIN"):
@@ -85,6 +88,10 @@ class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
     """The hyperbolic tangent of x."""
 
     half_type: ClassVar = np.float32
+
+    def as_activation(self) -> tuple[type[Operator], Mapping[str, Any]] | None:
+        is_same = self.scale_bias is None and self.input.dtype is DataType.FLOAT32
+        return (ops.ActivationTanh, {}) if is_same else None
 
     def function(self, x: Array) -> Array:
         return accurately(np.tanh, x)

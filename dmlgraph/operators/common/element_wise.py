@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -13,6 +14,8 @@ from dmlgraph.operators.common.numerics import FLOAT16_MAX, convert, working
 from dmlgraph.operators.declaration.fields import Input, OptionalScaleBias, Output, ScaleBias, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
+
+EXACT_INTEGERS = 1 << 24  # float32, the type of FLOAT attributes, holds all integers up to here
 
 
 class ElementWise(Operator):
@@ -84,6 +87,19 @@ def finite_bound(value: float, dtype: DataType) -> Array:
     if dtype is DataType.FLOAT16:
         value = min(max(value, -FLOAT16_MAX), FLOAT16_MAX)
     return working(convert(np.float32(value), dtype))
+
+
+def plain_bound(value: float, dtype: DataType) -> int | float:
+    """`finite_bound` as a number of Python."""
+    bound = finite_bound(value, dtype)
+    return float(bound) if dtype.is_float else int(bound)
+
+
+def holds_bound(value: float, dtype: DataType) -> bool:
+    """Whether a type can represent a FLOAT attribute as a bound: false for NaN and for non-representable integers."""
+    if dtype.is_float:
+        return not math.isnan(value)
+    return abs(value) <= EXACT_INTEGERS and dtype.range[0] <= value <= dtype.range[1]
 
 
 class ScaledUnary(Unary):

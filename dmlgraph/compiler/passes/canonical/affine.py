@@ -11,51 +11,21 @@ Affine maps are float16 and float32 only: a ScaleBias converts integers to float
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.rule import Declined, Operand
-from dmlgraph.operators.activation import ActivationLinear
-from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract
+from dmlgraph.operators.declaration.traits import AffineMap, is_power_of_two
+from dmlgraph.operators.element_wise import Divide
 
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 _GREATEST, _LEAST_NORMAL = float(np.finfo(np.float32).max), float(np.finfo(np.float32).tiny)
-
-
-class AffineMap(NamedTuple):
-    """x · scale + bias, both float32 numbers."""
-
-    scale: float = 1.0
-    bias: float = -0.0
-
-    @property
-    def shifts(self) -> bool:
-        """Whether the bias changes anything; 0.0 changes −0.0."""
-        return self.bias != 0.0 or math.copysign(1.0, self.bias) > 0
-
-    @property
-    def is_identity(self) -> bool:
-        return self.scale == 1.0 and not self.shifts
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether DirectML skips it, although it turns −0.0 into 0.0."""
-        return self.scale == 1.0 and self.bias == 0.0 and self.shifts
-
-    @property
-    def scale_bias(self) -> ScaleBias | None:
-        """The field's value; None if the map changes nothing."""
-        return None if self.is_identity else ScaleBias(scale=self.scale, bias=self.bias)
-
-    def __str__(self) -> str:
-        return f"x · {self.scale:g} + {self.bias:g}" if self.shifts else f"x · {self.scale:g}"
 
 
 class Affine(NamedTuple):
@@ -65,14 +35,26 @@ class Affine(NamedTuple):
     map: AffineMap
 
 
-def is_power_of_two(number: float) -> bool:
-    """Whether a product with the number is exact, unless it over- or underflows."""
-    return number != 0.0 and math.isfinite(number) and abs(math.frexp(number)[0]) == 0.5
+class BesideNumbers(NamedTuple):
+    """The only operand that is not a number, and the numbers by input port: None for the operand."""
+
+    operand: Operand
+    numbers: tuple[Scalar | None, ...]
 
 
-def affine_map_of(scale_bias: ScaleBias | None) -> AffineMap:
-    """The affine map of a ScaleBias field."""
-    return AffineMap() if scale_bias is None else AffineMap(scale_bias.scale, scale_bias.bias)
+def beside_numbers(draft: Draft, node: DraftNode) -> BesideNumbers | None:
+    """The operand of a node with one input, or with another one beside it that is a number; None for other nodes."""
+    operands = [node.operand(field) for field in node.computation.input_fields]
+    if len(operands) == 1:
+        return None if operands[0] is None else BesideNumbers(operands[0], (None,))
+    numbers = tuple(map(draft.number, operands))
+    unknown = [operand for operand, number in zip(operands, numbers, strict=True) if number is None]
+    return BesideNumbers(unknown[0], numbers) if len(unknown) == 1 and unknown[0] is not None else None
+
+
+def is_affine(kind: type[Operator]) -> bool:
+    """Whether the operator may be an affine map of one operand."""
+    return kind.affine is not Operator.affine
 
 
 def affine(draft: Draft, node: DraftNode) -> Affine | None:
@@ -81,8 +63,7 @@ def affine(draft: Draft, node: DraftNode) -> Affine | None:
     MULTIPLY, ADD and SUBTRACT with a finite number, DIVIDE by a power of two, NEGATE, IDENTITY with a ScaleBias and
     ACTIVATION_LINEAR.  Returns None for an identity, and for a node that has only numbers as operands.
     """
-    view = _VIEWS.get(type(node.operator))
-    found = view(draft, node) if view is not None else None
+    found = _affine(draft, node)
     if found is None or found.map.is_identity or found.map.is_left_out or not _is_finite(found.map):
         return None
     return found if found.operand.desc.dtype in FLOATS else None
@@ -92,9 +73,10 @@ def nearly_affine(draft: Draft, node: DraftNode) -> Affine | None:
     """`affine`, and also DIVIDE by any number: for patterns that tolerate rounding."""
     found = affine(draft, node)
     if found is None and isinstance(node.operator, Divide):
-        divided = _with_number(draft, node, "a", "b")
-        if divided is not None and divided[1] != 0.0 and divided[0].desc.dtype in FLOATS:
-            return Affine(divided[0], AffineMap(1.0 / divided[1]))
+        divided = beside_numbers(draft, node)
+        by = None if divided is None else divided.numbers[1]
+        if divided is not None and by is not None and divided.operand.desc.dtype in FLOATS and float(by.value) != 0.0:
+            return Affine(divided.operand, AffineMap(1.0 / float(by.value)))
     return found
 
 
@@ -147,73 +129,13 @@ def _rounded(number: float) -> float:
     return float(np.float32(number))
 
 
+def _affine(draft: Draft, node: DraftNode) -> Affine | None:
+    if node.operator is None or not is_affine(type(node.operator)):
+        return None
+    found = beside_numbers(draft, node)
+    affine_map = None if found is None else node.operator.affine(found.numbers)
+    return None if found is None or affine_map is None else Affine(found.operand, affine_map)
+
+
 def _is_finite(affine_map: AffineMap) -> bool:
     return math.isfinite(affine_map.scale) and math.isfinite(affine_map.bias)
-
-
-# The views.
-
-
-def _with_number(draft: Draft, node: DraftNode, field: str, other: str) -> tuple[Operand, float] | None:
-    """An operand and the number that is the other one; None if neither or both are numbers."""
-    number = draft.number(node.operand(other))
-    operand = node.operand(field)
-    if number is None or operand is None or draft.number(operand) is not None or number.dtype not in FLOATS:
-        return None
-    return operand, float(number.value)
-
-
-def _beside_a_number(draft: Draft, node: DraftNode) -> tuple[Operand, float] | None:
-    return _with_number(draft, node, "a", "b") or _with_number(draft, node, "b", "a")
-
-
-def _multiply(draft: Draft, node: DraftNode) -> Affine | None:
-    found = _beside_a_number(draft, node)
-    return found and Affine(found[0], AffineMap(scale=found[1]))
-
-
-def _add(draft: Draft, node: DraftNode) -> Affine | None:
-    found = _beside_a_number(draft, node)
-    return found and Affine(found[0], AffineMap(bias=found[1]))
-
-
-def _subtract(draft: Draft, node: DraftNode) -> Affine | None:
-    if found := _with_number(draft, node, "a", "b"):
-        return Affine(found[0], AffineMap(bias=-found[1]))
-    found = _with_number(draft, node, "b", "a")
-    return found and Affine(found[0], AffineMap(-1.0, found[1]))
-
-
-def _divide(draft: Draft, node: DraftNode) -> Affine | None:
-    found = _with_number(draft, node, "a", "b")
-    if found is None or not is_power_of_two(found[1]):
-        return None
-    inverse = 1.0 / found[1]
-    return Affine(found[0], AffineMap(inverse)) if _LEAST_NORMAL <= abs(inverse) <= _GREATEST else None
-
-
-def _negate(_: Draft, node: DraftNode) -> Affine | None:
-    operand = node.operand("input")
-    return operand and Affine(operand, AffineMap(-1.0))
-
-
-def _identity(_: Draft, node: DraftNode) -> Affine | None:
-    operand, operator = node.operand("input"), node.computing(Identity)
-    return operand and Affine(operand, affine_map_of(operator.scale_bias))
-
-
-def _linear(_: Draft, node: DraftNode) -> Affine | None:
-    operand, operator = node.operand("input"), node.computing(ActivationLinear)
-    return operand and Affine(operand, AffineMap(operator.alpha, operator.beta))
-
-
-_VIEWS: dict[type[Operator | None], Callable[[Draft, DraftNode], Affine | None]] = {
-    Multiply: _multiply,
-    Add: _add,
-    Subtract: _subtract,
-    Divide: _divide,
-    Negate: _negate,
-    Identity: _identity,
-    ActivationLinear: _linear,
-}
-AFFINE: tuple[type[Operator], ...] = (Multiply, Add, Subtract, Divide, Negate, Identity, ActivationLinear)

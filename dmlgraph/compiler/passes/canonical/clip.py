@@ -9,41 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.passes.affine import beside_numbers
 from dmlgraph.compiler.rule import NUMBERS, Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import ActivationRelu
-from dmlgraph.operators.common.element_wise import finite_bound
+from dmlgraph.operators.common.element_wise import EXACT_INTEGERS
 from dmlgraph.operators.declaration.fields import ScaleBias
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.traits import Bounds, Number, greatest, plain
 from dmlgraph.operators.element_wise import Clip, Clip1, Max, Min, Threshold
 
-Number = int | float
-
-EXACT_INTEGERS = 1 << 24  # float32, the type of CLIP's and THRESHOLD's bounds, holds all integers up to here
-INFINITY = math.inf
 _RELUS = (DataType.FLOAT32, DataType.FLOAT16, DataType.INT32, DataType.INT16, DataType.INT8)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Bounds:
-    """max(low, min(x, high)), and the result for NaN; low is at most high."""
-
-    low: Number
-    high: Number
-    nan: Number
-
-    def __call__(self, number: Number) -> Number:
-        return max(self.low, min(number, self.high))
-
-    def after(self, inner: Bounds) -> Bounds:
-        """The bounds of both, `inner` applied first."""
-        return Bounds(self(inner.low), self(inner.high), self(inner.nan))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +57,7 @@ class ClipView:
     @property
     def _is_threshold(self) -> bool:
         dtype, bounds = self.operand.desc.dtype, self.bounds
-        if dtype.bits == 64 or bounds.high != _greatest(dtype):
+        if dtype.bits == 64 or bounds.high != greatest(dtype):
             return False
         return bounds.nan == bounds.low if dtype.is_float else abs(bounds.low) <= EXACT_INTEGERS
 
@@ -88,16 +70,24 @@ class ClipView:
 
 def clip_view(draft: Draft, node: DraftNode) -> ClipView | None:
     """The bounds that a node sets by numbers; None for other nodes, or where a number is NaN."""
-    view = _VIEWS.get(type(node.operator))
-    return view(draft, node) if view is not None else None
+    operator = node.operator
+    if operator is None or not is_clip(type(operator)):
+        return None
+    found = beside_numbers(draft, node)
+    if found is None or not all(number is None or _is_bound(number) for number in found.numbers):
+        return None
+    bounds = operator.bounds(found.numbers)
+    return None if bounds is None else ClipView(found.operand, bounds, getattr(operator, "scale_bias", None))
 
 
-_CLIPS = (Max, Min, Threshold, Clip, Clip1, ActivationRelu)
+def is_clip(kind: type[Operator]) -> bool:
+    """Whether the operator may bound one operand by numbers."""
+    return kind.bounds is not Operator.bounds
 
 
 @rule(
-    *_CLIPS,
-    after=_CLIPS,
+    is_clip,
+    after=(is_clip,),
     effect="bit-exact, except for NaN in min(max(x, lo), hi), which becomes hi instead of lo, and the sign of zeros",
     differs=Differs.ROUNDED | Differs.NAN,
 )
@@ -144,101 +134,8 @@ def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
     return None if found is None else Rewrite.of(found.operator(), f"it keeps values {found}, which needs no tensor")
 
 
-# The views.
-
-
-def _beside_a_number(draft: Draft, node: DraftNode) -> tuple[Operand, Number] | None:
-    found = draft.beside_a_number(node)
-    if found is None:
-        return None
-    number = _plain(found.number)
-    return None if math.isnan(number) or found.number.dtype is DataType.FLOAT64 else (found.tensor, number)
-
-
-def _max(draft: Draft, node: DraftNode) -> ClipView | None:
-    found = _beside_a_number(draft, node)
-    if found is None:
-        return None
-    operand, number = found
-    return ClipView(operand, Bounds(number, _greatest(operand.desc.dtype), number))
-
-
-def _min(draft: Draft, node: DraftNode) -> ClipView | None:
-    found = _beside_a_number(draft, node)
-    if found is None:
-        return None
-    operand, number = found
-    return ClipView(operand, Bounds(_least(operand.desc.dtype), number, number))
-
-
-def _relu(_: Draft, node: DraftNode) -> ClipView | None:
-    operand = node.operand("input")
-    return operand and ClipView(operand, Bounds(0, _greatest(operand.desc.dtype), 0))
-
-
-def _threshold(_: Draft, node: DraftNode) -> ClipView | None:
-    operand, operator = node.operand("input"), node.computing(Threshold)
-    if operand is None or not _within(operator.min, operand.desc.dtype):
-        return None
-    low = _as_number(operator.min, operand.desc.dtype, finite=False)
-    return ClipView(operand, Bounds(low, _greatest(operand.desc.dtype), low), operator.scale_bias)
-
-
-def _clip(_: Draft, node: DraftNode) -> ClipView | None:
-    operand, operator = node.operand("input"), node.computing(Clip)
-    if operand is None or math.isnan(operator.min) or math.isnan(operator.max):
-        return None
-    low, high = (_as_number(each, operand.desc.dtype, finite=True) for each in (operator.min, operator.max))
-    return ClipView(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
-
-
-def _clip1(_: Draft, node: DraftNode) -> ClipView | None:
-    operand, operator = node.operand("input"), node.computing(Clip1)
-    low, high = _plain(operator.min), _plain(operator.max)
-    if operand is None or math.isnan(low) or math.isnan(high):
-        return None
-    return ClipView(operand, Bounds(low, max(low, high), max(low, high)), operator.scale_bias)
-
-
-_VIEWS: dict[type[Operator | None], Callable[[Draft, DraftNode], ClipView | None]] = {
-    Max: _max,
-    Min: _min,
-    ActivationRelu: _relu,
-    Threshold: _threshold,
-    Clip: _clip,
-    Clip1: _clip1,
-}
-
-
-# Bounds as numbers of a type.
-
-
-def _plain(scalar: Scalar) -> Number:
-    return float(scalar.value) if scalar.dtype.is_float else int(scalar.value)
-
-
-def _greatest(dtype: DataType) -> Number:
-    return INFINITY if dtype.is_float else dtype.range[1]
-
-
-def _least(dtype: DataType) -> Number:
-    return -INFINITY if dtype.is_float else dtype.range[0]
-
-
-def _within(bound: float, dtype: DataType) -> bool:
-    """Whether a type can represent a FLOAT attribute as a bound: false for NaN and for non-representable integers."""
-    if dtype.is_float:
-        return not math.isnan(bound)
-    return abs(bound) <= EXACT_INTEGERS and dtype.range[0] <= bound <= dtype.range[1]
-
-
-def _as_number(bound: float, dtype: DataType, *, finite: bool) -> Number:
-    """A FLOAT attribute in a tensor's type; `finite` as in CLIP, whose float16 bounds end at ±65504."""
-    if not dtype.is_float:
-        return int(finite_bound(bound, dtype))
-    if not finite and math.isinf(bound):
-        return bound
-    return float(finite_bound(bound, dtype))
+def _is_bound(number: Scalar) -> bool:
+    return number.dtype is not DataType.FLOAT64 and not math.isnan(plain(number))
 
 
 def _fits_clip(bound: Number, dtype: DataType) -> bool:

@@ -16,8 +16,9 @@ import numpy as np
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.canonical.affine import affine, is_power_of_two
+from dmlgraph.compiler.passes.canonical.affine import affine
 from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.operators.declaration.traits import is_power_of_two
 from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
 from dmlgraph.operators.matrix import Gemm

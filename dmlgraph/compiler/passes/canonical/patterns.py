@@ -14,7 +14,7 @@ import numpy as np
 
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.canonical.affine import AFFINE, FLOATS, AffineMap, affine_map_of, nearly_affine
+from dmlgraph.compiler.passes.canonical.affine import FLOATS, is_affine, nearly_affine
 from dmlgraph.compiler.passes.canonical.clip import clip_view
 from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import (
@@ -25,6 +25,7 @@ from dmlgraph.operators.activation import (
     ActivationSigmoid,
     ActivationSwish,
 )
+from dmlgraph.operators.declaration.traits import AffineMap
 from dmlgraph.operators.element_wise import Clip, Clip1, Divide, Erf, Identity, Max, Min, Multiply
 
 MAX_STEPS = 4  # the most affine maps in a row that are followed
@@ -104,7 +105,7 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
             clip = clip_view(draft, bent)
             if clip is None or clip.bounds.low != 0.0:
                 continue
-            affine_map, height = _after(affine_map_of(clip.scale_bias), inner.map), float(clip.bounds.high)
+            affine_map, height = _after(AffineMap.of(clip.scale_bias), inner.map), float(clip.bounds.high)
         if not _is_near(height * scale, 1.0, x):
             continue
         attributes = {"alpha": _float32(affine_map.scale * scale), "beta": _float32(affine_map.bias * scale)}
@@ -134,7 +135,7 @@ def gelu(draft: Draft, node: DraftNode) -> Outcome:
             continue
         inner = _trace(draft, found.needed("input"), x)
         operator = found.computing(Erf)
-        affine_map = _after(affine_map_of(operator.scale_bias), inner.map)
+        affine_map = _after(AffineMap.of(operator.scale_bias), inner.map)
         if affine_map.shifts or inner.operand != x or not _is_near(affine_map.scale, math.sqrt(0.5), x):
             continue
         if not all(_is_near(product.scale * each, 0.5, x) for each in traced.map):
@@ -144,7 +145,7 @@ def gelu(draft: Draft, node: DraftNode) -> Outcome:
     return None
 
 
-@rule(Max, Min, after=AFFINE, effect="bit-exact")
+@rule(Max, Min, after=(is_affine,), effect="bit-exact")
 def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
     """max(x, a·x) with 0 < a < 1, min(x, a·x) with a > 1 → ACTIVATION_LEAKY_RELU.
 

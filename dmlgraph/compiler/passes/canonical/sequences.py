@@ -24,7 +24,7 @@ from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.passes.canonical.fills import fill, scalar_of
 from dmlgraph.compiler.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.element_wise import Add, Cast, Multiply, Negate, Subtract
+from dmlgraph.operators.element_wise import Add, Cast, Multiply, Subtract
 from dmlgraph.operators.fill import FillValueSequence
 from dmlgraph.operators.shape import Split
 from dmlgraph.operators.slicing import Slice, Slice1
@@ -52,7 +52,7 @@ def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(fill(draft, node, 0, scalar_of(ends[:1])), "every element is the same")
 
 
-@rule(Add, Subtract, Multiply, Negate, Cast, after=(FillValueSequence,), effect="bit-exact")
+@rule(lambda kind: kind.line is not Operator.line, after=(FillValueSequence,), effect="bit-exact")
 def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
     """sequence ± fill, sequence ± sequence, sequence · fill, −sequence, cast(sequence) → sequence.
 
@@ -224,7 +224,7 @@ def _every(sequence: FillValueSequence, output: TensorDesc, start: int, step: in
     def elements(index: Array) -> Array:
         return sequence.at((np.int64(start) + index.astype(np.int64) * step).astype(np.uint64))
 
-    def reals(values: list[Fraction], deltas: list[Fraction]) -> tuple[Fraction, Fraction]:
+    def reals(values: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
         return values[0] + start * deltas[0], step * deltas[0]
 
     return part if _agree(part, elements, _RealSequence([sequence], reals), [sequence]) else None
@@ -239,7 +239,7 @@ class _RealSequence:
     def __init__(
         self,
         operands: Sequence[FillValueSequence | Scalar | None],
-        function: Callable[[list[Fraction], list[Fraction]], tuple[Fraction, Fraction]],
+        function: Callable[[Sequence[Fraction], Sequence[Fraction]], tuple[Fraction, Fraction]],
     ) -> None:
         self.operands, self.function = operands, function
 
@@ -251,17 +251,8 @@ class _RealSequence:
         return self.function([start for start, _ in known], [delta for _, delta in known])
 
 
-_REALS: dict[type[Operator], Callable[[list[Fraction], list[Fraction]], tuple[Fraction, Fraction]]] = {
-    Add: lambda s, d: (s[0] + s[1], d[0] + d[1]),
-    Subtract: lambda s, d: (s[0] - s[1], d[0] - d[1]),
-    Multiply: lambda s, d: (s[0] * s[1], d[0] * s[1] + s[0] * d[1]),  # one of them is constant
-    Negate: lambda s, d: (-s[0], -d[0]),
-    Cast: lambda s, d: (s[0], d[0]),
-}
-
-
 def _reals(operator: type[Operator], operands: Sequence[FillValueSequence | Scalar | None]) -> _RealSequence:
-    return _RealSequence(operands, _REALS[operator])
+    return _RealSequence(operands, operator.line)
 
 
 def _start_and_delta(operand: FillValueSequence | Scalar | None) -> tuple[Fraction, Fraction] | None:

@@ -11,22 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.canonical.affine import AFFINE, FLOATS, affine, affine_map_of
+from dmlgraph.compiler.passes.canonical.affine import FLOATS, affine, is_affine
 from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Source, rule
-from dmlgraph.operators.activation import ActivationHardSigmoid, ActivationLinear, ActivationRelu, ActivationTanh
+from dmlgraph.operators.activation import ActivationLinear
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Add, Add1, Clip, Threshold
-from dmlgraph.operators.trigonometric import Tanh
 
 Activation = tuple[type[Operator], Mapping[str, Any]]
 
 
 def host_of(operator: type[Operator]) -> type[Operator] | None:
     """The operator with a FusedActivation that does what another does; None if there is none."""
-    return operator if "fused_activation" in operator.model_fields else Add1 if operator is Add else None
+    return operator if "fused_activation" in operator.model_fields else operator.with_activation()
 
 
 def is_host(operator: type[Operator]) -> bool:
@@ -36,7 +33,7 @@ def is_host(operator: type[Operator]) -> bool:
 
 def is_fusable(operator: type[Operator]) -> bool:
     """Whether an operator is an activation that others can apply, or the same as one."""
-    return bool(operator.support().fusable_into) or operator in (Tanh, Threshold)
+    return bool(operator.support().fusable_into) or operator.as_activation is not Operator.as_activation
 
 
 @rule(
@@ -60,7 +57,7 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(
-    *AFFINE,
+    is_affine,
     after=(is_host,),
     effect="bit-exact; where hosts pass more digits (float16, the reference) 1/2 ULP of the argument",
     differs=Differs.ROUNDED,
@@ -78,19 +75,9 @@ def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
 
 def as_activation(node: DraftNode) -> Activation | None:
     """A node as an activation that can be fused, or None."""
-    operator = node.operator
-    match operator:
-        case Tanh(scale_bias=None) if operator.input.dtype is DataType.FLOAT32:
-            return ActivationTanh, {}
-        case Threshold(scale_bias=None, min=0.0):
-            return ActivationRelu, {}
-        case Clip(min=0.0, max=1.0, scale_bias=scale_bias) if scale_bias is not None:
-            affine_map = affine_map_of(scale_bias)
-            return ActivationHardSigmoid, {"alpha": affine_map.scale, "beta": affine_map.bias}
-        case Clip(scale_bias=None):
-            return Clip, {"min": operator.min, "max": operator.max}
-        case Clip() | Threshold() | Tanh() | None:
-            return None
+    operator = node.computation
+    if type(operator).as_activation is not Operator.as_activation:
+        return operator.as_activation()
     return type(operator), operator.attributes
 
 

@@ -16,14 +16,12 @@ from typing import Any
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
 from dmlgraph.compiler.passes.canonical.affine import (
-    AFFINE,
     FLOATS,
     Affine,
-    AffineMap,
     affine,
-    affine_map_of,
     compose,
     compose_as_reals,
+    is_affine,
 )
 from dmlgraph.compiler.rule import (
     NUMBERS,
@@ -37,11 +35,10 @@ from dmlgraph.compiler.rule import (
     Source,
     rule,
 )
-from dmlgraph.operators.activation import ActivationIdentity, ActivationLinear, ActivationRelu, ActivationTanh
 from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Negate, Subtract, Threshold
-from dmlgraph.operators.trigonometric import Tanh
+from dmlgraph.operators.declaration.traits import AffineMap
+from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Subtract
 
 MAX_READERS = 8  # of a value whose producer each of them absorbs; each looks at all the others
 
@@ -62,13 +59,11 @@ class Consumer:
         return New(self.operator, {"input": operand}, {**self.attributes, "scale_bias": affine_map.scale_bias})
 
 
-# Activations for which an operator with a ScaleBias computes the same.
-TWINS: dict[type[Operator], tuple[type[Operator], Mapping[str, Any]]] = {
-    ActivationRelu: (Threshold, {"min": 0.0}),  # not CLIP: for NaN both of these give 0
-    ActivationTanh: (Tanh, {}),
-    ActivationIdentity: (Identity, {}),
-}
-_MAPS = (*NUMBERS, Negate, Identity, ActivationLinear)  # without these nothing is an affine map
+def _is_map(operator: type[Operator]) -> bool:
+    return is_affine(operator) and len(operator.input_fields) == 1
+
+
+_MAPS = (*NUMBERS, _is_map)  # without these nothing is an affine map
 
 
 def is_scaled(operator: type[Operator]) -> bool:
@@ -76,7 +71,12 @@ def is_scaled(operator: type[Operator]) -> bool:
     return issubclass(operator, ScaledUnary)
 
 
-CONSUMERS: tuple[Anchor, ...] = (is_scaled, *TWINS, *AFFINE)
+def has_twin(operator: type[Operator]) -> bool:
+    """Whether there is an operator with a ScaleBias that computes the same."""
+    return operator.with_scale_bias is not Operator.with_scale_bias
+
+
+CONSUMERS: tuple[Anchor, ...] = (is_scaled, has_twin, is_affine)
 
 
 def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
@@ -84,20 +84,21 @@ def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
     operator = node.operator
     if operator is None:
         return None
-    if type(operator) in AFFINE and (found := affine(draft, node)) is not None:
+    if is_affine(type(operator)) and (found := affine(draft, node)) is not None:
         return Consumer(Identity, {}, found.operand, found.map)
-    operand = node.operand("input") if type(operator) in TWINS or isinstance(operator, ScaledUnary) else None
+    twin = operator.with_scale_bias()
+    operand = node.operand("input") if twin is not None or isinstance(operator, ScaledUnary) else None
     if operand is None or operand.desc.dtype not in FLOATS:
         return None
-    if type(operator) in TWINS:
-        return Consumer(*TWINS[type(operator)], operand, AffineMap())
+    if twin is not None:
+        return Consumer(*twin, operand, AffineMap())
     attributes = operator.attributes
-    return Consumer(type(operator), attributes, operand, affine_map_of(attributes["scale_bias"]))
+    return Consumer(type(operator), attributes, operand, AffineMap.of(attributes["scale_bias"]))
 
 
 @rule(
     *CONSUMERS,
-    after=AFFINE,
+    after=(is_affine,),
     needs=_MAPS,
     effect="bit-exact, at most 2 ULP for (x·a)·b; float16 is rounded once (1/2 ULP of the product), and TANH "
     "is more exact there; intermediate values do not over- or underflow",
@@ -118,7 +119,7 @@ def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
 
 @rule(
     *CONSUMERS,
-    after=AFFINE,
+    after=(is_affine,),
     needs=_MAPS,
     effect="not bounded in ULP: where terms cancel, no digit may be correct",
     default=False,

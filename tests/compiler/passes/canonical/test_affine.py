@@ -17,15 +17,14 @@ import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.passes.canonical.affine import (
-    AffineMap,
     affine,
     compose,
     compose_as_reals,
-    is_power_of_two,
     nearly_affine,
 )
 from dmlgraph.compiler.rule import Declined
 from dmlgraph.devices.directml.target import target
+from dmlgraph.operators.declaration.traits import AffineMap, is_power_of_two
 
 Build = Callable[[dg.Graph, dg.Value], dg.Value]
 
