@@ -14,8 +14,6 @@ from dmlgraph.base.tensor import MAX_RANK, TensorDesc
 from dmlgraph.operators.common.strided import regrouped, reshaped
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Cast
-from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.view import with_strides
 
 
@@ -60,14 +58,7 @@ def resizable(operator: Operator) -> bool:
         return False
     if any(getattr(operator, field) is not None for field in operator.activation_fields):
         return False  # one that looks along dimensions
-    return _kept(operator) is not None
-
-
-def _kept(operator: Operator) -> int | None:
-    """How many dimensions at the end must stay: all others count elements or matrices; None if it is not known."""
-    if operator.broadcasts or isinstance(operator, Cast):
-        return 0
-    return 2 if isinstance(operator, Gemm) else None
+    return operator.inner_dimensions is not None
 
 
 def resized(operator: Operator, layouts: Sequence[TensorDesc | None]) -> Operator | None:
@@ -77,7 +68,7 @@ def resized(operator: Operator, layouts: Sequence[TensorDesc | None]) -> Operato
         operator: with its inputs in the sizes that it computes in.
         layouts: how each input lies in memory: as many elements in the same order, in any sizes.
     """
-    kept = _kept(operator)
+    kept = operator.inner_dimensions
     assert kept is not None
     descs = [desc for desc in operator.input_descs if desc is not None]
     given = [desc for desc in layouts if desc is not None]

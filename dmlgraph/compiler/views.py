@@ -31,10 +31,10 @@ from dmlgraph.operators.common.strided import is_packed, reads_each_once, throug
 from dmlgraph.operators.declaration.bindings import Binding
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.view import ExpandDims, Flatten, Reshape, Squeeze, Subscript, Transpose, View, with_strides
+from dmlgraph.operators.layouts import is_packed
+from dmlgraph.operators.view import Subscript, Transpose, View, with_strides
 
 COPY = "copy"  # what the record says of each, where it has rules' names for rewrites
-_RESHAPES = (Reshape, Flatten, Squeeze, ExpandDims)  # the elements stay in row-major order
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +150,7 @@ class _Resolution:
 
     def _viewed(self, view: View, operand: Operand) -> tuple[Operand, TensorDesc | None] | None:
         """A view of what no strides express: its elements in order, and its description, if it has one."""
-        if isinstance(view, _RESHAPES):
+        if view.keeps_order:
             return operand, relaid(operand.desc, view.output.sizes)
         moved = permuted(operand.desc, view.input.sizes, view.permutation) if isinstance(view, Transpose) else None
         return None if moved is None else (Operand(operand.source, moved), relaid(moved, view.output.sizes))

@@ -156,8 +156,6 @@ class Executable(abc.ABC):
         Raises:
             BindingError: as `run`.
         """
-        from dmlgraph.operators.work import of_integers, operations  # loads many operators, which a run does not need
-
         with enough_memory("run", self.graph):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
             self._check_open()
@@ -168,7 +166,9 @@ class Executable(abc.ABC):
         operators = [[run[name] for name in step.nodes if name in run] for step in steps]
         return [
             dataclasses.replace(
-                step, operations=sum(map(operations, those)), of_integers=any(map(of_integers, those))
+                step,
+                operations=sum(each.operations() for each in those),
+                of_integers=any(each.multiplies_integers for each in those),
             )
             for step, those in zip(steps, operators, strict=True)
         ]

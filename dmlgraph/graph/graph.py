@@ -414,7 +414,7 @@ class Graph:
         node = self.node(name)
         while isinstance(node, OperatorNode) and node.operator.is_view:
             node = self.node(self.producers(node.name)[0][0])
-        return isinstance(node, OperatorNode) and node.operator.family == "logical"
+        return isinstance(node, OperatorNode) and node.operator.is_truth
 
     def live_nodes(self) -> set[str]:
         """The names of the nodes on which an output depends."""

@@ -6,24 +6,16 @@ Each rule is a function from a graph to warnings; `RULES` lists them.  A warning
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from dmlgraph.base.codes import ERRORS, WARNINGS
 from dmlgraph.base.errors import GraphError, Location, Problem, listing, suggestion
 from dmlgraph.base.report import OncePerPlace
-from dmlgraph.base.scalar import Scalar
-from dmlgraph.base.tensor import DataType
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
-from dmlgraph.operators.fill import FillValueSequence
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
-
-SEARCHED = 4096  # the most elements searched for the first inexact one, after those that are certainly exact
 
 
 def warnings(graph: Graph) -> list[Problem]:
@@ -107,114 +99,15 @@ _UNUSED: dict[type[Node], tuple[str, str]] = {
 }
 
 
-def sequences(graph: Graph) -> Iterator[Problem]:
-    """Sequences that leave the range of their data type, or stop being exact."""
+def doubts(graph: Graph) -> Iterator[Problem]:
+    """What operators find doubtful about themselves."""
     for node in graph.nodes:
-        if isinstance(node, OperatorNode) and isinstance(node.operator, FillValueSequence):
-            rule = _float_sequence if node.operator.output.dtype.is_float else _integer_sequence
-            problem = rule(node.operator)
-            if problem is not None:
-                yield problem.at(node=node.name)
+        problem = node.operator.doubts() if isinstance(node, OperatorNode) else None
+        if problem is not None:
+            yield problem.at(node=node.name)
 
 
-RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (of_the_file, unused_dims, unused_nodes, sequences)
-
-
-def _integer_sequence(fill: FillValueSequence) -> Problem | None:
-    """The problem where start + i * delta leaves the type's range.
-
-    A delta in the upper half of an unsigned type's range may be meant as negative: both readings are tried.
-    """
-    dtype, last = fill.output.dtype, fill.output.element_count - 1
-    low, high = dtype.range
-    start, given = int(fill.value_start.value), int(fill.value_delta.value)
-    deltas = [given, given - (1 << dtype.bits)] if given > high // 2 and not dtype.is_signed else [given]
-    if any(low <= start + last * delta <= high for delta in deltas):
-        return None
-    delta = min(deltas, key=abs)
-    first = ((high - start) // delta if delta > 0 else (start - low) // -delta) + 1
-    value = start + first * delta
-    wrapped = (value - low) % (1 << dtype.bits) + low
-    return Problem(
-        f"the sequence leaves the range of {dtype}: element {first} is {wrapped}, not {value}",
-        code="sequence-range",
-        field="value_delta",
-        allowed=f"{low} to {high}",
-        hint="a wider integer type holds it",
-    )
-
-
-def _float_sequence(fill: FillValueSequence) -> Problem | None:
-    """The problem where a sequence becomes infinite, or a sequence of whole numbers stops being exact."""
-    start, delta = fill.value_start, fill.value_delta
-    last = fill.output.element_count - 1
-    if not (np.isfinite(start.value) and np.isfinite(delta.value)):
-        return None
-    if not np.isfinite(_element(start, delta, last)):
-        first = _first(lambda index: not np.isfinite(_element(start, delta, index)), last)
-        return Problem(
-            f"the sequence leaves the range of {start.dtype}: element {first} is {_element(start, delta, first)}",
-            code="sequence-range",
-            field="value_delta",
-            allowed=f"at most {np.finfo(start.dtype.numpy).max}",
-            hint="float32 reaches farther" if start.dtype is DataType.FLOAT16 else None,
-        )
-    inexact = _first_inexact(start, delta, last)
-    if inexact is None:
-        return None
-    exact = int(start.value) + inexact * int(delta.value)
-    bits = _precision(start.dtype)
-    return Problem(
-        f"the sequence stops being exact: element {inexact} is {int(_element(start, delta, inexact))}, not {exact}",
-        code="sequence-inexact",
-        field="value_delta",
-        hint=f"{start.dtype} holds every whole number up to 2^{bits}; count in an integer type and cast later",
-    )
-
-
-def _element(start: Scalar, delta: Scalar, index: int) -> Any:
-    """One element as DirectML computes it, in the data type: see `FillValueSequence`."""
-    with np.errstate(all="ignore"):
-        return start.value + start.dtype.numpy.type(index) * delta.value
-
-
-def _first(is_so: Callable[[int], bool], last: int) -> int:
-    """The first index that satisfies a monotonic predicate, which holds at the last index."""
-    low, high = 0, last
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_so(middle) else (middle + 1, high)
-    return low
-
-
-def _first_inexact(start: Scalar, delta: Scalar, last: int) -> int | None:
-    """The first element that is not exactly start + i * delta; None: all are exact, or the terms have fractions.
-
-    An index, a product and a sum of whole numbers are certainly exact while each, without its factors of two, has no
-    more bits than the significand: up to `certain`.  Elements after that are compared.
-    """
-    if not (float(start.value).is_integer() and float(delta.value).is_integer()) or not delta.value:
-        return None
-    first, step, limit = int(start.value), int(delta.value), 2 ** _precision(start.dtype)
-    farthest = limit * math.gcd(_twos(first), _twos(step)) if first else limit * _twos(step)
-    toward = first if step > 0 else -first
-    certain = min(limit, limit * _twos(step) // abs(step), (farthest - toward) // abs(step))
-    if abs(first) > farthest:
-        certain = 0
-    for index in range(max(certain, 0) + 1, min(last, max(certain, 0) + SEARCHED) + 1):
-        if int(_element(start, delta, index)) != first + index * step:
-            return index
-    return None
-
-
-def _precision(dtype: DataType) -> int:
-    """The bits of a float type's significand: whole numbers are exact up to 2 to this power."""
-    return int(np.finfo(dtype.numpy).nmant) + 1
-
-
-def _twos(number: int) -> int:
-    """The largest power of two that divides a number."""
-    return number & -number
+RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (of_the_file, unused_dims, unused_nodes, doubts)
 
 
 def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from dmlgraph import operators as ops
 from dmlgraph.base.expressions import Size
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.subscripts import as_text
@@ -100,118 +101,118 @@ class Value:
 
     def reshape(self, *sizes: Size | Sequence[Size], name: str | None = None) -> Value:
         """The elements in row-major order with other sizes, of which one may be −1: what remains."""
-        return calls.apply("reshape", self, name=name, sizes=_numbers(sizes))
+        return calls.apply(ops.Reshape, self, name=name, sizes=_numbers(sizes))
 
     def transpose(self, *permutation: int | Sequence[int], name: str | None = None) -> Value:
         """The dimensions in another order, by default reversed."""
         given = {"permutation": _numbers(permutation)} if permutation else {}
-        return calls.apply("transpose", self, name=name, **given)
+        return calls.apply(ops.Transpose, self, name=name, **given)
 
     def flatten(self, axis: int = 1, *, name: str | None = None) -> Value:
         """The dimensions from `axis` on as one."""
-        return calls.apply("flatten", self, name=name, axis=axis)
+        return calls.apply(ops.Flatten, self, name=name, axis=axis)
 
     def squeeze(self, *axes: int | Sequence[int], name: str | None = None) -> Value:
         """Without these dimensions of size 1, by default without all of them."""
         given = {"axes": _numbers(axes)} if axes else {}
-        return calls.apply("squeeze", self, name=name, **given)
+        return calls.apply(ops.Squeeze, self, name=name, **given)
 
     def expand_dims(self, *axes: int | Sequence[int], name: str | None = None) -> Value:
         """With new dimensions of size 1 at these places of the result."""
-        return calls.apply("expand_dims", self, name=name, axes=_numbers(axes))
+        return calls.apply(ops.ExpandDims, self, name=name, axes=_numbers(axes))
 
     def broadcast_to(self, *sizes: Size | Sequence[Size], name: str | None = None) -> Value:
         """Repeated to these sizes by NumPy's rules."""
-        return calls.apply("broadcast_to", self, name=name, sizes=_numbers(sizes))
+        return calls.apply(ops.BroadcastTo, self, name=name, sizes=_numbers(sizes))
 
     def __getitem__(self, index: Any) -> Value:
         """NumPy's basic indexing: integers, ranges with steps, None and ...; bounds may be expressions over dims."""
-        return calls.apply("subscript", self, index=as_text(index))
+        return calls.apply(ops.Subscript, self, index=as_text(index))
 
     # Python's operators.
 
     def __add__(self, other: Operand) -> Value:
-        return calls.apply("add", self, other)
+        return calls.apply(ops.Add, self, other)
 
     def __radd__(self, other: Operand) -> Value:
-        return calls.apply("add", other, self)
+        return calls.apply(ops.Add, other, self)
 
     def __sub__(self, other: Operand) -> Value:
-        return calls.apply("subtract", self, other)
+        return calls.apply(ops.Subtract, self, other)
 
     def __rsub__(self, other: Operand) -> Value:
-        return calls.apply("subtract", other, self)
+        return calls.apply(ops.Subtract, other, self)
 
     def __mul__(self, other: Operand) -> Value:
-        return calls.apply("multiply", self, other)
+        return calls.apply(ops.Multiply, self, other)
 
     def __rmul__(self, other: Operand) -> Value:
-        return calls.apply("multiply", other, self)
+        return calls.apply(ops.Multiply, other, self)
 
     def __truediv__(self, other: Operand) -> Value:
-        return calls.apply("divide", self, other)
+        return calls.apply(ops.Divide, self, other)
 
     def __rtruediv__(self, other: Operand) -> Value:
-        return calls.apply("divide", other, self)
+        return calls.apply(ops.Divide, other, self)
 
     def __pow__(self, other: Operand) -> Value:
-        return calls.apply("pow", self, other)
+        return calls.apply(ops.Pow, self, other)
 
     def __rpow__(self, other: Operand) -> Value:
-        return calls.apply("pow", other, self)
+        return calls.apply(ops.Pow, other, self)
 
     def __matmul__(self, other: Operand) -> Value:
-        return calls.apply("gemm", self, other)
+        return calls.apply(ops.Gemm, self, other)
 
     def __rmatmul__(self, other: Operand) -> Value:
-        return calls.apply("gemm", other, self)
+        return calls.apply(ops.Gemm, other, self)
 
     def __lt__(self, other: Operand) -> Value:
-        return calls.apply("logical_less_than", self, other)
+        return calls.apply(ops.LogicalLessThan, self, other)
 
     def __gt__(self, other: Operand) -> Value:
-        return calls.apply("logical_less_than", other, self)
+        return calls.apply(ops.LogicalLessThan, other, self)
 
     def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
-        return calls.apply("logical_equals", self, other)
+        return calls.apply(ops.LogicalEquals, self, other)
 
     def __ne__(self, other: Operand) -> Value:  # type: ignore[override]
-        return calls.apply("logical_not", self == other)
+        return calls.apply(ops.LogicalNot, self == other)
 
     __hash__ = object.__hash__
 
     def __ge__(self, other: Operand) -> Value:
-        return calls.apply("logical_greater_than_or_equal", self, other)
+        return calls.apply(ops.LogicalGreaterThanOrEqual, self, other)
 
     def __le__(self, other: Operand) -> Value:
-        return calls.apply("logical_less_than_or_equal", self, other)
+        return calls.apply(ops.LogicalLessThanOrEqual, self, other)
 
     def __mod__(self, other: Operand) -> Value:
-        return calls.apply("modulus_floor", self, other)
+        return calls.apply(ops.ModulusFloor, self, other)
 
     def __rmod__(self, other: Operand) -> Value:
-        return calls.apply("modulus_floor", other, self)
+        return calls.apply(ops.ModulusFloor, other, self)
 
     def __and__(self, other: Operand) -> Value:
-        return calls.apply("logical_and" if self.is_truth(other) else "bit_and", self, other)
+        return calls.apply(ops.LogicalAnd if self.is_truth(other) else ops.BitAnd, self, other)
 
     def __rand__(self, other: Operand) -> Value:
-        return calls.apply("logical_and" if self.is_truth(other) else "bit_and", other, self)
+        return calls.apply(ops.LogicalAnd if self.is_truth(other) else ops.BitAnd, other, self)
 
     def __or__(self, other: Operand) -> Value:
-        return calls.apply("logical_or" if self.is_truth(other) else "bit_or", self, other)
+        return calls.apply(ops.LogicalOr if self.is_truth(other) else ops.BitOr, self, other)
 
     def __ror__(self, other: Operand) -> Value:
-        return calls.apply("logical_or" if self.is_truth(other) else "bit_or", other, self)
+        return calls.apply(ops.LogicalOr if self.is_truth(other) else ops.BitOr, other, self)
 
     def __xor__(self, other: Operand) -> Value:
-        return calls.apply("logical_xor" if self.is_truth(other) else "bit_xor", self, other)
+        return calls.apply(ops.LogicalXor if self.is_truth(other) else ops.BitXor, self, other)
 
     def __rxor__(self, other: Operand) -> Value:
-        return calls.apply("logical_xor" if self.is_truth(other) else "bit_xor", other, self)
+        return calls.apply(ops.LogicalXor if self.is_truth(other) else ops.BitXor, other, self)
 
     def __invert__(self) -> Value:
-        return calls.apply("logical_not" if self.is_truth() else "bit_not", self)
+        return calls.apply(ops.LogicalNot if self.is_truth() else ops.BitNot, self)
 
     def is_truth(self, *others: object) -> bool:
         """Whether this and the other values are results of comparisons or logical operators: 0 or 1 everywhere.
@@ -222,10 +223,10 @@ class Value:
         return all(each.graph.is_truth(each.node) for each in values)
 
     def __neg__(self) -> Value:
-        return calls.apply("negate", self)
+        return calls.apply(ops.Negate, self)
 
     def __abs__(self) -> Value:
-        return calls.apply("abs", self)
+        return calls.apply(ops.Abs, self)
 
     def __bool__(self) -> bool:
         raise TypeError("a value is known only when the graph runs: use if_ to choose element by element")

@@ -27,6 +27,8 @@ from dmlgraph.operators.declaration.traits import AffineMap, Bounds
 class Activation(Unary):
     """Base: of float16, too, the function is rounded once."""
 
+    finite_only: ClassVar = True
+
     def half(self, x: Array) -> Array:
         return self.function(x.astype(np.float32))
 
@@ -106,6 +108,8 @@ class ActivationThresholdedRelu(Activation, dml="ACTIVATION_THRESHOLDED_RELU"):
 
 class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
     """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
+
+    finite_only: ClassVar = True
 
     input: Input
     slope: Input
@@ -250,6 +254,7 @@ class ActivationGelu(Activation, dml="ACTIVATION_GELU"):
 class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
     """x times a sigmoid of x: x / (1 + e^(−sigmoid_input_scale · x))."""
 
+    in_place: ClassVar = False
     example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
 
     sigmoid_input_scale: Float
@@ -261,6 +266,7 @@ class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
 class ActivationHardSwish(Activation, dml="ACTIVATION_HARD_SWISH"):
     """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
 
+    in_place: ClassVar = False
     example_attributes: ClassVar = {"alpha": "0.16666667", "beta": "0.5"}
 
     alpha: Float

@@ -7,6 +7,7 @@ and V in values.  Everything is computed in float64 and rounded once.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -235,6 +236,8 @@ _FILTERED: dict[MultiheadAttentionMaskType, Callable[[Array, Dimensions], Array]
 class Attention(Operator):
     """Base: where queries, keys and values come from, and the function of them."""
 
+    heavy: ClassVar = True
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         bias: TensorDesc | None
         mask: TensorDesc | None
@@ -245,6 +248,11 @@ class Attention(Operator):
         scale: float
 
     head_fields: ClassVar[tuple[str, str]]  # the counts of query heads and of key heads
+
+    def products(self) -> int:
+        """Those of queries and keys for the scores, and of these and values."""
+        sizes = self.dimensions
+        return math.prod(sizes.scores) * (sizes.head + sizes.value_head)
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

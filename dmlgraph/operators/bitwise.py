@@ -106,6 +106,7 @@ class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
 class BitCount(Unary, dml="ELEMENT_WISE_BIT_COUNT"):
     """How many bits are set; the output is uint8 unless uint32 is requested."""
 
+    in_place: ClassVar = False
     output_keywords: ClassVar = ("dtype",)
 
     def infer(self, given: Given) -> Outcome:

@@ -54,10 +54,17 @@ class FilteredWindows(Windowed):
     If `group_count` is left out, the tensors determine it: forward it is the input's channels over the filter's.
     """
 
+    heavy: ClassVar = True
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
         filter: TensorDesc
+        output: TensorDesc
         group_count: int  # None until `fill_in`
+
+    def products(self) -> int:
+        """Each element of the output is a sum over a filter."""
+        return self.output.element_count * math.prod(self.filter.sizes[1:])
 
     def fill_in(self) -> Mapping[str, Any]:
         return {"group_count": self._inferred_groups()} if self.group_count is None else {}
@@ -178,6 +185,11 @@ outputs: [y]
     group_count: UInt = inferred()
     fused_activation: OptionalActivation = None
 
+    def products(self) -> int:
+        if not self._backward:
+            return super().products()
+        return self.input.element_count * math.prod(self.filter.sizes[1:])  # each input element times a filter
+
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         return as_channels(inputs, ("bias",))
@@ -245,6 +257,7 @@ class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
     {1, OC, 1, …}, one for each output channel; a tensor of one dimension is read in this way.
     """
 
+    multiplies_integers: ClassVar = True
     example: ClassVar = """
 inputs:
   x: {dtype: uint8, sizes: [1, 1, 4, 4]}
@@ -292,6 +305,7 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
     zero points are one number each, the filter's also {1, OC, 1, …}; a tensor of one dimension is read in this way.
     """
 
+    multiplies_integers: ClassVar = True
     example: ClassVar = """
 inputs:
   x: {dtype: uint8, sizes: [1, 1, 4, 4]}

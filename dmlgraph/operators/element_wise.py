@@ -589,6 +589,7 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
     """a where the condition (uint8) is not zero, else b."""
 
+    in_place: ClassVar = False
     moves: ClassVar = ("a", "b")
     idempotent: ClassVar = True
     output_keywords: ClassVar = ("dtype",)

@@ -34,6 +34,8 @@ class Gradient(ElementWise):
 class ActivationReluGrad(Gradient, dml="ACTIVATION_RELU_GRAD"):
     """The gradient where the input is above zero."""
 
+    in_place: ClassVar = False
+
     def passes(self, x: Array) -> Array:
         return np.asarray(x > 0)
 

@@ -18,6 +18,8 @@ from dmlgraph.operators.directml_enums import IsInfinityMode
 class Comparison(Binary):
     """Base of the comparisons; comparing with NaN is false.  The output is uint8 unless uint32 is requested."""
 
+    in_place: ClassVar = False
+    is_truth: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
 
     def infer(self, given: Given) -> Outcome:
@@ -62,6 +64,7 @@ class LogicalLessThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN_OR_
 class LogicalAnd(Binary, dml="ELEMENT_WISE_LOGICAL_AND"):
     """Whether neither a nor b is zero."""
 
+    is_truth: ClassVar = True
     absorbing: ClassVar = NumberOfType(integers=0)
 
     def function(self, a: Array, b: Array) -> Array:
@@ -71,6 +74,7 @@ class LogicalAnd(Binary, dml="ELEMENT_WISE_LOGICAL_AND"):
 class LogicalOr(Binary, dml="ELEMENT_WISE_LOGICAL_OR"):
     """Whether a or b, or both, are not zero."""
 
+    is_truth: ClassVar = True
     absorbing: ClassVar = NumberOfType(integers=1)
 
     def function(self, a: Array, b: Array) -> Array:
@@ -80,12 +84,16 @@ class LogicalOr(Binary, dml="ELEMENT_WISE_LOGICAL_OR"):
 class LogicalXor(Binary, dml="ELEMENT_WISE_LOGICAL_XOR"):
     """Whether one of a and b is zero and the other is not."""
 
+    is_truth: ClassVar = True
+
     def function(self, a: Array, b: Array) -> Array:
         return np.logical_xor(a, b)
 
 
 class LogicalNot(Unary, dml="ELEMENT_WISE_LOGICAL_NOT"):
     """Whether x is zero."""
+
+    is_truth: ClassVar = True
 
     def function(self, x: Array) -> Array:
         return np.logical_not(x)
@@ -94,6 +102,8 @@ class LogicalNot(Unary, dml="ELEMENT_WISE_LOGICAL_NOT"):
 class Predicate(Unary):
     """Base of predicates of a float; the output is uint8 unless another type is requested."""
 
+    in_place: ClassVar = False
+    is_truth: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
 
     def infer(self, given: Given) -> Outcome:

@@ -32,6 +32,9 @@ class Gemm(Operator, dml="GEMM"):
     broadcast, and C broadcasts to the output, by zero strides.
     """
 
+    heavy: ClassVar = True
+    inner_dimensions: ClassVar = 2
+    repeatable: ClassVar = ("c",)
     example: ClassVar = """
 inputs:
   a: {dtype: float32, sizes: [1, 1, 2, 3]}
@@ -50,6 +53,9 @@ outputs: [y]
     alpha: Float = 1.0
     beta: Float = 1.0
     fused_activation: OptionalActivation = None
+
+    def products(self) -> int:
+        return self.output.element_count * self.a.sizes[-1 if self.trans_a is MatrixTransform.NONE else -2]
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,9 +30,16 @@ _LAST, _BUT_LAST = -1, -2
 class IntegerProduct(Operator):
     """Base: A {…, M, K} times B {…, K, N}; parameters of A and the output are per row, those of B per column."""
 
+    heavy: ClassVar = True
+    multiplies_integers: ClassVar = True
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         a: TensorDesc
         b: TensorDesc
+        output: TensorDesc
+
+    def products(self) -> int:
+        return self.output.element_count * self.a.sizes[-1]
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

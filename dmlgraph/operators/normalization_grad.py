@@ -24,6 +24,8 @@ from dmlgraph.operators.normalization import LocalResponse, reduced_axes, wide
 class BatchGradient(Operator):
     """Base: the gradients of batch normalization's input, scale and bias."""
 
+    heavy: ClassVar = True
+
     input: Input
     input_gradient: Input
     mean: Input
@@ -122,6 +124,7 @@ class LocalResponseNormalizationGrad(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZ
     exact derivative, which sums over the elements whose neighbourhoods contain the element.
     """
 
+    heavy: ClassVar = True
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 4, 2, 2]}

@@ -28,6 +28,7 @@ class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
     Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form at the end of section 2.
     """
 
+    heavy: ClassVar = True
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 3]}

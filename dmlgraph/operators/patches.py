@@ -29,6 +29,8 @@ class Patches(Operator):
     positions.  Patches are in row-major order of the positions, a patch's elements in row-major order of the window.
     """
 
+    heavy: ClassVar = True
+
     input: Input
     output: Output = inferred()
     window_sizes: UIntPerSpatial

@@ -46,6 +46,8 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 class Window(Windowed):
     """Base: the window of a pooling operator, with one entry per spatial dimension."""
 
+    heavy: ClassVar = True
+
     strides: OnePerSpatial = inferred()
     window_size: UIntPerSpatial
     start_padding: ZeroPerSpatial = inferred()
@@ -450,6 +452,7 @@ class MaxUnpooling(Operator, dml="MAX_UNPOOLING"):
     undefined.
     """
 
+    heavy: ClassVar = True
     output_keywords: ClassVar = ("sizes",)
     example: ClassVar = """
 inputs:

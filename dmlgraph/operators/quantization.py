@@ -66,6 +66,8 @@ def from_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType
 class Linear(ElementWise):
     """Base of the element-wise pair: scale and zero point broadcast to the input, by zero strides."""
 
+    in_place: ClassVar = False
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         zero_point: TensorDesc | None
 

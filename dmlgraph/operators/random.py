@@ -33,6 +33,7 @@ class RandomGenerator(Operator, dml="RANDOM_GENERATOR"):
     Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
 
+    heavy: ClassVar = True
     output_keywords: ClassVar = ("sizes",)
     example: ClassVar = """
 inputs:

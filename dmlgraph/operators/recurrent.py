@@ -78,15 +78,22 @@ class Recurrent(Operator):
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
+        weight: TensorDesc
         recurrence: TensorDesc
         activation_descs: tuple[Operator, ...]
         direction: RecurrentNetworkDirection
 
+    heavy: ClassVar = True
     takes_owned: ClassVar = False
     gates: ClassVar[int]  # blocks of H rows that the weights have
     functions: ClassVar[int]  # activations that each direction has
     initial: ClassVar[tuple[str, ...]] = ("hidden_init",)  # inputs: the state before the first step
     final: ClassVar[tuple[str, ...]] = ("output_single",)  # outputs: the state after the last
+
+    def products(self) -> int:
+        """Every weight is used at each step for each sequence of the batch."""
+        steps, batch = self.input.sizes[-3:-1]
+        return steps * batch * (self.weight.element_count + self.recurrence.element_count)
 
     @property
     def backward(self) -> tuple[bool, ...]:

@@ -127,6 +127,8 @@ def antialiased(where: Array, size: int, scale: float) -> Taps:
 class Resampling(Operator):
     """Base of the operators that resample, and of their gradients; the subclass's fields determine how."""
 
+    heavy: ClassVar = True
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         interpolation_mode: InterpolationMode
         scales: tuple[float, ...]

@@ -63,6 +63,7 @@ class RoiPooling(Operator, dml="ROI_POOLING"):
     Shapes: input {N, C, H, W}, output {regions, C, height, width}.
     """
 
+    heavy: ClassVar = True
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 4, 6]}
@@ -162,6 +163,8 @@ def beside(places: Array, size: int) -> Array:
 
 class Aligning(Operator):
     """Base of ROI_ALIGN, ROI_ALIGN1 and their gradient; the subclass's fields determine how they sample."""
+
+    heavy: ClassVar = True
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         roi: TensorDesc

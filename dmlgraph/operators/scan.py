@@ -18,6 +18,7 @@ class Scan(Operator):
     Floats are accumulated one by one and rounded to the tensor's type each time (measured); integers wrap modulo 2^N.
     """
 
+    in_place: ClassVar = True
     accumulate: ClassVar[np.ufunc]
 
     input: Input

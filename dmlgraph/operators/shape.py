@@ -29,6 +29,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome, OutputSpec
 class Join(Operator, dml="JOIN"):
     """The inputs one after another along `axis`; their other sizes are equal."""
 
+    repeatable: ClassVar = ("inputs",)
     moves: ClassVar = ("inputs",)
     order_preserving: ClassVar = "inputs"
     example: ClassVar = """

@@ -44,6 +44,7 @@ class View(Operator):
     """Base of the views: an input, an output with its elements, and no work."""
 
     is_view: ClassVar[bool] = True
+    keeps_order: ClassVar[bool] = False  # the elements stay in row-major order, each once
 
     @property
     def sizes_after(self) -> tuple[int, ...]:
@@ -105,6 +106,7 @@ class Reshape(View, dml="RESHAPE"):
     A reshape of a packed tensor costs nothing.
     """
 
+    keeps_order: ClassVar = True
     example_attributes: ClassVar = {"sizes": "[6, -1]"}
 
     sizes: Annotated[Ints, Count("DimensionCount")]
@@ -138,6 +140,8 @@ class Reshape(View, dml="RESHAPE"):
 
 class Flatten(View, dml="FLATTEN"):
     """The dimensions from `axis` on as one: [N, C, H, W] → [N, C · H · W].  As in PyTorch's `nn.Flatten`."""
+
+    keeps_order: ClassVar = True
 
     axis: Axis = 1
 
@@ -182,6 +186,7 @@ class Transpose(View, dml="TRANSPOSE"):
 class Squeeze(View, dml="SQUEEZE"):
     """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
 
+    keeps_order: ClassVar = True
     example_attributes: ClassVar = {"axes": "[0]"}
 
     axes: Annotated[AxisList, Axes()] = inferred()
@@ -215,6 +220,7 @@ class Squeeze(View, dml="SQUEEZE"):
 class ExpandDims(View, dml="EXPAND_DIMS"):
     """With new dimensions of size 1 at these places of the output; negative ones count from its end."""
 
+    keeps_order: ClassVar = True
     example_attributes: ClassVar = {"axes": "[0, -1]"}
 
     axes: Annotated[Ints, Count("AxisCount")]

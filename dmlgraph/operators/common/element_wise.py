@@ -21,6 +21,7 @@ EXACT_INTEGERS = 1 << 24  # float32, the type of FLOAT attributes, holds all int
 class ElementWise(Operator):
     """Base: the output has the sizes of the first input, and of all inputs, and the data type of the values."""
 
+    in_place: ClassVar = True
     inner_dimensions: ClassVar = 0
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct

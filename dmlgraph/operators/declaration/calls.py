@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from dmlgraph.base.errors import OperatorError, listing, plural, suggestion
 from dmlgraph.operators.catalog.foreign_names import FIELDS
-from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import keyword_parameters, outputs_type, signature
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from dmlgraph.graph.value import Value
 
 
-def apply(operator: str, /, *tensors: Any, **keywords: Any) -> Value:
-    """Applies an operator of this name to values and numbers; at least one must be a value."""
-    result: Value = make_function(REGISTRY[operator])(*tensors, **keywords)
+def apply(operator: type[Operator], /, *tensors: Any, **keywords: Any) -> Value:
+    """Applies an operator to values and numbers; at least one must be a value."""
+    result: Value = make_function(operator)(*tensors, **keywords)
     return result
 
 

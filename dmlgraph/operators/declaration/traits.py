@@ -42,10 +42,11 @@ class Traits:
             so the operator commutes with every increasing function, such as quantization.
         reduces: every element of the output comes from the elements along `axes`.
         repeatable: the fields that it reads as fast through strides of zero, with the same bits.
-        unrepeatable: the fields that DirectML does not read through strides of zero (measured).
         heavy: evaluating it may take many operations for each element.
         multiplies_integers: it sums up products of 8-bit integers, for which processors have instructions.
         is_truth: its output is 0 or 1 everywhere.
+        finite_only: devices differ for NaN and infinities, not only in rounding.  Measured: DirectML's fused RELU
+            and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
         in_place: DirectML may write its output over an input that has the same description (measured).
         meanings: what its fields mean, each in a sentence that an editor shows; subclasses add theirs.
     """
@@ -61,10 +62,10 @@ class Traits:
     order_preserving: ClassVar[str] = ""
     reduces: ClassVar[bool] = False
     repeatable: ClassVar[tuple[str, ...]] = ()
-    unrepeatable: ClassVar[tuple[str, ...]] = ()
     heavy: ClassVar[bool] = False
     multiplies_integers: ClassVar[bool] = False
     is_truth: ClassVar[bool] = False
+    finite_only: ClassVar[bool] = False
     in_place: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {}
 
@@ -123,6 +124,13 @@ class Traits:
     def products(self) -> int:
         """The products of two numbers that it sums up, including those with padding."""
         return 0
+
+    def operations(self) -> int:
+        """The multiplications and additions of the sums of products: what its time is compared with.
+
+        It is 0 for others: they are bound by memory on every device, so for them it is their bytes that count.
+        """
+        return 2 * self.products()
 
     def doubts(self) -> Problem | None:
         """What is legal in the operator but probably a mistake: a warning."""

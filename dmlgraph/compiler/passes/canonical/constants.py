@@ -19,23 +19,11 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
-from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.random import RandomGenerator
-from dmlgraph.operators.shape import Join
 
 FOLDED_BYTES = 1 << 16  # the largest constant that is made of fills
 FOLDED_WORK = 1 << 24  # the most element-wise operations, roughly, that are done while a graph is built
-# Families whose work grows as their elements do.
-_LIGHT = frozenset(
-    {"element_wise", "activation", "bitwise", "logical", "trigonometric", "gradient", "quantization"}
-    | {"shape", "slicing", "padding", "indexing", "image", "diagonal", "scan", "reduction", "selection"}
-    | {"softmax", "normalization"}
-)
 _SYMBOLIC = (FillValueConstant, FillValueSequence)
-
-# Readers, by field, besides the element-wise operators, that compute the same, to the bit and as fast, from one element
-# read through zero strides.
-_BROADCASTING: dict[type[Operator], tuple[str, ...]] = {Gemm: ("c",), Join: ("inputs",)}
 
 
 @rule(needs=(*NUMBERS, FillValueSequence, DiagonalMatrix, DiagonalMatrix1), effect="the bits that `evaluate` gives")
@@ -115,15 +103,14 @@ def _is_known(draft: Draft, source: Source) -> bool:
 def _broadcasts(user: DraftNode, port: int) -> bool:
     """Whether a reader may read one element in place of many."""
     operator = user.computation
-    fields = _BROADCASTING.get(type(operator), ())
-    return operator.broadcasts or operator.bindings(Role.INPUT)[port].field in fields
+    return operator.broadcasts or operator.bindings(Role.INPUT)[port].field in operator.repeatable
 
 
 def work(operator: Operator) -> int:
     """The number of element-wise operations, roughly, that evaluating an operator takes."""
     inputs = [desc.element_count for desc in operator.input_descs if desc is not None]
     outputs = sum(desc.element_count for desc in operator.output_descs if desc is not None)
-    return sum(inputs) + outputs if operator.family in _LIGHT else outputs * max(inputs, default=1)
+    return outputs * max(inputs, default=1) if operator.heavy else sum(inputs) + outputs
 
 
 def _constant(draft: Draft, source: Source, values: np.ndarray[Any, Any]) -> Tensor:

@@ -129,11 +129,8 @@ def fill(draft: Draft, node: DraftNode, port: int, number: Scalar) -> Tensor:
 
 
 def differs_by_device(operator: Operator, inputs: Iterable[np.ndarray[Any, Any] | None]) -> bool:
-    """Whether devices give different results from the reference, not only less exact ones.
-
-    Measured: DirectML's fused RELU and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
-    """
-    if operator.family != "activation" and operator.__dict__.get("fused_activation") is None:
+    """Whether devices give different results from the reference, not only less exact ones: see `Traits.finite_only`."""
+    if not operator.finite_only and operator.__dict__.get("fused_activation") is None:
         return False
     return any(each is not None and each.dtype.kind == "f" and not np.isfinite(each).all() for each in inputs)
 

@@ -43,24 +43,11 @@ from dmlgraph.devices.directml.faults.orders import (
     stored,
 )
 from dmlgraph.operators import (
-    ActivationHardSwish,
-    ActivationReluGrad,
-    ActivationSwish,
     AdamOptimizer,
-    BitCount,
-    Cast,
     FillValueSequence,
     Gemm,
     Identity,
-    If,
-    IsInfinity,
-    IsNan,
     Join,
-    LogicalEquals,
-    LogicalGreaterThan,
-    LogicalGreaterThanOrEqual,
-    LogicalLessThan,
-    LogicalLessThanOrEqual,
     Reduce,
     Slice,
     Slice1,
@@ -72,12 +59,6 @@ from dmlgraph.operators.recurrent import Recurrent
 
 ALIGNMENT = 16  # bytes: DirectML leaves a part in its buffer if it begins at a multiple of this
 
-# Operators of these families run in place, on each input that has the same desc as their output.
-_IN_PLACE_FAMILIES = ("element_wise", "activation", "bitwise", "gradient", "logical", "scan", "trigonometric")
-_NEVER_IN_PLACE = (
-    *(ActivationHardSwish, ActivationReluGrad, ActivationSwish, BitCount, Cast, If, IsInfinity, IsNan),
-    *(LogicalEquals, LogicalGreaterThan, LogicalGreaterThanOrEqual, LogicalLessThan, LogicalLessThanOrEqual),
-)
 _IN_ORDER = (Gemm, Join, Reduce)  # they have what they read in the order of its dimensions
 _ADAM_IN_PLACE = (0, 1, 2, 3)  # parameters, moments and gradient: it seems to consist of several operators
 
@@ -305,7 +286,7 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     """Whether DirectML writes an operator's output over an input that nothing else reads."""
     if isinstance(operator, AdamOptimizer):
         return port in _ADAM_IN_PLACE
-    if operator.family not in _IN_PLACE_FAMILIES or isinstance(operator, _NEVER_IN_PLACE):
+    if not operator.in_place:
         return False
     if isinstance(operator, Identity) and _is_neutral(operator):
         return False  # DirectML elides it
