@@ -109,6 +109,7 @@ class ActivationThresholdedRelu(Activation, dml="ACTIVATION_THRESHOLDED_RELU"):
 class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
     """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
 
+    meanings: ClassVar = {"slope": "The factor of negative elements; it broadcasts to the input."}
     finite_only: ClassVar = True
 
     input: Input
@@ -147,6 +148,8 @@ class ActivationCelu(Activation, dml="ACTIVATION_CELU"):
 
 class ActivationScaledElu(Activation, dml="ACTIVATION_SCALED_ELU"):
     """gamma · x; gamma · alpha · (e^x − 1) below zero."""
+
+    meanings: ClassVar = {"gamma": "The factor of the whole function."}
 
     alpha: Float = 1.6732631921768188
     gamma: Float = 1.0507010221481323
@@ -195,6 +198,8 @@ class ActivationScaledTanh(Activation, dml="ACTIVATION_SCALED_TANH"):
 class ActivationSoftplus(Activation, dml="ACTIVATION_SOFTPLUS"):
     """ln(1 + e^(steepness · x)) / steepness; below feature level 6.4 the steepness is at least 1."""
 
+    meanings: ClassVar = {"steepness": "How fast the function bends."}
+
     steepness: Float = 1.0
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
@@ -232,6 +237,8 @@ class ActivationShrink(Activation, dml="ACTIVATION_SHRINK"):
     16 bits keep the low half of a 32-bit integer (measured).
     """
 
+    meanings: ClassVar = {"threshold": "The bound: elements nearer to zero become 0."}
+
     bias: Float = 0.0
     threshold: Float = 0.5
 
@@ -254,6 +261,7 @@ class ActivationGelu(Activation, dml="ACTIVATION_GELU"):
 class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
     """x times a sigmoid of x: x / (1 + e^(−sigmoid_input_scale · x))."""
 
+    meanings: ClassVar = {"sigmoid_input_scale": "The factor of the sigmoid's argument."}
     in_place: ClassVar = False
     example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
 

@@ -236,6 +236,21 @@ _FILTERED: dict[MultiheadAttentionMaskType, Callable[[Array, Dimensions], Array]
 class Attention(Operator):
     """Base: where queries, keys and values come from, and the function of them."""
 
+    meanings: ClassVar = {
+        "query": "The queries of all heads.",
+        "key": "The keys of all heads.",
+        "stacked_query_key": "Queries and keys in one tensor, in place of `query` and `key`.",
+        "stacked_key_value": "Keys and values in one tensor, in place of `key` and `value`.",
+        "stacked_query_key_value": "Queries, keys and values in one tensor, in place of all three.",
+        "mask": "Which keys each query sees, in the form that `mask_type` names.",
+        "relative_position_bias": "What is added to the scores before the softmax; it broadcasts to them.",
+        "past_key": "The keys of earlier runs, which come before the new ones.",
+        "past_value": "The values of earlier runs, which come before the new ones.",
+        "output_present_key": "The past and the new keys together.",
+        "output_present_value": "The past and the new values together.",
+        "mask_type": "What the mask holds.",
+        "mask_filter_value": "What is added to the scores of keys that are masked.",
+    }
     heavy: ClassVar = True
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -422,6 +437,10 @@ class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
     bound b on, as many as length b, are unchanged; all others are excluded (measured).
     """
 
+    meanings: ClassVar = {
+        "value": "The values of all heads.",
+        "head_count": "The number of heads.",
+    }
     head_fields: ClassVar = ("head_count", "head_count")
     example: ClassVar = """
 inputs:
@@ -468,6 +487,12 @@ class MultiheadAttention1(Attention, dml="MULTIHEAD_ATTENTION1"):
     key, the one before it all except the last, and so on), and a key that does not count has no weight.
     """
 
+    meanings: ClassVar = {
+        "value": "The values of all heads.",
+        "past_sequence_lengths": "The number of past keys and values that count, of each sequence.",
+        "query_head_count": "The number of heads of the queries.",
+        "key_value_head_count": "The number of heads of the keys and values; several heads of queries share one.",
+    }
     head_fields: ClassVar = ("query_head_count", "key_value_head_count")
     example: ClassVar = """
 inputs:

@@ -54,6 +54,11 @@ class FilteredWindows(Windowed):
     If `group_count` is left out, the tensors determine it: forward it is the input's channels over the filter's.
     """
 
+    meanings: ClassVar = {
+        "filter": "The weights of the windows: output channels, input channels of a group, spatial sizes.",
+        "filter_zero_point": "The integer of the filter that stands for 0.",
+        "group_count": "The number of groups into which the channels are divided.",
+    }
     heavy: ClassVar = True
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -153,6 +158,11 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
     and forward the input's channels over those of the filter.
     """
 
+    meanings: ClassVar = {
+        "output_padding": "The elements that are added at the end of the output in each spatial dimension.",
+        "mode": "Whether the filter is mirrored (`convolution`) or not (`cross_correlation`).",
+        "direction": "Forward, or backward: the transposed convolution.",
+    }
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 2, 5, 5]}
@@ -305,6 +315,7 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
     zero points are one number each, the filter's also {1, OC, 1, …}; a tensor of one dimension is read in this way.
     """
 
+    meanings: ClassVar = {"filter_scale": "The number for which one step of the filter stands."}
     multiplies_integers: ClassVar = True
     example: ClassVar = """
 inputs:

@@ -44,6 +44,7 @@ class DiagonalMatrix(DiagonalFill, dml="DIAGONAL_MATRIX"):
     An integer matrix truncates the value's fraction and keeps its low bits.
     """
 
+    meanings: ClassVar = {"offset": "The diagonal, counted upwards from the main one, which is 0."}
     example: ClassVar = """
 nodes:
   y: {op: diagonal_matrix, output: {dtype: float32, sizes: [1, 1, 3, 3]}, offset: 0, value: 1}
@@ -68,6 +69,10 @@ class DiagonalMatrix1(DiagonalFill, dml="DIAGONAL_MATRIX1"):
     and sizes must be given.
     """
 
+    meanings: ClassVar = {
+        "diagonal_fill_begin": "The first diagonal, counted upwards from the main one, which is 0.",
+        "diagonal_fill_end": "The diagonal after the last one.",
+    }
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 3, 3]}

@@ -191,6 +191,8 @@ class Round(Unary, dml="ELEMENT_WISE_ROUND"):
     rounded up, such as that of 0.49999997, gives the next whole number.
     """
 
+    meanings: ClassVar = {"rounding_mode": "How numbers are rounded: halves, or all of them toward zero."}
+
     rounding_mode: RoundingMode = RoundingMode.HALVES_TO_NEAREST_EVEN
 
     def function(self, x: Array) -> Array:
@@ -589,6 +591,7 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
     """a where the condition (uint8) is not zero, else b."""
 
+    meanings: ClassVar = {"condition": "Where it is not zero, the output is `a`, elsewhere `b`."}
     in_place: ClassVar = False
     moves: ClassVar = ("a", "b")
     idempotent: ClassVar = True

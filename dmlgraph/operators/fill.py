@@ -20,6 +20,11 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 class Fill(Operator):
     """Base of the fills: the output is as requested, because nothing determines it."""
 
+    meanings: ClassVar = {
+        "value": "The number that is written.",
+        "value_data_type": "The data type of the value; the output's by default.",
+    }
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         output: TensorDesc
 
@@ -63,6 +68,10 @@ class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
     DirectML 1.13, bit for bit, over the most elements it computes at once: 2^18 in float32, 2^19 in float16.
     """
 
+    meanings: ClassVar = {
+        "value_start": "The first element.",
+        "value_delta": "The distance from each element to the next.",
+    }
     example: ClassVar = """
 nodes:
   y: {op: fill_value_sequence, output: {dtype: float32, sizes: [1, 1, 1, 3]}, value_start: 3, value_delta: 2}

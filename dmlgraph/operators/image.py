@@ -29,6 +29,10 @@ class BlockMove(Operator):
     and c · B² + y · B + x in column_row_depth.
     """
 
+    meanings: ClassVar = {
+        "block_size": "The height and width of a block of pixels.",
+        "order": "Whether a block's pixels or the channels come first in the depth.",
+    }
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
 

@@ -81,6 +81,7 @@ class Gather(Operator, dml="GATHER"):
     leading dimensions of size 1 up to the input's number.
     """
 
+    meanings: ClassVar = {"index_dimensions": "How many dimensions of the indices replace the axis."}
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
     example: ClassVar = """
@@ -156,6 +157,11 @@ class TupleIndexed(Operator):
     indices: {batch…, K…, T}.  A tuple of T indices is the position of an element or a slice of the input, whose sizes
     are {batch…, T indexed sizes…, slice…}.  A count that is left out is the tensor's number of dimensions as given.
     """
+
+    meanings: ClassVar = {
+        "input_dimension_count": "How many of the input's dimensions count; the others come first and have size 1.",
+        "indices_dimension_count": "How many of the indices' dimensions count; the others come first and have size 1.",
+    }
 
     input: Input
     indices: IndexInput
@@ -252,6 +258,7 @@ class GatherNd1(GatherTuples, dml="GATHER_ND1"):
     indices and the output.
     """
 
+    meanings: ClassVar = {"batch_dimension_count": "How many leading dimensions are batches."}
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [2, 3, 4]}
@@ -376,6 +383,7 @@ class OneHot(Operator, dml="ONE_HOT"):
     in another dimension, although its documentation says so).  Indices beyond the axis give off everywhere.
     """
 
+    meanings: ClassVar = {"values": "The values off and on, in this order, along the last dimension."}
     output_keywords: ClassVar = ("sizes",)
     example: ClassVar = """
 inputs:
@@ -417,6 +425,10 @@ class NonzeroCoordinates(Operator, dml="NONZERO_COORDINATES"):
     leave out leading dimensions of size 1.  By default both outputs have as many dimensions as the input.
     """
 
+    meanings: ClassVar = {
+        "output_count": "How many elements are not zero.",
+        "output_coordinates": "The coordinates of the elements that are not zero, one per row.",
+    }
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 3]}

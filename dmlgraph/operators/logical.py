@@ -120,6 +120,8 @@ class IsNan(Predicate, dml="ELEMENT_WISE_IS_NAN"):
 class IsInfinity(Predicate, dml="ELEMENT_WISE_IS_INFINITY"):
     """Whether x is infinite: with any sign, or with the mode's."""
 
+    meanings: ClassVar = {"infinity_mode": "Which infinities count: both, positive or negative ones."}
+
     infinity_mode: IsInfinityMode = IsInfinityMode.EITHER
 
     def function(self, x: Array) -> Array:

@@ -32,6 +32,13 @@ class Gemm(Operator, dml="GEMM"):
     broadcast, and C broadcasts to the output, by zero strides.
     """
 
+    meanings: ClassVar = {
+        "c": "A tensor that is added to the product, times `beta`.",
+        "alpha": "The factor of the product.",
+        "beta": "The factor of `c`.",
+        "trans_a": "Whether the last two dimensions of `a` are swapped first.",
+        "trans_b": "Whether the last two dimensions of `b` are swapped first.",
+    }
     heavy: ClassVar = True
     inner_dimensions: ClassVar = 2
     repeatable: ClassVar = ("c",)

@@ -85,6 +85,10 @@ class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
     1 where height and width do not.
     """
 
+    meanings: ClassVar = {
+        "spatial": "Whether mean and variance are the same for all spatial positions; "
+        "no effect from feature level 4.0 on.",
+    }
     parameters: ClassVar = ("mean", "variance", "scale", "bias")
     example: ClassVar = """
 inputs:
@@ -135,6 +139,11 @@ class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAININ
     other dimensions they have the input's size.  A scale or bias of one dimension is read as {1, C, 1, …}.
     """
 
+    meanings: ClassVar = {
+        "fused_add": "A tensor that is added before the activation.",
+        "output_mean": "The mean of the input.",
+        "output_variance": "The variance of the input.",
+    }
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [2, 3, 2, 2]}
@@ -182,6 +191,8 @@ def reduced_axes(parameter_sizes: Sequence[int]) -> tuple[int, ...]:
 
 class MeanVariance(Normalization):
     """Base of the normalizations by the input's own mean and variance along axes."""
+
+    meanings: ClassVar = {"normalize_variance": "Whether the input is also divided by the root of its variance."}
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         scale: TensorDesc | None
@@ -300,6 +311,10 @@ class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2
     dimension; a tensor of one dimension is read as {1, C, 1, …}.
     """
 
+    meanings: ClassVar = {
+        "use_mean": "Whether the mean is subtracted.",
+        "use_variance": "Whether the input is divided by the root of its variance.",
+    }
     fuses_like: ClassVar = "MEAN_VARIANCE_NORMALIZATION1"
     example: ClassVar = """
 inputs:
@@ -328,6 +343,8 @@ outputs: [y]
 
 class LocalResponse(Operator):
     """Base of local response normalization and its gradient: sums over the neighbourhood of each element."""
+
+    meanings: ClassVar = {"local_size": "The number of elements of the neighbourhood."}
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         cross_channel: bool

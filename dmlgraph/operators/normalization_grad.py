@@ -24,6 +24,10 @@ from dmlgraph.operators.normalization import LocalResponse, reduced_axes, wide
 class BatchGradient(Operator):
     """Base: the gradients of batch normalization's input, scale and bias."""
 
+    meanings: ClassVar = {
+        "output_scale_gradient": "The gradient of the scale.",
+        "output_bias_gradient": "The gradient of the bias.",
+    }
     heavy: ClassVar = True
 
     input: Input

@@ -28,6 +28,19 @@ class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
     Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form at the end of section 2.
     """
 
+    meanings: ClassVar = {
+        "input_parameters": "The parameters before the step.",
+        "input_first_moment": "The average of the gradients before the step.",
+        "input_second_moment": "The average of the squared gradients before the step.",
+        "gradient": "The gradient of the parameters.",
+        "training_step": "The number of this step, counted from 1.",
+        "output_parameters": "The parameters after the step.",
+        "output_first_moment": "The average of the gradients after the step.",
+        "output_second_moment": "The average of the squared gradients after the step.",
+        "learning_rate": "How far a step goes.",
+        "beta1": "How much of the first moment a step keeps.",
+        "beta2": "How much of the second moment a step keeps.",
+    }
     heavy: ClassVar = True
     example: ClassVar = """
 inputs:

@@ -54,6 +54,10 @@ _SOURCE: dict[PaddingMode, Callable[[Array, int], Array]] = {
 class Pad(Operator):
     """Base: subclasses have the fields from `padding_value` on, including `start_padding` and `end_padding`."""
 
+    meanings: ClassVar = {
+        "padding_mode": "What is in the padding: a value, or elements of the input.",
+        "padding_value": "The number in the padding.",
+    }
     moves: ClassVar = ("input",)
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -132,6 +136,7 @@ class Padding(Pad, dml="PADDING"):
 class Padding1(Pad, dml="PADDING1"):
     """Padding whose `padding_value` has the tensor's data type, so that 64-bit values are kept."""
 
+    meanings: ClassVar = {"padding_value_data_type": "The data type of the padding value; the input's by default."}
     example_attributes: ClassVar = Padding.example_attributes
 
     padding_value_data_type: ScalarDataType = inferred()

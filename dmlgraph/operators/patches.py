@@ -29,6 +29,7 @@ class Patches(Operator):
     positions.  Patches are in row-major order of the positions, a patch's elements in row-major order of the window.
     """
 
+    meanings: ClassVar = {"window_sizes": "The size of the window in each spatial dimension."}
     heavy: ClassVar = True
 
     input: Input

@@ -46,6 +46,10 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome
 class Window(Windowed):
     """Base: the window of a pooling operator, with one entry per spatial dimension."""
 
+    meanings: ClassVar = {
+        "window_size": "The size of the window in each spatial dimension.",
+        "include_padding": "Whether the padding counts in an average.",
+    }
     heavy: ClassVar = True
 
     strides: OnePerSpatial = inferred()
@@ -282,6 +286,7 @@ def or_infinite(window: Windows, x: Array, greatest: Array) -> Array:
 class Maxima(Pooling):
     """Base of the max poolings."""
 
+    meanings: ClassVar = {"output_indices": "The position of each maximum in the input."}
     order_preserving: ClassVar = "input"
 
     @property

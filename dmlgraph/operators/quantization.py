@@ -66,6 +66,7 @@ def from_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType
 class Linear(ElementWise):
     """Base of the element-wise pair: scale and zero point broadcast to the input, by zero strides."""
 
+    meanings: ClassVar = {"zero_point": "The integer that stands for 0."}
     in_place: ClassVar = False
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -247,6 +248,11 @@ outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
 
 class ByBlocks(Operator):
     """Base of QUANTIZE and DEQUANTIZE: one scale and zero point for each block of the data."""
+
+    meanings: ClassVar = {
+        "quantization_type": "Which tensors `quantizations` has: none, a scale, or a scale and a zero point.",
+        "quantizations": "The scale, and the zero point if there is one.",
+    }
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc

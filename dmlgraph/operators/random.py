@@ -33,6 +33,11 @@ class RandomGenerator(Operator, dml="RANDOM_GENERATOR"):
     Source: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
     """
 
+    meanings: ClassVar = {
+        "input_state": "The state of the generator: a counter and a key.",
+        "output_state": "The state of the generator after the numbers were drawn.",
+        "type": "The generator's algorithm.",
+    }
     heavy: ClassVar = True
     output_keywords: ClassVar = ("sizes",)
     example: ClassVar = """

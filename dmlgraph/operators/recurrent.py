@@ -76,6 +76,16 @@ outputs: {{sequence: y.output_sequence, last: y.output_single}}
 class Recurrent(Operator):
     """Base: the sizes of all tensors, the parts of the weights, and the loop over time."""
 
+    meanings: ClassVar = {
+        "weight": "The weights of the input, for each direction, gate by gate.",
+        "recurrence": "The weights of the hidden state, for each direction, gate by gate.",
+        "hidden_init": "The hidden state before the first step; zeros if it is left out.",
+        "output_sequence": "The hidden state after every step.",
+        "output_single": "The hidden state after the last step.",
+        "activation_descs": "The activations of the gates for each direction, forward first.",
+        "direction": "Whether it goes forward through time, backward, or both ways.",
+    }
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
         weight: TensorDesc
@@ -288,6 +298,14 @@ class Lstm(Recurrent, dml="LSTM"):
     zeros, and the single outputs are its state at its last step; backward, it begins at its last step.
     """
 
+    meanings: ClassVar = {
+        "peephole": "The weights with which the gates see the cell state.",
+        "cell_mem_init": "The cell state before the first step; zeros if it is left out.",
+        "output_cell_single": "The cell state after the last step.",
+        "clip_threshold": "The bound to which the gates' arguments are clamped.",
+        "use_clip_threshold": "Whether the gates' arguments are clamped.",
+        "couple_input_forget": "Whether the forget gate is 1 minus the input gate.",
+    }
     gates: ClassVar = 4
     functions: ClassVar = 3
     initial: ClassVar = ("hidden_init", "cell_mem_init")
@@ -376,6 +394,9 @@ class Gru(Recurrent, dml="GRU"):
     and output_single is its state at its last step; backward, it begins at its last step.
     """
 
+    meanings: ClassVar = {
+        "linear_before_reset": "Whether the reset gate is applied after the product with the recurrence.",
+    }
     gates: ClassVar = 3
     functions: ClassVar = 2
     example: ClassVar = _EXAMPLE.format(

@@ -64,6 +64,7 @@ class Reduce(Operator, dml="REDUCE"):
     give the first, DirectML either.  Integers wrap modulo 2^N.
     """
 
+    meanings: ClassVar = {"function": "What becomes of the elements: their sum, maximum, mean and so on."}
     reduces: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
     example: ClassVar = """

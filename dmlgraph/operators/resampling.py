@@ -127,6 +127,12 @@ def antialiased(where: Array, size: int, scale: float) -> Taps:
 class Resampling(Operator):
     """Base of the operators that resample, and of their gradients; the subclass's fields determine how."""
 
+    meanings: ClassVar = {
+        "scales": "The size of the output divided by that of the input in each dimension.",
+        "input_pixel_offsets": "Where the middle of an input element is, in each dimension.",
+        "output_pixel_offsets": "Where the middle of an output element is, in each dimension.",
+        "rounding_direction": "Whether a position between two elements is rounded up or down.",
+    }
     heavy: ClassVar = True
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -309,6 +315,7 @@ class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
     and beyond the edges the elements at the edges are repeated.
     """
 
+    meanings: ClassVar = {"antialiased": "Whether a smaller output averages all elements it covers."}
     moves: ClassVar = ()  # it may be antialiased
     example: ClassVar = """
 inputs:
@@ -330,6 +337,7 @@ class Upsample2d(ForwardResampling, dml="UPSAMPLE_2D"):
     `scale_size` is [width, height].  RESAMPLE can do more.
     """
 
+    meanings: ClassVar = {"scale_size": "How often each pixel is repeated: in width, and in height."}
     output_keywords: ClassVar = ()
     example: ClassVar = """
 inputs:

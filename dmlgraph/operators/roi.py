@@ -63,6 +63,10 @@ class RoiPooling(Operator, dml="ROI_POOLING"):
     Shapes: input {N, C, H, W}, output {regions, C, height, width}.
     """
 
+    meanings: ClassVar = {
+        "pooled_size": "The width and height of the output.",
+        "spatial_scale": "The factor from the regions' coordinates to pixels of the input.",
+    }
     heavy: ClassVar = True
     example: ClassVar = """
 inputs:
@@ -164,6 +168,17 @@ def beside(places: Array, size: int) -> Array:
 class Aligning(Operator):
     """Base of ROI_ALIGN, ROI_ALIGN1 and their gradient; the subclass's fields determine how they sample."""
 
+    meanings: ClassVar = {
+        "batch_indices": "The image of the batch to which each region belongs.",
+        "input_pixel_offset": "Where the middle of an input element is.",
+        "output_pixel_offset": "Where the middle of an output element is.",
+        "spatial_scale_x": "The factor from the regions' horizontal coordinates to pixels of the input.",
+        "spatial_scale_y": "The factor from the regions' vertical coordinates to pixels of the input.",
+        "reduction_function": "What becomes of the samples of an output element: their average or maximum.",
+        "minimum_samples_per_output": "The least number of samples for an output element in each dimension.",
+        "maximum_samples_per_output": "The greatest number of samples for an output element in each dimension.",
+        "align_regions_to_corners": "Whether the first and last samples are at the corners of the region.",
+    }
     heavy: ClassVar = True
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
@@ -250,6 +265,8 @@ class Aligning(Operator):
 
 class AligningForward(Aligning):
     """Base of ROI_ALIGN and ROI_ALIGN1."""
+
+    meanings: ClassVar = {"out_of_bounds_input_value": "The value of a sample outside the input."}
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc

@@ -41,6 +41,7 @@ class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
     `input` must be given for `output_roi_gradient`, and for max.
     """
 
+    meanings: ClassVar = {"output_roi_gradient": "The gradient of the regions."}
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 4, 4]}

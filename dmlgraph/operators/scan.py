@@ -18,6 +18,7 @@ class Scan(Operator):
     Floats are accumulated one by one and rounded to the tensor's type each time (measured); integers wrap modulo 2^N.
     """
 
+    meanings: ClassVar = {"axis_direction": "Whether it goes along the axis upwards or downwards."}
     in_place: ClassVar = True
     accumulate: ClassVar[np.ufunc]
 
@@ -54,6 +55,7 @@ class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
     With `has_exclusive_sum` each sum excludes the element itself, so the first is 0.
     """
 
+    meanings: ClassVar = {"has_exclusive_sum": "Whether an element is left out of its own sum."}
     accumulate: ClassVar = np.add
     example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_sum": "false"}
 
@@ -70,6 +72,7 @@ class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
     With `has_exclusive_product` each product excludes the element itself, so the first is 1.
     """
 
+    meanings: ClassVar = {"has_exclusive_product": "Whether an element is left out of its own product."}
     accumulate: ClassVar = np.multiply
     example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_product": "false"}
 

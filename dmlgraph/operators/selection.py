@@ -22,6 +22,12 @@ class Top(Operator):
     Equal elements are in ascending order of index.  The indices are uint32 unless uint64 is requested.
     """
 
+    meanings: ClassVar = {
+        "output_value": "The elements that were found.",
+        "output_index": "The indices of the elements that were found.",
+        "k": "How many elements are wanted.",
+    }
+
     input: Input
     output_value: Output = inferred()
     output_index: Output = inferred()
@@ -79,6 +85,7 @@ class TopK1(Top, dml="TOP_K1"):
     are uint32 unless uint64 is requested: `output_index: {dtype: uint64}`.
     """
 
+    meanings: ClassVar = {"axis_direction": "Whether the greatest or the least elements are wanted."}
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 1, 2, 3]}
@@ -130,6 +137,7 @@ class Argmin(ArgExtreme, dml="ARGMIN"):
     (measured; not for 1024 elements or more, which DirectML compares part by part).
     """
 
+    meanings: ClassVar = {"axis_direction": "Which of several equal elements is taken: the first or the last."}
     extreme: ClassVar = np.fmin
 
 
@@ -141,4 +149,5 @@ class Argmax(ArgExtreme, dml="ARGMAX"):
     (measured; not for 1024 elements or more, which DirectML compares part by part).
     """
 
+    meanings: ClassVar = {"axis_direction": "Which of several equal elements is taken: the first or the last."}
     extreme: ClassVar = np.fmax

@@ -29,6 +29,7 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome, OutputSpec
 class Join(Operator, dml="JOIN"):
     """The inputs one after another along `axis`; their other sizes are equal."""
 
+    meanings: ClassVar = {"inputs": "The tensors that the operator reads, in order."}
     repeatable: ClassVar = ("inputs",)
     moves: ClassVar = ("inputs",)
     order_preserving: ClassVar = "inputs"
@@ -69,6 +70,7 @@ class Split(Operator, dml="SPLIT"):
     A single number instead of the list is the number of equal parts.
     """
 
+    meanings: ClassVar = {"outputs": "The parts: their sizes along the axis, or the number of equal parts."}
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
     example: ClassVar = """
@@ -133,6 +135,7 @@ outputs: {left: y.outputs.0, right: y.outputs.1}
 class Tile(Operator, dml="TILE"):
     """The input repeated `repeats` times in every dimension."""
 
+    meanings: ClassVar = {"repeats": "How often the input is repeated in each dimension."}
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
     example_attributes: ClassVar = {"repeats": "[1, 1, 2, 2]"}

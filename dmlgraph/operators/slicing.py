@@ -18,6 +18,11 @@ from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
 class Slice(Operator, dml="SLICE"):
     """output[i] = input[offsets + strides · i] in every dimension; `sizes` are the output's."""
 
+    meanings: ClassVar = {
+        "sizes": "The sizes of the output.",
+        "offsets": "The first element that is taken in each dimension.",
+        "strides": "The step from one element that is taken to the next in each dimension.",
+    }
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
     example: ClassVar = """
@@ -57,6 +62,12 @@ class Windowed(Operator):
 
     A positive stride starts at the window's first element, a negative one at its last element.
     """
+
+    meanings: ClassVar = {
+        "input_window_offsets": "The first element of the window in each dimension.",
+        "input_window_sizes": "The size of the window in each dimension.",
+        "input_window_strides": "The step inside the window; a negative one reads it backwards.",
+    }
 
     @property
     def _window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:

@@ -106,6 +106,7 @@ class Reshape(View, dml="RESHAPE"):
     A reshape of a packed tensor costs nothing.
     """
 
+    meanings: ClassVar = {"sizes": "The sizes of the result, of which one may be -1: what remains."}
     keeps_order: ClassVar = True
     example_attributes: ClassVar = {"sizes": "[6, -1]"}
 
@@ -141,6 +142,7 @@ class Reshape(View, dml="RESHAPE"):
 class Flatten(View, dml="FLATTEN"):
     """The dimensions from `axis` on as one: [N, C, H, W] → [N, C · H · W].  As in PyTorch's `nn.Flatten`."""
 
+    meanings: ClassVar = {"axis": "The first of the dimensions that become one."}
     keeps_order: ClassVar = True
 
     axis: Axis = 1
@@ -162,6 +164,9 @@ class Transpose(View, dml="TRANSPOSE"):
     It costs nothing where the readers take strides; in front of gemm it becomes `trans_a` or `trans_b`.
     """
 
+    meanings: ClassVar = {
+        "permutation": "For each dimension of the result, that of the input; all reversed by default.",
+    }
     example_attributes: ClassVar = {"permutation": "[0, 2, 3, 1]"}
 
     permutation: Annotated[AxisList, Axes(AxesDefault.REVERSED)] = inferred()
@@ -186,6 +191,7 @@ class Transpose(View, dml="TRANSPOSE"):
 class Squeeze(View, dml="SQUEEZE"):
     """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
 
+    meanings: ClassVar = {"axes": "The dimensions of size 1 that go; by default all."}
     keeps_order: ClassVar = True
     example_attributes: ClassVar = {"axes": "[0]"}
 
@@ -220,6 +226,7 @@ class Squeeze(View, dml="SQUEEZE"):
 class ExpandDims(View, dml="EXPAND_DIMS"):
     """With new dimensions of size 1 at these places of the output; negative ones count from its end."""
 
+    meanings: ClassVar = {"axes": "The places of the new dimensions in the result."}
     keeps_order: ClassVar = True
     example_attributes: ClassVar = {"axes": "[0, -1]"}
 
@@ -258,6 +265,7 @@ class BroadcastTo(View, dml="BROADCAST_TO"):
     Element-wise operators broadcast by themselves.
     """
 
+    meanings: ClassVar = {"sizes": "The sizes of the result."}
     example_attributes: ClassVar = {"sizes": "[2, 1, 3, 2, 3]"}
 
     sizes: Annotated[UInts, Count("DimensionCount")]
@@ -303,6 +311,9 @@ class Subscript(View, dml="SUBSCRIPT"):
     It is a view if it begins at the first element of every dimension and goes forward; else DirectML's SLICE1.
     """
 
+    meanings: ClassVar = {
+        "index": "What stands between NumPy's brackets: integers, ranges, None and ..., with expressions over dims.",
+    }
     example_attributes: ClassVar = {"index": '"..., 1:, ::-1"'}
 
     index: Annotated[tuple[Any, ...], PlainValidator(_index), Kind.INDEX]

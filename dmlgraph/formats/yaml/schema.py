@@ -16,7 +16,6 @@ from dmlgraph.files.whole import write_text
 from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.help import field_rows
-from dmlgraph.operators.catalog.meanings import meaning
 from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.declaration.fields import Kind, Schema
 from dmlgraph.operators.declaration.operator import Operator
@@ -312,7 +311,7 @@ def _operator(operator: type[Operator]) -> Schema:
         properties[name] = field
     for name, takes, default in field_rows(operator):
         rest = f"{takes}, {default}" if default else takes
-        properties[name] = _told(properties[name], f"{meaning(operator, name)} Takes: {rest}.")
+        properties[name] = _told(properties[name], f"{operator.meaning(name)} Takes: {rest}.")
     shown = f"{text}\n\n```yaml\n{example(operator)}```"
     return _object(properties, required, description=text, markdownDescription=shown)
 

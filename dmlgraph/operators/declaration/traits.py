@@ -17,6 +17,7 @@ import numpy as np
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.declaration.fields import ScaleBias
+from dmlgraph.operators.declaration.words import FIELDS
 
 if TYPE_CHECKING:
     from dmlgraph.base.errors import Problem
@@ -48,7 +49,7 @@ class Traits:
         finite_only: devices differ for NaN and infinities, not only in rounding.  Measured: DirectML's fused RELU
             and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
         in_place: DirectML may write its output over an input that has the same description (measured).
-        meanings: what its fields mean, each in a sentence that an editor shows; subclasses add theirs.
+        meanings: what its own fields mean, each in a sentence that an editor shows; those of its bases hold, too.
     """
 
     commutative: ClassVar[bool] = False
@@ -67,7 +68,7 @@ class Traits:
     is_truth: ClassVar[bool] = False
     finite_only: ClassVar[bool] = False
     in_place: ClassVar[bool] = False
-    meanings: ClassVar[Mapping[str, str]] = {}
+    meanings: ClassVar[Mapping[str, str]] = FIELDS
 
     def why_copy(self) -> str | None:
         """Why the only output is the first input, as a phrase; None if it is not."""
@@ -139,8 +140,8 @@ class Traits:
     @classmethod
     def meaning(cls, field: str) -> str:
         """What a field means, in a sentence; "" if nobody has written it down."""
-        own = (vars(each).get("meanings", {}) for each in cls.__mro__)
-        return next((meanings[field] for meanings in own if field in meanings), "")
+        declared = (vars(each).get("meanings", {}) for each in cls.__mro__)
+        return next((meanings[field] for meanings in declared if field in meanings), "")
 
 
 Traits.__annotations__.clear()  # for Pydantic, as in dmlgraph.operators.declaration.operator

@@ -18,7 +18,6 @@ from dmlgraph.devices.names import NAMES
 from dmlgraph.formats.text_tree.tree import parse
 from dmlgraph.formats.yaml.schema import FILE_NAME, TITLE, schema, write_beside
 from dmlgraph.operators import REGISTRY
-from dmlgraph.operators.catalog.meanings import meaning
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
 DEFINITIONS = schema()["$defs"]
@@ -212,10 +211,8 @@ def test_every_operator_and_field_has_a_meaning(name: str) -> None:
     assert definition["markdownDescription"].endswith("```")
     assert "op" in definition["properties"]
     for field in operator.members_by_field():
-        words = meaning(operator, field)
-        assert re.fullmatch(r"[A-Z].*\.", words), (
-            f"{name}.{field}: {words!r}: write it in dmlgraph/operators/catalog/meanings.py"
-        )
+        words = operator.meaning(field)
+        assert re.fullmatch(r"[A-Z].*\.", words), f"{name}.{field}: {words!r}: write it in its class, in `meanings`"
         assert definition["properties"][field]["description"].startswith(words)
 
 
