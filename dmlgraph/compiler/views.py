@@ -31,7 +31,6 @@ from dmlgraph.operators.common.strided import is_packed, reads_each_once, throug
 from dmlgraph.operators.declaration.bindings import Binding
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.layouts import is_packed
 from dmlgraph.operators.view import Subscript, Transpose, View, with_strides
 
 COPY = "copy"  # what the record says of each, where it has rules' names for rewrites

@@ -68,6 +68,7 @@ from dmlgraph.operators.directml_enums import RoundingMode
 class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
     """A copy of the input; with other strides for the output, a change of layout."""
 
+    same_on_bytes: ClassVar = True
     order_preserving: ClassVar = "input"
 
     def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:

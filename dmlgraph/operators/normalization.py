@@ -315,7 +315,7 @@ class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2
         "use_mean": "Whether the mean is subtracted.",
         "use_variance": "Whether the input is divided by the root of its variance.",
     }
-    fuses_like: ClassVar = "MEAN_VARIANCE_NORMALIZATION1"
+    fuses_like: ClassVar = MeanVarianceNormalization1.dml
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 2, 2, 3]}

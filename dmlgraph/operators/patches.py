@@ -91,6 +91,7 @@ class Unfold(Patches, dml="UNFOLD"):
     have them.  Every type is accepted here, and the examples work.  Feature level 6.4: no library for Linux has it.
     """
 
+    same_on_bytes: ClassVar = True
     example: ClassVar = """
 inputs:
   x: {dtype: float32, sizes: [1, 2, 4, 4]}

@@ -311,6 +311,7 @@ class Quantize(ByBlocks, dml="QUANTIZE"):
     meaning: here it is ELEMENT_WISE_QUANTIZE_LINEAR's, with blocks as ONNX Runtime uses them.
     """
 
+    same_on_bytes: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
     example: ClassVar = """
 inputs:
@@ -350,6 +351,7 @@ class Dequantize(ByBlocks, dml="DEQUANTIZE"):
     uses them.
     """
 
+    same_on_bytes: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
     example: ClassVar = """
 inputs:

@@ -8,14 +8,10 @@ from typing import Any
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.parts import Part, line_of
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Identity
-from dmlgraph.operators.patches import Unfold
-from dmlgraph.operators.quantization import Dequantize, Quantize
 
 Payload = tuple[str, Any]
 
 _BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
-_SAME_ON_BYTES = (Dequantize, Identity, Quantize, Unfold)  # results beyond 4 bits are clamped to their range
 
 
 def has_four_bits(operator: Operator) -> bool:
@@ -27,7 +23,7 @@ def over_bytes(operator: Operator, way: Callable[[Operator], Payload]) -> Payloa
 
     Returns None if its results on bytes may be others.
     """
-    if not isinstance(operator, _SAME_ON_BYTES):
+    if not operator.same_on_bytes:
         return None
     wide = operator.model_copy(update={name: _spread(value) for name, value in operator.tensors.items()})
     kind, payload = way(wide)

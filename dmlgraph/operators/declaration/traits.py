@@ -45,6 +45,7 @@ class Traits:
         repeatable: the fields that it reads as fast through strides of zero, with the same bits.
         heavy: evaluating it may take many operations for each element.
         multiplies_integers: it sums up products of 8-bit integers, for which processors have instructions.
+        same_on_bytes: of bytes in place of 4-bit numbers it computes the same, before results are clamped.
         is_truth: its output is 0 or 1 everywhere.
         finite_only: devices differ for NaN and infinities, not only in rounding.  Measured: DirectML's fused RELU
             and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
@@ -65,6 +66,7 @@ class Traits:
     repeatable: ClassVar[tuple[str, ...]] = ()
     heavy: ClassVar[bool] = False
     multiplies_integers: ClassVar[bool] = False
+    same_on_bytes: ClassVar[bool] = False
     is_truth: ClassVar[bool] = False
     finite_only: ClassVar[bool] = False
     in_place: ClassVar[bool] = False

@@ -38,7 +38,7 @@ from dmlgraph.compiler.rule import (
 from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.traits import AffineMap
-from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply, Subtract
+from dmlgraph.operators.element_wise import Identity
 
 MAX_READERS = 8  # of a value whose producer each of them absorbs; each looks at all the others
 
@@ -60,6 +60,7 @@ class Consumer:
 
 
 def _is_map(operator: type[Operator]) -> bool:
+    """Whether an operator may be an affine map by itself, without a number beside its operand."""
     return is_affine(operator) and len(operator.input_fields) == 1
 
 
@@ -205,7 +206,7 @@ def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compo
     return None
 
 
-@rule(Multiply, Add, Subtract, Divide, after=NUMBERS, effect="bit-exact")
+@rule(lambda kind: is_affine(kind) and not _is_map(kind), after=NUMBERS, effect="bit-exact")
 def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     """x · c, x + c, x − c, c − x, x / 2^k → IDENTITY with a ScaleBias.
 
