@@ -16,7 +16,7 @@ from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.affine import beside_numbers
+from dmlgraph.compiler.passes.canonical.affine import beside_numbers
 from dmlgraph.compiler.rule import NUMBERS, Declined, Differs, New, Operand, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import ActivationRelu
 from dmlgraph.operators.common.element_wise import EXACT_INTEGERS

@@ -6,10 +6,10 @@ import numpy as np
 
 from dmlgraph.compiler.draft import Draft
 from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.passes.canonical.affine import is_power_of_two
 from dmlgraph.compiler.passes.canonical.matrix import gemm_with
 from dmlgraph.compiler.rule import Constant, Declined, Differs, Outcome, Rewrite, rule
 from dmlgraph.graph.nodes import ConstantNode
+from dmlgraph.operators.declaration.traits import is_power_of_two
 from dmlgraph.operators.matrix import Gemm
 
 WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
