@@ -26,6 +26,7 @@ from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 
@@ -332,9 +333,9 @@ def _value(value: Any, kind: Kind) -> str:
         return f"[{', '.join(_value(each, kind) for each in value)}]"
     if isinstance(value, TensorDesc):
         return _tensor(value)
-    if isinstance(value, Operator):
+    if isinstance(value, FusedActivation):
         fields = "".join(f" {m.name}={_value(each, m.kind)}" for m, each in value.struct_values() if not m.role)
-        return f"{value.dml}{fields}"
+        return f"{value.operator.dml}{fields}"
     if isinstance(value, (Scalar, DataType)):
         return str(value)
     if kind is Kind.FLOAT:

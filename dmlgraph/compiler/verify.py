@@ -70,7 +70,7 @@ def _verify_operand(draft: Draft, node: DraftNode, port: int, source: Source, de
 
 def _verify_operator(operator: Operator) -> None:
     """An operator rebuilt from its fields is the same."""
-    fields = {name: getattr(operator, name) for name in type(operator).model_fields}
+    fields = {name: getattr(operator, name) for name in type(operator).fields}
     again = type(operator)(**fields)
     # NaN does not equal NaN, but their text is the same.
     assert again == operator or repr(again) == repr(operator), f"{operator} becomes {again}"

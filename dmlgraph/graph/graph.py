@@ -292,7 +292,7 @@ class Graph:
         """
         with Report(OperatorError) as report:
             fields = self._dims.resolve_fields(operator, attributes, outputs, report)
-            tensors = operator.members_by_field()
+            tensors = operator.fields
             for field in inputs:
                 fields[field] = (_STAND_IN,) if tensors[field].kind is Kind.TENSORS else _STAND_IN
             report.add(*operator.field_problems(**fields))

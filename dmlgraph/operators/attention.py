@@ -259,7 +259,7 @@ class Attention(Operator):
         past_key: TensorDesc | None
         past_value: TensorDesc | None
         mask_type: MultiheadAttentionMaskType
-        mask_filter_value: float | None
+        mask_filter_value: float
         scale: float
 
     head_fields: ClassVar[tuple[str, str]]  # the counts of query heads and of key heads
@@ -301,20 +301,26 @@ class Attention(Operator):
         why = "the tensors do not determine the number of heads"
         return determined(query_heads, query_field, why), determined(key_heads, key_field, why)
 
-    def fill_in(self) -> Mapping[str, Any]:
+    def fill_in(self, given: Given) -> Mapping[str, Any]:
+        fill = given.get("mask_filter_value")
         if self.mask is not None:
-            require(is_given("mask_filter_value", self.mask_filter_value, "must be given with a mask"))
-        heads = self._heads(self.tensors, *(getattr(self, field) for field in self.head_fields))
-        return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": self.mask_filter_value or 0.0}
+            require(is_given("mask_filter_value", fill, "must be given with a mask"))
+        heads = self._heads(self.given_tensors, *(given.get(field) for field in self.head_fields))
+        return dict(zip(self.head_fields, heads, strict=True)) | {"mask_filter_value": fill or 0.0}
+
+    @property
+    def given_tensors(self) -> dict[str, TensorDesc | None]:
+        """The inputs by field."""
+        return {field: getattr(self, field) for field in self.input_fields}
 
     @property
     def dimensions(self) -> Dimensions:
         """The sizes of which the tensors' sizes consist; OperatorError if the tensors do not determine them."""
         query_heads, key_heads = (getattr(self, field) for field in self.head_fields)
-        return Dimensions.of(self.tensors, query_heads, key_heads)
+        return Dimensions.of(self.given_tensors, query_heads, key_heads)
 
     def infer(self, given: Given) -> Outcome:
-        (field, query), sizes = _source(self.tensors, "query"), self.dimensions
+        (field, query), sizes = _source(self.given_tensors, "query"), self.dimensions
         front = query.sizes[:-3] if field == "query" else ()
         outputs = {
             "output": query.like(sizes=(*front, sizes.batch, sizes.queries, sizes.query_heads * sizes.value_head)),

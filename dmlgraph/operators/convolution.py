@@ -65,14 +65,14 @@ class FilteredWindows(Windowed):
         input: TensorDesc
         filter: TensorDesc
         output: TensorDesc
-        group_count: int  # None until `fill_in`
+        group_count: int
 
     def products(self) -> int:
         """Each element of the output is a sum over a filter."""
         return self.output.element_count * math.prod(self.filter.sizes[1:])
 
-    def fill_in(self) -> Mapping[str, Any]:
-        return {"group_count": self._inferred_groups()} if self.group_count is None else {}
+    def fill_in(self, given: Given) -> Mapping[str, Any]:
+        return {} if "group_count" in given else {"group_count": self._inferred_groups()}
 
     def _inferred_groups(self) -> int:
         """The input's channels over the filter's; 1 if that is not a whole number, which is an error later."""

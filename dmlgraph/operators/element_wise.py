@@ -26,6 +26,7 @@ from dmlgraph.operators.common.element_wise import (
     ElementWise,
     ScaledUnary,
     Unary,
+    finite_bound,
     for_typed_store,
     holds_bound,
     plain_bound,
@@ -144,7 +145,8 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
         return (ops.ActivationHardSigmoid, {"alpha": scaled.scale, "beta": scaled.bias}) if is_unit else None
 
     def function(self, x: Array) -> Array:
-        return greater(self.bound(self.min, x), lesser(x, self.bound(self.max, x)))
+        low, high = (finite_bound(number, self.input.dtype) for number in (self.min, self.max))
+        return greater(low, lesser(x, high))
 
 
 class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):

@@ -28,6 +28,7 @@ from dmlgraph.operators.declaration.fields import (
     inferred,
 )
 from dmlgraph.operators.declaration.fused import (
+    FusedActivation,
     OptionalActivation,
     activate,
     activation_fits,
@@ -48,7 +49,7 @@ class Normalization(Operator):
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
         output: TensorDesc
-        fused_activation: Operator | None
+        fused_activation: FusedActivation | None
 
     parameters: ClassVar[tuple[str, ...]] = ("scale", "bias")
     fuses_like: ClassVar[str | None] = None  # the operator whose list of activations this one shares

@@ -45,7 +45,7 @@ from dmlgraph.operators.declaration.fields import (
     OptionalOutput,
     inferred,
 )
-from dmlgraph.operators.declaration.fused import Activations
+from dmlgraph.operators.declaration.fused import Activations, FusedActivation
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
@@ -90,7 +90,7 @@ class Recurrent(Operator):
         input: TensorDesc
         weight: TensorDesc
         recurrence: TensorDesc
-        activation_descs: tuple[Operator, ...]
+        activation_descs: tuple[FusedActivation, ...]
         direction: RecurrentNetworkDirection
 
     heavy: ClassVar = True
@@ -141,11 +141,11 @@ class Recurrent(Operator):
         for index, activation in enumerate(self.activation_descs):
             names = (name for name, each in sorted(REGISTRY.items()) if _is_function(each))
             field, message = f"activation_descs.{index}", "cannot be used here"
-            yield from fusable(field, activation.name, _is_function(type(activation)), names, message)
+            yield from fusable(field, activation.name, _is_function(activation.operator), names, message)
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         for index, activation in enumerate(self.activation_descs):
-            since = activation.support().introduced
+            since = activation.operator.support().introduced
             if since > level:
                 message = f"does not exist at feature level {level}; legal from {since}"
                 yield Problem(message, code="level", field=f"activation_descs.{index}", got=activation.name)
@@ -214,7 +214,7 @@ class Recurrent(Operator):
         start = direction * self.functions
         dtype = self.input.dtype
         chosen = self.activation_descs[start : start + self.functions]
-        return [functools.partial(each.apply_fused, dtype=dtype) for each in chosen]
+        return [functools.partial(each.on_result(2).apply_fused, dtype=dtype) for each in chosen]
 
     def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         """The function of one time step of a direction."""
@@ -334,9 +334,8 @@ class Lstm(Recurrent, dml="LSTM"):
     use_clip_threshold: Bool = inferred()
     couple_input_forget: Bool = False
 
-    def fill_in(self) -> Mapping[str, Any]:
-        bound: float | None = self.clip_threshold
-        clips: bool | None = self.use_clip_threshold
+    def fill_in(self, given: Given) -> Mapping[str, Any]:
+        bound, clips = given.get("clip_threshold"), given.get("use_clip_threshold")
         if clips:
             require(is_given("clip_threshold", bound, "must be given if use_clip_threshold is true"))
         return {

@@ -206,20 +206,19 @@ class ForwardResampling(Resampling):
 
     def infer(self, given: Given) -> Outcome:
         require(self.constraints())
-        tensor, scales = self.input, self.scales
-        sizes = given["output"].sizes
+        tensor, sizes = self.input, given["output"].sizes
         if sizes is None:
-            if scales is None:
+            if "scales" not in given:
                 raise OperatorError("must be given, unless the scales are", code="missing", field="output.sizes")
             # In float32, where 10 times the number nearest to 0.7 is 7 and not less.
-            stretched = np.array(tensor.sizes, np.float32) * np.array(scales, np.float32)
+            stretched = np.array(tensor.sizes, np.float32) * np.array(self.scales, np.float32)
             if np.isinf(stretched).any():
                 raise OperatorError("must be given if a scale is infinite", code="missing", field="output.sizes")
             sizes = tuple(max(1, int(size)) for size in stretched)
         return {"output": tensor.like(sizes=sizes)}
 
-    def derive(self) -> Mapping[str, Any]:
-        if self.scales is not None:
+    def derive(self, given: Given) -> Mapping[str, Any]:
+        if "scales" in given:
             return {}
         sizes, counts = self.input.sizes, self.output.sizes
         return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}
@@ -368,7 +367,7 @@ outputs: [y]
         width, height = self.scale_size
         return {"output": self.input.like(sizes=(*outer, rows * height, columns * width))}
 
-    def derive(self) -> Mapping[str, Any]:
+    def derive(self, given: Given) -> Mapping[str, Any]:
         return {}
 
 
@@ -397,8 +396,8 @@ class BackwardResampling(Resampling):
         sizes = determined(given["output_gradient"].sizes, "output_gradient.sizes", why)
         return {"output_gradient": self.input_gradient.like(sizes=sizes)}
 
-    def derive(self) -> Mapping[str, Any]:
-        if self.scales is not None:
+    def derive(self, given: Given) -> Mapping[str, Any]:
+        if "scales" in given:
             return {}
         sizes, counts = self.output_gradient.sizes, self.input_gradient.sizes
         return {"scales": tuple(float(np.float32(count / size)) for size, count in zip(sizes, counts, strict=False))}

@@ -197,8 +197,8 @@ class Squeeze(View, dml="SQUEEZE"):
 
     axes: Annotated[AxisList, Axes()] = inferred()
 
-    def fill_in(self) -> Mapping[str, Any]:
-        if self.axes is not None:
+    def fill_in(self, given: Given) -> Mapping[str, Any]:
+        if "axes" in given:
             return {}
         ones = tuple(axis for axis, size in enumerate(self.input.sizes) if size == 1)
         return {"axes": ones[: self.input.rank - 1]}
@@ -232,13 +232,13 @@ class ExpandDims(View, dml="EXPAND_DIMS"):
 
     axes: Annotated[Ints, Count("AxisCount")]
 
-    def fill_in(self) -> Mapping[str, Any]:
+    def fill_in(self, given: Given) -> Mapping[str, Any]:
         rank = self.input.rank + len(self.axes)
         axes = tuple(axis + rank if -rank <= axis < 0 else axis for axis in self.axes)
-        for place, (given, axis) in enumerate(zip(self.axes, axes, strict=True)):
+        for place, (said, axis) in enumerate(zip(given["axes"], axes, strict=True)):
             field = f"axes.{place}"
-            require(between(field, given, -rank, rank - 1, "is not a place in the output"))
-            require(rule(axis not in axes[:place], field, "names an axis twice", "duplicate", got=given))
+            require(between(field, said, -rank, rank - 1, "is not a place in the output"))
+            require(rule(axis not in axes[:place], field, "names an axis twice", "duplicate", got=said))
         message, got = f"a tensor has 1 to {MAX_RANK} dimensions", plural(rank, "dimension")
         require(rule(rank <= MAX_RANK, "axes", message, "rank", got=got))
         return {"axes": axes}

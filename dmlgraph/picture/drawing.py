@@ -18,6 +18,7 @@ from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.declaration.fields import Role, ScaleBias
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.picture.shapes import Kind
@@ -212,7 +213,7 @@ def text(value: Any) -> str:
         return f"[{', '.join(text(each) for each in value)}]"
     if isinstance(value, ScaleBias):
         return f"scale {text(value.scale)}, bias {text(value.bias)}"
-    if isinstance(value, Operator):
+    if isinstance(value, FusedActivation):
         fields = ", ".join(f"{name} {text(each)}" for name, each in value.attributes.items())
         return f"{value.name} ({fields})" if fields else value.name
     return str(value)

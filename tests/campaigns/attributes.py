@@ -53,7 +53,7 @@ class Attributes(Sketch):
 
     def value(self, operator: type[Operator], field: str, given: Any) -> Any:
         """Another value for an attribute, as functions take it."""
-        kind = operator.members_by_field()[field].kind
+        kind = operator.fields[field].kind
         if kind is Kind.FLOAT:
             return self.number_of()
         if kind is Kind.FLOATS:

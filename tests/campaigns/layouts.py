@@ -134,7 +134,7 @@ class Sketch:
             return
         if self.dice.random() < 0.1:
             operator = (
-                operator.model_copy(update={"output": self.permuted(operator.first_output)})
+                operator.replace(output=self.permuted(operator.first_output))
                 if ("output" in operator.output_fields)
                 else operator
             )

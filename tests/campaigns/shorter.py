@@ -61,7 +61,7 @@ def _changed(choose: random.Random, operator: Operator) -> Fields:
 def _shortened(choose: random.Random, operator: Operator, whole: Mapping[str, Any]) -> Fields:
     """The same attributes, each unchanged or in a shorter form."""
     short: Fields = {}
-    members = type(operator).members_by_field()
+    members = type(operator).fields
     for field, value in whole.items():
         forms = [value, *_forms(choose, operator, members[field], value)]
         form = choose.choice(forms)
@@ -72,7 +72,7 @@ def _shortened(choose: random.Random, operator: Operator, whole: Mapping[str, An
 
 def _forms(choose: random.Random, operator: Operator, member: Member, value: Any) -> list[Any]:
     """Other ways to write an attribute; None leaves it out."""
-    info = type(operator).model_fields[str(member.field)]
+    info = type(operator).fields[str(member.field)]
     rank = operator.input_rank or 1
     if member.entries is not None:
         left_out = {member.entries.default} == set(value)
@@ -81,7 +81,7 @@ def _forms(choose: random.Random, operator: Operator, member: Member, value: Any
         several = value if isinstance(value, tuple) else (value,)
         negative = [axis - rank if choose.random() < 0.5 else axis for axis in several]
         return [negative if isinstance(value, tuple) else negative[0]]
-    if not info.is_required() and info.default is None and value is None:
+    if not info.required and info.default is None and value is None:
         return [None]
     return []
 

@@ -55,7 +55,7 @@ def assert_follows(g: dg.Graph, n: int, d: int) -> None:
     assert (both.scale, both.bias) == (np.float32(1 / d), np.float32(math.sqrt(n) - 1))
     gemm = node(g, "gemm").operator
     assert gemm.alpha == np.float32(1 / math.sqrt(d))  # type: ignore[attr-defined]
-    assert gemm.fused_activation.alpha == np.float32(1 / n)  # type: ignore[attr-defined]
+    assert gemm.fused_activation.attributes["alpha"] == np.float32(1 / n)  # type: ignore[attr-defined]
     assert g.outputs["y"].sizes == (1, 1, 3 * n, 2 * n + n // 2)
     assert g.outputs["f"].sizes == (math.ceil(d / 48),)
     assert node(g, "fill_value_constant_1").operator.value.value == 2**n + d  # type: ignore[attr-defined]

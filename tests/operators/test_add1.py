@@ -10,6 +10,7 @@ from support.operators.harness import FLOATS, INF, NAN, add_node, array, assert_
 
 import dmlgraph as dg
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.fields import Kind
 
 
 class TestAdd1(BinaryTests):
@@ -78,4 +79,5 @@ class TestAdd1(BinaryTests):
         x = graph.input("x", sizes=[2], dtype="float32")
         add_node(graph, "add1", [x, x], fused_activation="activation_relu")
         fused: Any = graph.node("node").operator
-        assert all(tensor is None for tensor in fused.fused_activation.tensors.values())
+        tensors = [value for member, value in fused.fused_activation.struct_values() if member.kind is Kind.TENSOR]
+        assert tensors == [None, None]

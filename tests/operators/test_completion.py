@@ -220,12 +220,12 @@ def test_fields_of_one_name_may_be_left_out_everywhere_or_nowhere() -> None:
     for operator in REGISTRY.values():
         for member in operator.members:
             if member.field and (member.entries or member.axes) and not member.axes:
-                names.setdefault(member.field, set()).add(operator.model_fields[member.field].is_required())
+                names.setdefault(member.field, set()).add(operator.fields[member.field].required)
     assert {name for name, required in names.items() if len(required) > 1} == set()
     switches = {"axis_direction", "rounding_direction", "direction", "include_padding", "mask_type", "group_count"}
     for operator in REGISTRY.values():
-        for name in switches & set(operator.model_fields):
-            assert not operator.model_fields[name].is_required(), (operator.name, name)
+        for name in switches & set(operator.fields):
+            assert not operator.fields[name].required, (operator.name, name)
 
 
 def test_the_schema_takes_what_the_reader_takes() -> None:

@@ -71,7 +71,7 @@ def settings(operator: type[Operator]) -> Iterator[dict[str, Any]]:
     """Attributes: those of the example, and a few numbers in each field and in each pair of fields."""
     example = {field: yaml.safe_load(text) for field, text in operator.example_attributes.items()}
     yield example
-    members = operator.members_by_field()
+    members = operator.fields
     numbers = [f for f in operator.attribute_fields if members[f].kind in (Kind.FLOAT, Kind.SCALAR)]
 
     def possible(field: str) -> list[float]:

@@ -114,7 +114,7 @@ def assert_near(got: Array, expected: Array, device: str) -> None:
 
 
 def test_the_table_is_complete() -> None:
-    hosts = {name for name, each in REGISTRY.items() if "fused_activation" in each.model_fields}
+    hosts = {name for name, each in REGISTRY.items() if "fused_activation" in each.fields}
     assert hosts == set(HOSTS)
     for host in hosts - {UNLISTED}:
         fusable = {name for name, each in REGISTRY.items() if REGISTRY[host].dml in each.support().fusable_into}

@@ -80,7 +80,7 @@ class ProductTests(OperatorTests):
         inputs[0] = inputs[0].reshape(-1)
         assert refused(self.operator, inputs, **self.sample.fields).field == "a"
         cls = operator_class(self.operator)
-        required = [field for field in cls.input_fields if cls.model_fields[field].is_required()]
+        required = [field for field in cls.input_fields if cls.fields[field].required]
         with pytest.raises(dg.OperatorError, match="at least 2 dimensions") as caught:
             cls(**dict.fromkeys(required, dg.TensorDesc(dtype="uint8", sizes=[3])))
         assert caught.value.field == "a"

@@ -75,7 +75,7 @@ def test_every_input_takes_a_number_or_says_what_to_do(name: str, field: str, nu
     except dg.DmlGraphError as error:
         refused = error
     if refused is not None:
-        assert all((problem.field or "").split(".")[0] in REGISTRY[name].model_fields for problem in refused.problems)
+        assert all((problem.field or "").split(".")[0] in REGISTRY[name].fields for problem in refused.problems)
         assert any(problem.hint or problem.allowed for problem in refused.problems)
         assert refused.node == "node"
         return
@@ -207,4 +207,4 @@ def test_declared_sources_are_fields_and_types() -> None:
             each_of = member.number_type.sources
             assert all(isinstance(each, tuple) for each in each_of) == (member.kind is Kind.TENSORS)
             flat = [source for each in each_of for source in (each if isinstance(each, tuple) else (each,))]
-            assert all(source in operator.model_fields for source in flat if isinstance(source, str))
+            assert all(source in operator.fields for source in flat if isinstance(source, str))

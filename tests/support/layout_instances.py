@@ -193,7 +193,7 @@ def _plain(x: _Maker, operator: type[Operator], sizes: Sequence[int], dtype: str
     """An operator whose tensors all have the same sizes."""
     tensors: dict[str, dg.Value] = {}
     for field in operator.input_fields:
-        row = operator.support().rows(operator.members_by_field()[field].name, FeatureLevel.V6_2)
+        row = operator.support().rows(operator.fields[field].name, FeatureLevel.V6_2)
         if row is None:
             raise dg.OperatorError("is not at this level")
         legal = [str(each) for each in row.dtypes]

@@ -165,7 +165,7 @@ def output_trial(instance: Instance, binding: Binding, layout: str, strides: Str
 def with_output(operator: Operator, binding: Binding, desc: TensorDesc) -> Operator:
     """The operator with another desc of one output, unchecked."""
     descs = {**dict(enumerate(operator.output_descs)), binding.port: desc}
-    return operator.model_copy(update=operator.by_field(Role.OUTPUT, descs))
+    return operator.replace(**operator.by_field(Role.OUTPUT, descs))
 
 
 def _repeated(values: Array, strides: Strides | None) -> Array:

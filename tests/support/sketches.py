@@ -204,9 +204,9 @@ class Sketch:
         tensors: dict[str, Value] = {}
         sizes: Sequence[int] = self.sizes
         for field in operator.input_fields:
-            if not operator.model_fields[field].is_required() and self.chance(1, 2):
+            if not operator.fields[field].required and self.chance(1, 2):
                 continue
-            member = operator.members_by_field()[field]
+            member = operator.fields[field]
             alike = [each for each in same_dtype_fields(operator, field) if each in tensors]
             row = operator.support().rows(member.name, self.level)
             if row is None:
@@ -222,7 +222,7 @@ class Sketch:
         attributes = {
             field: self.attribute(operator, field, first.dtype)
             for field in operator.attribute_fields
-            if operator.model_fields[field].is_required() or self.chance(1, 2)
+            if operator.fields[field].required or self.chance(1, 2)
         }
         outputs = {"output": {"dtype": self.pick(TYPES)}} if operator.output_keywords == ("dtype",) else {}
         if outputs == {} and self.chance(1, 12):
@@ -231,7 +231,7 @@ class Sketch:
         self.keep(*self.graph.add(operator, tensors, given, outputs))
 
     def attribute(self, operator: type[Operator], field: str, dtype: DataType) -> Any:
-        kind = operator.members_by_field()[field].kind
+        kind = operator.fields[field].kind
         if kind is Kind.FLOAT:
             return self.number(DataType.FLOAT32)
         if kind is Kind.SCALAR:

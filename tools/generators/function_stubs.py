@@ -42,7 +42,7 @@ def outputs_class(operator: type[Operator]) -> str:
     # An operator with several outputs: if it has two, both are present.
     always = len(operator.output_fields) == 2
     fields = "".join(
-        f"    {field}: Value{'' if always or not operator.members_by_field()[field].optional else ' | None'}\n"
+        f"    {field}: Value{'' if always or not operator.fields[field].optional else ' | None'}\n"
         for field in operator.output_fields
     )
     return f'class {made.__name__}(NamedTuple):\n    """{made.__doc__}"""\n\n{fields}'

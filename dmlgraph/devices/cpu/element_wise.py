@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmlgraph._native import cpu_kernels
-from dmlgraph.base.tensor import DataType
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators import activation, bitwise, element_wise, gradient, logical, quantization, trigonometric
 from dmlgraph.operators.common.numerics import FLOAT16_MAX
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import IsInfinityMode, RoundingMode
 from dmlgraph.operators.fill import FillValueSequence
@@ -138,13 +139,8 @@ def _bound(number: float, dtype: DataType) -> int | float:
     return number
 
 
-def _tensor_type(operator: Any, x: Value) -> DataType:
-    """The type of the operator's input; a fused activation has no tensor and works in x's type."""
-    return x.dtype if operator.input is None else operator.input.dtype
-
-
 def _clip(code: Code, operator: element_wise.Clip, x: Value) -> Value:
-    dtype = _tensor_type(operator, x)
+    dtype = operator.input.dtype
     return code.add("CLIP", x, immediates=(_bound(operator.min, dtype), _bound(operator.max, dtype)))
 
 
@@ -298,8 +294,9 @@ def _scaled_unary(function: Function) -> Writer:
     return write
 
 
-def activate(code: Code, operator: Operator, x: Value, dtype: DataType) -> Value | None:
+def activate(code: Code, fused: FusedActivation, x: Value, dtype: DataType) -> Value | None:
     """Adds an activation of x, fused into an operator whose output has `dtype`; None if it has no instructions."""
+    operator = fused.on(TensorDesc(dtype=x.dtype, sizes=(1,)))
     if isinstance(operator, activation.ActivationThresholdedRelu):
         return _above(code, operator, x, dtype)
     function = _FUNCTIONS.get(type(operator))
@@ -406,7 +403,7 @@ def _sequence(code: Code, operator: FillValueSequence) -> Value:
 
 _WRITERS: dict[type[Operator], Writer] = {
     **{
-        operator: (_scaled_unary if "scale_bias" in operator.model_fields else _unary)(function)
+        operator: (_scaled_unary if "scale_bias" in operator.fields else _unary)(function)
         for operator, function in _FUNCTIONS.items()
     },
     element_wise.Add: _binary("ADD"),

@@ -25,7 +25,7 @@ def over_bytes(operator: Operator, way: Callable[[Operator], Payload]) -> Payloa
     """
     if not operator.same_on_bytes:
         return None
-    wide = operator.model_copy(update={name: _spread(value) for name, value in operator.tensors.items()})
+    wide = operator.replace(**{name: _spread(value) for name, value in operator.tensors.items()})
     kind, payload = way(wide)
     if kind == "python":
         return None

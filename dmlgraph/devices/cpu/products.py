@@ -16,6 +16,7 @@ from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.parts import Part
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
 from dmlgraph.operators.convolution import Convolution
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
 from dmlgraph.operators.matrix import Gemm
@@ -28,7 +29,7 @@ _ADDEND = 2  # its port
 
 def _gemm(operator: Gemm) -> Payload | None:
     activation = operator.fused_activation
-    if activation is not None and type(activation) in REDUCTIONS:
+    if activation is not None and activation.operator in REDUCTIONS:
         return _followed(operator, activation)
     code = Code()
     result = _scaled(code, _SUMS, operator.alpha)
@@ -45,11 +46,11 @@ def _gemm(operator: Gemm) -> Payload | None:
     )
 
 
-def _followed(operator: Gemm, activation: Operator) -> Payload | None:
+def _followed(operator: Gemm, activation: FusedActivation) -> Payload | None:
     """The product in float32, then the parts of the activation, a softmax or hardmax."""
     sums = TensorDesc(dtype=DataType.FLOAT32, sizes=operator.output.sizes)
-    first = _gemm(operator.model_copy(update={"output": sums, "fused_activation": None}))
-    then = REDUCTIONS[type(activation)](activation.model_copy(update={"input": sums, "output": operator.output}))
+    first = _gemm(operator.replace(output=sums, fused_activation=None))
+    then = REDUCTIONS[activation.operator](activation.on(sums).replace(output=operator.output))
     if first is None or then is None:
         return None
     return "parts", (*first[1], *(_moved(part, len(first[1])) for part in then[1]))
@@ -73,7 +74,7 @@ def _convolution(operator: Convolution) -> Payload | None:
     spatial = (size - each for size, each in zip(output.sizes[2:], more, strict=True))
     dtype = output.dtype if activation is None else DataType.FLOAT32
     inner = TensorDesc(dtype=dtype, sizes=(*output.sizes[:2], *spatial))
-    first = _unpadded(operator.model_copy(update={"output": inner, "fused_activation": None}))
+    first = _unpadded(operator.replace(output=inner, fused_activation=None))
     if first is None:
         return None
     whole = output if activation is None else TensorDesc(dtype=dtype, sizes=output.sizes)

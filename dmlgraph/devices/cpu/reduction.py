@@ -13,6 +13,7 @@ from typing import Any
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Value, activate
 from dmlgraph.devices.cpu.parts import Parts, Tensor, operands, packed_step
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 from dmlgraph.operators.normalization import (
@@ -157,7 +158,12 @@ def inverse_root(
 
 
 def _normalize(
-    parts: Parts, x: Tensor, factors: list[Tensor], shift: Tensor | None, activation: Operator | None, out: TensorDesc
+    parts: Parts,
+    x: Tensor,
+    factors: list[Tensor],
+    shift: Tensor | None,
+    activation: FusedActivation | None,
+    out: TensorDesc,
 ) -> Payload | None:
     """activation(x · factors + shift) in `out`; all operands are float32."""
     given = [x, *factors, *(() if shift is None else (shift,))]

@@ -248,7 +248,7 @@ class Binder:
         inputs = {field: _like(desc.inputs[field], [v.desc for v in _listed(each)]) for field, each in tensors.items()}
         wanted = [each for field in desc.outputs for each in (_listed(desc.outputs[field]) or [None])]
         with_outputs = {
-            field: False if each is None and desc.operator.members_by_field()[field].optional else each
+            field: False if each is None and desc.operator.fields[field].optional else each
             for field, each in desc.outputs.items()
         }
         try:

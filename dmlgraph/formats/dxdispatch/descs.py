@@ -78,7 +78,7 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
     fields: dict[str, Any] = {}
     problems = _unknown(tree, operator, () if nested else _BESIDE)
     misspelt = {nearest(problem.field or "", [member.name for member in operator.members]) for problem in problems}
-    for member in operator.field_members:
+    for member in operator.fields.values():
         if fused and member.role is not None:
             continue
         item = tree.value.get(member.name)
@@ -124,7 +124,7 @@ def _counts(tree: Tree, operator: type[Operator], fields: Mapping[str, Any]) -> 
         )
         for member in operator.members
         if member.counts is not None and (count := tree.value.get(member.name)) is not None
-        for array in [operator.members_by_field()[member.counts]]
+        for array in [operator.fields[member.counts]]
         if (found := fields.get(member.counts)) is not None and count.plain != len(found)
     ]
 
@@ -133,7 +133,7 @@ def _scalars(tree: Tree, operator: type[Operator], fields: dict[str, Any]) -> li
     """Replaces scalars written as a union, `{"Float32": 2.5}`, by the number (float16: by its bits); returns
     problems."""
     problems = []
-    for member in operator.field_members:
+    for member in operator.fields.values():
         dtype = fields.get(member.typed_by or "")
         if member.field not in fields or not isinstance(fields[member.field], dict) or dtype is None:
             continue

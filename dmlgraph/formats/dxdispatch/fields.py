@@ -15,10 +15,11 @@ from dmlgraph.formats.dxdispatch.descs import at
 from dmlgraph.formats.dxdispatch.names import enumeration_name, operator_type
 from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.declaration.fields import Kind, ScaleBias
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 
 
-def members(operator: Operator) -> dict[str, Any]:
+def members(operator: Operator | FusedActivation) -> dict[str, Any]:
     """The members of an operator's struct in order, without null pointers (which include a fused operator's tensors).
 
     Raises:
@@ -88,8 +89,8 @@ def _scale_bias(both: ScaleBias) -> dict[str, Any]:
     return {"Scale": _float(both.scale), "Bias": _float(both.bias)}
 
 
-def _activation(operator: Operator) -> dict[str, Any]:
-    return {"Type": operator_type(type(operator))} | members(operator)
+def _activation(activation: FusedActivation) -> dict[str, Any]:
+    return {"Type": operator_type(activation.operator)} | members(activation)
 
 
 _WRITERS: dict[Kind, Callable[[Any], Any]] = {
@@ -105,5 +106,5 @@ _WRITERS: dict[Kind, Callable[[Any], Any]] = {
     Kind.SCALE_BIAS: _scale_bias,
     Kind.SIZE_2D: lambda size: {"Width": size[0], "Height": size[1]},
     Kind.OPERATOR: _activation,
-    Kind.OPERATORS: lambda operators: [_activation(each) for each in operators],
+    Kind.OPERATORS: lambda activations: [_activation(each) for each in activations],
 }

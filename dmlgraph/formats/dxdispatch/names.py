@@ -85,5 +85,5 @@ def operator_type(operator: type[Operator]) -> str:
 def member_path(operator: type[Operator], field: str) -> str:
     """A field's dotted path in the spelling of the structs: `input.sizes.1` → `InputTensor.Sizes.1`."""
     first, *rest = field.split(".")
-    member = operator.members_by_field().get(first)
+    member = operator.fields.get(first)
     return ".".join([member.name if member else first, *(MEMBERS.get(part, part) for part in rest)])

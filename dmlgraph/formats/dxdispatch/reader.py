@@ -322,7 +322,7 @@ class _Reader:
 
     def _sources(self, operator: type[Operator], field: str, descs: Any, bound: dict[str, Tree]) -> Iterator[Source]:
         """The bindings of the tensor or tensors of a field."""
-        member = operator.members_by_field()[field]
+        member = operator.fields[field]
         count = 0 if descs is None else len(descs) if isinstance(descs, (list, tuple)) else 1
         tree = bound.get(member.name)
         trees = [] if tree is None else tree.value if isinstance(tree.value, list) else [tree]

@@ -201,7 +201,7 @@ class _Writer:
 
 def _by_member(operator: Operator, role: Role, resources: Mapping[int, str | None]) -> dict[str, Any]:
     """Resources by port → resources by the member name of the tensor in the runner."""
-    members = operator.members_by_field()
+    members = operator.fields
     bound = operator.by_field(role, resources)
     return {
         members[field].name: list(each) if isinstance(each, tuple) else each

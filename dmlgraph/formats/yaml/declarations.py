@@ -31,7 +31,7 @@ def check_version(version: Tree, report: Report) -> None:
 @functools.cache
 def node_keys(operator: type[Operator]) -> tuple[str, ...]:
     """The keys that a node of this operator may have."""
-    return ("op", *operator.model_fields)
+    return ("op", *operator.fields)
 
 
 def operator_of(tree: Tree) -> type[Operator] | None:

@@ -510,7 +510,7 @@ class _Reader:
         if problem.code == "unknown-dim" and self.uses is not None:
             problem = self.uses.with_dims(problem, name)
         hint, operator = problem.hint, operator_of(tree)
-        if operator and problem.code == "missing" and hint is None and problem.field in operator.model_fields:
+        if operator and problem.code == "missing" and hint is None and problem.field in operator.fields:
             hint = f"'dmlgraph operators {operator.name}' lists its fields"
         place = tree.find(problem.field, key=problem.code == "unknown-field")
         if name is not None and place is tree:

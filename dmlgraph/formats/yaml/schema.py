@@ -288,8 +288,7 @@ def _operator(operator: type[Operator]) -> Schema:
     text = inspect.getdoc(operator) or ""
     properties: Schema = {"op": {"type": "string", "description": _first_line(operator)}}
     required = ["op"]
-    for name, member in operator.members_by_field().items():
-        info = operator.model_fields[name]
+    for name, member in operator.fields.items():
         field: Schema
         if name in operator.output_fields:
             asked = {"$ref": f"#/$defs/{OUTPUT}"}
@@ -304,9 +303,9 @@ def _operator(operator: type[Operator]) -> Schema:
             field = {"enum": operator.enumeration(name).names()}
         else:
             field = _attribute(member)
-        if info.is_required():
+        if member.required:
             required.append(name)
-        elif name in operator.input_fields or info.default is None:
+        elif name in operator.input_fields or member.default is None:
             field = {"anyOf": [field, {"type": "null"}]}
         properties[name] = field
     for name, takes, default in field_rows(operator):

@@ -83,7 +83,7 @@ def node_with(tree: Tree, operator: type[Operator], fill: Fill) -> Tree:
     Raises:
         GraphError: a number cannot have them.
     """
-    members = operator.members_by_field()
+    members = operator.fields
     value = {}
     for field, item in tree.value.items():
         with Report(field=field):

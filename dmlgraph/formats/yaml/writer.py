@@ -27,7 +27,8 @@ from dmlgraph.graph.dims import is_computed
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.common.subscripts import joined
-from dmlgraph.operators.declaration.fields import Kind, Number, Role, ScaleBias
+from dmlgraph.operators.declaration.fields import Kind, Role, ScaleBias
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.outputs import OutputSpec
 
@@ -171,18 +172,19 @@ def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:
     for field, reference in operator.by_field(Role.INPUT, sources).items():
         if reference is not None:
             fields[field] = list(reference) if isinstance(reference, tuple) else reference
-    fields |= _attributes(operator, node.attributes)
+    fields |= _attributes(type(operator), operator.attributes, node.attributes)
     return fields | {field: _output(asked) for field, asked in node.outputs.items() if asked is not None}
 
 
-def _attributes(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes(operator: type[Operator], attributes: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """The attributes that were given and differ from the default; expressions are written as given."""
-    fields, members = {}, operator.members_by_field()
-    for name, value in operator.attributes.items():
-        if name not in given or value == type(operator).model_fields[name].default:
+    fields = {}
+    for name, value in attributes.items():
+        member = operator.fields[name]
+        if name not in given or value == member.default:
             continue
-        computed = is_computed(given[name], members[name].kind.form.computed)
-        whole = joined(value) if members[name].kind is Kind.INDEX else value
+        computed = is_computed(given[name], member.kind.form.computed)
+        whole = joined(value) if member.kind is Kind.INDEX else value
         fields[name] = _plain(given[name]) if computed else _plain(whole)
     return fields
 
@@ -209,12 +211,10 @@ def _plain(value: Any) -> Any:
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, Scalar):
         return value.plain
-    if isinstance(value, Number):
-        return _plain(value.value)
     if isinstance(value, ScaleBias):
         return {"scale": _plain(value.scale), "bias": _plain(value.bias)}
-    if isinstance(value, Operator):
-        attributes = _attributes(value, value.attributes)
+    if isinstance(value, FusedActivation):
+        attributes = _attributes(value.operator, value.attributes, value.attributes)
         return {"op": value.name} | attributes if attributes else value.name
     if isinstance(value, np.generic):
         return value.item()

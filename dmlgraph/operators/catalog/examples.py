@@ -24,7 +24,7 @@ def example(operator: type[Operator]) -> str:
 def _of_plain_tensors(operator: type[Operator]) -> str:
     inputs, fields = [], [f"op: {operator.name}"]
     for field in operator.input_fields:
-        member = operator.members_by_field()[field]
+        member = operator.fields[field]
         if member.kind is not Kind.TENSOR:
             raise NotImplementedError(f"{operator.name} has an array of tensors, and no `example`")
         row = None if member.optional else operator.support().rows(member.name, NEWEST)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.registry import REGISTRY
-from dmlgraph.operators.declaration.fields import Kind, Missing, Number, Role
+from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.number_types import describe_sources
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.struct import FieldMember
@@ -49,7 +49,7 @@ def describe(operator: type[Operator]) -> str:
 
 def field_rows(operator: type[Operator]) -> Iterator[tuple[str, str, str]]:
     """(field, what it takes, default) of every field, in the struct's order."""
-    for name, member in operator.members_by_field().items():
+    for name, member in operator.fields.items():
         yield name, _takes(operator, member), _default(operator, member)
 
 
@@ -92,17 +92,16 @@ def _takes(operator: type[Operator], member: FieldMember) -> str:
 
 
 def _default(operator: type[Operator], member: FieldMember) -> str:
-    info = operator.model_fields[member.field]
     if member.role is Role.OUTPUT and not member.optional:
         return "requested by dtype and sizes" if operator.is_source() else "inferred"
-    if info.is_required():
+    if member.required:
         return ""
     if member.missing is not None:
         return "present unless false" if member.missing is Missing.THERE else "present if requested"
-    default = _declared_default(member) if info.default is None else info.default
+    default = _declared_default(member) if member.default is None else member.default
     if default is None:
         return "optional" if member.optional or member.role is not None else "inferred"
-    return f"default {default.value if isinstance(default, Number) else default}"
+    return f"default {default}"
 
 
 def _declared_default(member: FieldMember) -> str | None:

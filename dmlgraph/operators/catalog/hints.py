@@ -58,10 +58,10 @@ def function_hint(name: str) -> str | None:
 def call(operator: type[Operator], **fields: object) -> str:
     """A call of the operator's function in Python: its tensors and its required fields."""
     values = [] if operator.is_source() else list(operator.input_fields)
-    tensors = [field for field in values if operator.model_fields[field].is_required()]
+    tensors = [field for field in values if operator.fields[field].required]
     arrays = {member.field for member in operator.members if member.count is not None}
     shown = [f"[{field}…]" if field in arrays else field for field in tensors]
-    required = [field for field in operator.attribute_fields if operator.model_fields[field].is_required()]
+    required = [field for field in operator.attribute_fields if operator.fields[field].required]
     if operator.is_source():
         required = [*operator.output_keywords, *required]
     shown += [f"{field}={value!r}" for field, value in fields.items()]

@@ -61,9 +61,8 @@ class Unary(ElementWise):
 
     @property
     def of_half(self) -> bool:
-        """Whether the input is a float16 tensor.  A fused activation has no input: it works on its host's result."""
-        tensor: TensorDesc | None = self.input
-        return tensor is not None and tensor.dtype is DataType.FLOAT16
+        """Whether the input is a float16 tensor."""
+        return self.input.dtype is DataType.FLOAT16
 
     def function(self, x: Array) -> Array:
         raise NotImplementedError
@@ -71,13 +70,6 @@ class Unary(ElementWise):
     def half(self, x: Array) -> Array:
         """The function of a float16 tensor, given in `half_type`, as DirectML computes it; here in float32."""
         return convert(self.function(x.astype(np.float32)), DataType.FLOAT32)
-
-    def bound(self, value: float, x: Array) -> Array:
-        """A FLOAT attribute as `finite_bound` in the type of the tensor from which x is computed."""
-        tensor: TensorDesc | None = self.input
-        if tensor is None:  # of a fused activation
-            return convert(np.float32(value), DataType.parse(x.dtype))
-        return finite_bound(value, tensor.dtype)
 
 
 def finite_bound(value: float, dtype: DataType) -> Array:

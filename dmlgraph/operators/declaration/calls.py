@@ -94,7 +94,7 @@ def _too_many(operator: type[Operator], tensors: Sequence[Any], keywords: Mappin
     text = f"{name}() takes {takes}; got {len(tensors)}"
     given = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
     extra = tensors[len(fields) :]
-    if len(fields) == 1 and operator.members_by_field()[fields[0]].kind is Kind.TENSORS:
+    if len(fields) == 1 and operator.fields[fields[0]].kind is Kind.TENSORS:
         return f"{text}: write them as a list: {name}([{fields[0]}…]{given and f', {given}'})"
     if all(hasattr(each, "graph") for each in extra):
         return text

@@ -1,9 +1,13 @@
-"""Fields that are left out, or given in a shorter form than the C struct's, as their annotations declare.
+"""Completion: an operator's fields from what is given of it.
+
+Some fields are left out, or given in a shorter form than the C struct's, as their annotations declare:
 
 - `Entries`: an array with one entry per dimension, given as one number for all of them, or left out;
 - `Axes`: an axis or axes of the first input, negative ones from the end, or left out;
 - `RankOf`: a count whose default is the number of dimensions with which a tensor is given;
 - `TypedBy`: a scalar with the data type of the first output.
+
+The others are completed by methods of the operator's class.
 """
 
 from __future__ import annotations
@@ -11,48 +15,57 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.base.errors import OperatorError, Problem, ScalarError
+from dmlgraph.base.errors import OperatorError, Problem, ScalarError, TensorError
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
-from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind, Number
-from dmlgraph.operators.declaration.outputs import Given
+from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind
+from dmlgraph.operators.declaration.outputs import Given, merged
 
 if TYPE_CHECKING:
+    from dmlgraph.operators.declaration.fused import FusedActivation
     from dmlgraph.operators.declaration.operator import Operator
     from dmlgraph.operators.declaration.struct import Member
-
-
-def left_out(operator: type[Operator], field: str, value: object) -> bool:
-    """Whether a field with the value `value` is left out: the value is None, and the field is not required."""
-    if value is not None:
-        return False
-    info = operator.model_fields.get(field)
-    return field in operator.input_fields or (info is not None and info.default is None)
 
 
 def counts(operator: type[Operator], descs: Mapping[str, Any], attributes: Mapping[str, Any]) -> dict[str, int]:
     """Counts that are left out and default to a tensor's number of dimensions, from the tensors as given."""
     return {
         member.field: descs[member.rank_of.field].rank
-        for member in operator.field_members
+        for member in operator.fields.values()
         if member.rank_of and attributes.get(member.field) is None and descs.get(member.rank_of.field)
     }
 
 
-def completed(operator: Operator, given: Given) -> dict[str, Any]:
-    """The fields that follow from the declaration and the tensors, by name.
+def completed(operator: type[Operator], given: Given) -> dict[str, Any]:
+    """Every field of an operator, in the struct's order: what is given, and what follows from it.
+
+    Raises:
+        OperatorError: the fields do not fit together.
+    """
+    known = operator.of_fields({field: given[field] for field in operator.plain_fields if field in given})
+    known = known.replace(**_declared(known, given))
+    known = known.replace(**known.fill_in(given))
+    _check_array_lengths(known)
+    known = known.replace(**_outputs(known, given))
+    known = known.replace(**known.derive(given))
+    known = known.replace(**_fitted_activations(known), **_typed_scalars(known, given))
+    return {field: getattr(known, field) for field in operator.fields}
+
+
+def _declared(operator: Operator, given: Given) -> dict[str, Any]:
+    """The fields that follow from their declarations, the inputs and what is given, by name.
+
+    Args:
+        operator: with its inputs.
 
     Raises:
         OperatorError: arrays with a wrong number of entries, and wrong axes; all of them.
     """
-    members = type(operator).members_to_complete
-    if not members:
-        return {}
     fields: dict[str, Any] = {}
     problems: list[Problem] = []
-    rank = operator.input_rank
-    for member in members:
-        given_value = value = getattr(operator, member.field)
+    rank = operator.input_rank if operator.members_to_complete else None
+    for member in operator.members_to_complete:
+        value = given.get(member.field)
         if member.entries is not None:
             tensor, dimensions = operator.entries_of(given)
             if dimensions is None:
@@ -63,12 +76,28 @@ def completed(operator: Operator, given: Given) -> dict[str, Any]:
         elif member.rank_of is not None:
             value = getattr(operator, member.rank_of.field).rank if value is None else value
         elif rank is not None and (value is not None or (member.axes and member.axes.default)):
-            value = _from_start(member, value, rank)
-            problems += _axis_problems(member.field, given_value, value, rank)
-        fields[member.field] = value
+            counted = _from_start(member, value, rank)
+            problems += _axis_problems(member.field, value, counted, rank)
+            value = counted
+        if value is not None:
+            fields[member.field] = value
     if problems:
         raise OperatorError(problems)
     return fields
+
+
+def _outputs(operator: Operator, given: Given) -> dict[str, Any]:
+    """The outputs by name: what follows from the inputs and attributes, with the requested strides."""
+    try:
+        return merged(operator.infer(given), given)
+    except TensorError as error:  # the fields imply an illegal tensor, for example of more than 2^32 elements
+        raise OperatorError(problem.within(operator.output_fields[0]) for problem in error.problems) from None
+
+
+def _fitted_activations(operator: Operator) -> dict[str, FusedActivation]:
+    """The fused activations that have axes, with the axes counted in the first output."""
+    activations = {field: getattr(operator, field) for field in operator.activation_fields}
+    return {field: each.fitted(operator.first_output) for field, each in activations.items() if each is not None}
 
 
 def _with_entries(value: Any, entries: Entries, count: int) -> tuple[Any, ...] | None:
@@ -137,7 +166,7 @@ def _axis_problems(field: str, given: Any, value: Any, rank: int) -> Iterator[Pr
         seen.add(axis)
 
 
-def typed_scalars(operator: Operator) -> dict[str, Any]:
+def _typed_scalars(operator: Operator, given: Given) -> dict[str, Any]:
     """The scalar fields and their data types, by name: that of the first output, which is the only one allowed.
 
     Raises:
@@ -145,36 +174,32 @@ def typed_scalars(operator: Operator) -> dict[str, Any]:
     """
     fields: dict[str, Any] = {}
     problems: list[Problem] = []
-    for member in operator.field_members:
-        if member.typed_by is None:
-            continue
+    for field, typed_by in operator.scalars.items():
         output = operator.first_output
-        said: DataType = getattr(operator, member.typed_by) or output.dtype
+        said: DataType = given.get(typed_by, output.dtype)
         if said is not output.dtype:
             raise OperatorError(
                 "must be the output's data type",
                 code="dtype",
-                field=member.typed_by,
+                field=typed_by,
                 got=str(said),
                 allowed=str(output.dtype),
             )
-        fields[member.typed_by] = said
-        number = getattr(operator, member.field)
+        fields[typed_by] = said
         try:
-            value = number.value if isinstance(number, Number) else number
-            fields[member.field] = Scalar.of(value, said)
+            fields[field] = Scalar.of(given[field], said)
         except ScalarError as error:
-            problems += [problem.within(member.field) for problem in error.problems]
+            problems += [problem.within(field) for problem in error.problems]
     if problems:
         raise OperatorError(problems)
     return fields
 
 
-def check_array_lengths(operator: Operator) -> None:
+def _check_array_lengths(operator: Operator) -> None:
     """Checks that arrays that share a count have the same length."""
     lengths: dict[str, tuple[str, int]] = {}
-    for member in operator.field_members:
-        array = None if member.count is None else getattr(operator, member.field)
+    for member in operator.fields.values():
+        array = None if member.count is None else getattr(operator, member.field, None)
         if array is None or member.count is None:
             continue
         length = len(array)

@@ -23,8 +23,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
     PlainValidator,
     ValidationError,
     WrapValidator,
@@ -264,16 +262,9 @@ class Missing(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Everywhere:
-    """One number for all entries of an array field, until its operator is complete."""
+    """One number that is given for all entries of an array field."""
 
     value: Any
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Number:
-    """A number whose data type is not known yet: the value of a scalar field until its operator is complete."""
-
-    value: object
 
 
 class ScaleBias(BaseModel):
@@ -307,7 +298,7 @@ def _refuse(message: str, got: object, allowed: str | None = None, *, code: str)
     return refusal(Problem(message, code=code, got=got, allowed=allowed))
 
 
-def _integer(low: int, high: int) -> BeforeValidator:
+def _integer(low: int, high: int) -> PlainValidator:
     def validate(value: object) -> int:
         whole = value
         if isinstance(value, np.integer):
@@ -318,10 +309,10 @@ def _integer(low: int, high: int) -> BeforeValidator:
             raise _refuse("is out of range", whole, f"{low} to {high}", code="range")
         return whole
 
-    return BeforeValidator(validate)
+    return PlainValidator(validate)
 
 
-def _float(value: object) -> float:
+def as_float32(value: object) -> float:
     """A number rounded to float32, as in the struct, so that fields of equal structs are equal."""
     try:
         return float(Scalar.of(check_number(value), DataType.FLOAT32).value)
@@ -364,21 +355,9 @@ def _as_values(value: object) -> tuple[object, ...]:
     return tuple(value)
 
 
-class _NumberSchema:
-    """JSON Schema of a scalar field: a number, or the bits of one."""
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        bits = {"type": "object", "properties": {"bits": {"type": ["string", "integer"]}}}
-        return {"anyOf": [{"type": "number"}, bits | {"required": ["bits"], "additionalProperties": False}]}
-
-
 def _pair(value: object) -> object:
     pair = _one_for_all(value, as_list)
     return (pair.value,) * 2 if isinstance(pair, Everywhere) else pair
-
-
-def _number(value: object) -> Number | Scalar:
-    return value if isinstance(value, (Number, Scalar)) else Number(value)
 
 
 _UINT_MAX = 2**32 - 1
@@ -393,11 +372,11 @@ OptionalOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.
 AskedOutput = Annotated[TensorDesc | None, Kind.TENSOR, Role.OUTPUT, Missing.LEFT_OUT]
 Outputs = Annotated[tuple[TensorDesc, ...], Kind.TENSORS, Role.OUTPUT, Count("OutputCount")]
 
-UInt = Annotated[int, _integer(0, _UINT_MAX), Field(ge=0, le=_UINT_MAX), Kind.UINT]
+UInt = Annotated[int, _integer(0, _UINT_MAX), Kind.UINT]
 Int = Annotated[int, _integer(-(2**31), 2**31 - 1), Kind.INT]
-_Float32 = Annotated[float, BeforeValidator(_float)]
-Float = Annotated[_Float32, Field(validate_default=True), Kind.FLOAT]
-Bool = Annotated[bool, BeforeValidator(_boolean), Kind.BOOL]
+_Float32 = Annotated[float, PlainValidator(as_float32)]
+Float = Annotated[_Float32, Kind.FLOAT]
+Bool = Annotated[bool, PlainValidator(_boolean), Kind.BOOL]
 # Arrays need a Count: Annotated[UInts, Count("AxisCount")].
 UInts = Annotated[tuple[UInt, ...], BeforeValidator(as_list), Kind.UINTS]
 Ints = Annotated[tuple[Int, ...], BeforeValidator(as_list), Kind.INTS]
@@ -427,16 +406,16 @@ CountInput = Annotated[Input, NumberType(DataType.UINT32)]
 OptionalCountInput = Annotated[OptionalInput, NumberType(DataType.UINT32)]
 OptionalScaleBias = Annotated[ScaleBias | None, Kind.SCALE_BIAS]
 # A scalar needs a TypedBy: Annotated[ScalarValue, TypedBy("value_data_type")].
-ScalarValue = Annotated[Scalar, PlainValidator(_number), _NumberSchema(), Kind.SCALAR]
+ScalarValue = Annotated[Scalar, PlainValidator(lambda value: value), Kind.SCALAR]  # checked when its type is known
 # The data type of a scalar; by default the output's.
 ScalarDataType = Annotated[DataTypeField, Kind.DATA_TYPE]
 
 
 def zero() -> Any:
     """The default of scalars whose default is 0, in any data type."""
-    return Field(default=Number(0))
+    return 0
 
 
 def inferred() -> Any:
-    """The default of outputs and of scalar data types: inferred when the operator is made."""
-    return Field(default=None, validate_default=False)
+    """The default of fields that follow from others: the operator's completion gives them."""
+    return None

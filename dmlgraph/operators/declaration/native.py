@@ -8,6 +8,7 @@ from typing import Any
 from dmlgraph import _native
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.fields import Kind, Role
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 
 OWNED_BY_DML = 1  # DML_TENSOR_FLAG_OWNED_BY_DML
@@ -40,6 +41,11 @@ def operator_desc(operator: Operator, buffers: Mapping[int, int] | None = None) 
     return _native.OperatorDesc(operator.support().value, fields)
 
 
+def _activation_desc(activation: FusedActivation) -> _native.OperatorDesc:
+    fields = [(member.kind.form.native, _convert(member.kind, value)) for member, value in activation.struct_values()]
+    return _native.OperatorDesc(activation.operator.support().value, fields)
+
+
 def _inputs(operator: Operator, buffers: Mapping[int, int]) -> dict[str, Any]:
     """The input fields, each tensor with the bytes of its buffer."""
     descs = enumerate(operator.input_descs)
@@ -55,6 +61,6 @@ def _convert(kind: Kind, value: Any) -> object:
 _DESCS: dict[Kind, Callable[[Any], object]] = {
     Kind.TENSOR: tensor_desc,
     Kind.TENSORS: lambda descs: [tensor_desc(desc) for desc in descs],
-    Kind.OPERATOR: operator_desc,
-    Kind.OPERATORS: lambda operators: [operator_desc(each) for each in operators],
+    Kind.OPERATOR: _activation_desc,
+    Kind.OPERATORS: lambda activations: [_activation_desc(each) for each in activations],
 }

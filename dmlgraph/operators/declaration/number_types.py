@@ -107,7 +107,7 @@ def _declared(
     operator: type[Operator], path: Path, number: Any, said: Callable[[str], DataType | None]
 ) -> Iterator[DataType]:
     """The types of the declared sources, without those that are not legal for the input at any level."""
-    tensor = operator.members_by_field()[path[0]].name
+    tensor = operator.fields[path[0]].name
     row = operator.support().rows(tensor, NEWEST)
     for source in _sources(operator, path):
         dtype = said(source) if isinstance(source, str) else source if isinstance(source, DataType) else source(number)
@@ -117,7 +117,7 @@ def _declared(
 
 def _sources(operator: type[Operator], path: Path) -> Sequence[NumberSource]:
     field, index = path
-    marker = operator.members_by_field()[field].number_type
+    marker = operator.fields[field].number_type
     if marker is None:
         return ()
     if index is None:

@@ -9,32 +9,39 @@ function's signature and the help.  In addition a class may define:
 - `evaluate`: the meaning, in NumPy;
 - traits: what is true of its function, see dmlgraph.operators.declaration.traits.
 
-An instance is complete and legal: its constructor validates every field, infers fields that are left out and checks
-the constraints.  Its tensors are `TensorDesc`s; the graph knows which values flow in and out.
+An instance is complete, legal and never changes: its constructor validates every field that is given (`descriptor`),
+infers those that are left out (`completion`) and checks the constraints.  Its tensors are `TensorDesc`s; the graph
+knows which values flow in and out.
 """
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dmlgraph.base.errors import OperatorError, Problem, TensorError
+from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.report import Report
-from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, broadcast_sizes, problems_of
+from dmlgraph.base.tensor import DataType, TensorDesc, broadcast_sizes
 from dmlgraph.operators.catalog.registry import function_name
 from dmlgraph.operators.declaration.bindings import Binding, bindings, by_field
-from dmlgraph.operators.declaration.completion import check_array_lengths, completed, left_out, typed_scalars
+from dmlgraph.operators.declaration.completion import completed
 from dmlgraph.operators.declaration.constraints import require
+from dmlgraph.operators.declaration.descriptor import described
 from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.declaration.fields import Kind, Missing, Role
-from dmlgraph.operators.declaration.outputs import Given, Outcome, complete, take_given
-from dmlgraph.operators.declaration.struct import FieldMember, Member, members_of
+from dmlgraph.operators.declaration.outputs import Given, Outcome
+from dmlgraph.operators.declaration.struct import (
+    Declared,
+    FieldMember,
+    Member,
+    members_of,
+    struct_values,
+    take_declared,
+)
 from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
 from dmlgraph.operators.declaration.traits import Traits
 
@@ -44,15 +51,14 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class Operator(Traits, BaseModel):
+class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are not hashable for mypy
     """One DirectML operator with all its fields: the Python form of a DML_OPERATOR_DESC."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True, defer_build=True)
 
     dml: ClassVar[str]  # the name without DML_OPERATOR_
     name: ClassVar[str]  # in Python and YAML: without ELEMENT_WISE_, lower case
+    declared: ClassVar[Mapping[str, Declared]] = {}  # the fields of the class's own body
     members: ClassVar[tuple[Member, ...]]
-    field_members: ClassVar[tuple[FieldMember, ...]]  # the members that are not counts
+    fields: ClassVar[Mapping[str, FieldMember]]  # the members that are not counts, by field
     input_fields: ClassVar[tuple[str, ...]]
     output_fields: ClassVar[tuple[str, ...]]
     input_arrays: ClassVar[Mapping[str, bool]]  # input field → whether it is an array of inputs
@@ -60,6 +66,8 @@ class Operator(Traits, BaseModel):
     attribute_fields: ClassVar[tuple[str, ...]]
     activation_fields: ClassVar[tuple[str, ...]]  # each of them one fused activation
     members_to_complete: ClassVar[tuple[FieldMember, ...]]  # see dmlgraph.operators.declaration.completion
+    scalars: ClassVar[Mapping[str, str]]  # scalar → the field with its data type, which is the output's
+    plain_fields: ClassVar[tuple[str, ...]]  # the inputs and attributes that are as they are given, or absent
     family: ClassVar[str]
     is_view: ClassVar[bool] = False  # no operator of DirectML, see dmlgraph.operators.view
     broadcasts: ClassVar[bool] = False  # element-wise: input sizes are broadcast together
@@ -74,25 +82,26 @@ class Operator(Traits, BaseModel):
 
     def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
+        cls.declared = take_declared(cls)
         if dml is None:  # a family's base, not an operator
             return
         cls.dml = dml
         cls.name = dml.removeprefix("ELEMENT_WISE_").lower()
         cls.family = cls.__module__.rpartition(".")[2]
-        cls.members = tuple(members_of(cls.model_fields))
-        cls.field_members = tuple(m for m in cls.members if isinstance(m, FieldMember))
-        by_role = {role: tuple(m.field for m in cls.field_members if m.role is role) for role in Role}
-        cls.input_fields, cls.output_fields = by_role[Role.INPUT], by_role[Role.OUTPUT]
-        cls.input_arrays = {m.field: m.count is not None for m in cls.field_members if m.role is Role.INPUT}
-        cls.output_arrays = {m.field: m.count is not None for m in cls.field_members if m.role is Role.OUTPUT}
-        cls.activation_fields = tuple(m.field for m in cls.field_members if m.kind is Kind.OPERATOR)
-        tensors = cls.input_fields + cls.output_fields
-        cls.attribute_fields = tuple(name for name in cls.model_fields if name not in tensors)
-        cls.members_to_complete = tuple(m for m in cls.field_members if m.entries or m.axes or m.rank_of)
+        declared = [each.declared for each in reversed(cls.__mro__) if issubclass(each, Operator)]
+        cls.members = tuple(members_of({field: each for own in declared for field, each in own.items()}))
+        members = [m for m in cls.members if isinstance(m, FieldMember)]
+        cls.fields = {m.field: m for m in members}
+        cls.input_arrays = {m.field: m.count is not None for m in members if m.role is Role.INPUT}
+        cls.output_arrays = {m.field: m.count is not None for m in members if m.role is Role.OUTPUT}
+        cls.input_fields, cls.output_fields = tuple(cls.input_arrays), tuple(cls.output_arrays)
+        cls.attribute_fields = tuple(m.field for m in members if m.role is None)
+        cls.activation_fields = tuple(m.field for m in members if m.kind is Kind.OPERATOR)
+        cls.members_to_complete = tuple(m for m in members if m.entries or m.axes or m.rank_of)
+        cls.scalars = {m.field: m.typed_by for m in members if m.typed_by}
+        completed = (m.field for m in cls.members_to_complete)
+        inferred = {*cls.output_fields, *completed, *cls.scalars, *cls.scalars.values()}
+        cls.plain_fields = tuple(m.field for m in members if m.field not in inferred)
 
     def __init__(self, /, **data: Any) -> None:
         """All fields by name.  Outputs may be left out or given in part (`{"strides": …}`).
@@ -100,58 +109,57 @@ class Operator(Traits, BaseModel):
         Raises:
             OperatorError: every problem found, each with its field.
         """
-        given = self._take_fields(data)
-        self.__dict__.update(completed(self, given))
-        self.__dict__.update(self.fill_in())
-        check_array_lengths(self)
-        try:
-            outcome = self.infer(given)
-        except TensorError as error:  # the fields imply an illegal tensor, for example of more than 2^32 elements
-            raise OperatorError(problem.within(self.output_fields[0]) for problem in error.problems) from None
-        self.__dict__.update(complete(outcome, given))
-        self.__dict__.update(self.derive())
-        self.__dict__.update(self._fitted_activations())
-        self.__dict__.update(typed_scalars(self))
+        self.__dict__.update(completed(type(self), described(type(self), data)))
         require(self._unequal_tensors(), self._overlapping_outputs(), self._owned_inputs(), self.constraints())
 
-    def _take_fields(self, data: dict[str, Any]) -> Given:
-        """Validates every field separately, and returns the requests for the outputs.
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, Any]) -> Self:
+        """An operator with these fields as they are: not checked, and not completed."""
+        made = cls.__new__(cls)
+        made.__dict__.update(fields)
+        return made
 
-        Raises:
-            OperatorError: every problem found.
-        """
-        given: Given = {}
-        with Report(OperatorError) as report:
-            with report.at():
-                given = take_given(self.output_arrays, data)
-            fields = {name: value for name, value in data.items() if not left_out(type(self), name, value)}
-            try:
-                super().__init__(**fields)
-            except ValidationError as error:
-                report.add(*problems_of(error, tuple(type(self).model_fields)))
-        return given
+    def replace(self, **changes: Any) -> Self:
+        """The operator with other fields; they are not checked."""
+        return self.of_fields(self.__dict__ | changes) if changes else self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise dataclasses.FrozenInstanceError(f"{self.name}.{name} cannot be changed")
+
+    def __delattr__(self, name: str) -> None:
+        raise dataclasses.FrozenInstanceError(f"{self.name}.{name} cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self.__dict__.values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{field}={value!r}' for field, value in self.__dict__.items())})"
 
     @classmethod
     def field_problems(cls, /, **data: Any) -> Sequence[Problem]:
         """The problems of the separate fields, if they do not make an operator together."""
         try:
-            cls.__new__(cls)._take_fields(data)
+            described(cls, data)
         except OperatorError as error:
             return error.problems
         return ()
 
-    # Methods that a class may define.
+    # Methods that a class may define.  Those with `given`, which is what was given of the operator, are called before
+    # it is complete: `self` has the fields that are known so far.
 
     def entries_of(self, given: Given) -> tuple[str, int | None]:
         """The tensor to whose dimensions the fields with one entry per dimension belong, and its rank if present."""
         return self.input_fields[0], self.input_rank
 
-    def fill_in(self) -> Mapping[str, Any]:
-        """Attributes that were left out and depend on the inputs, by field."""
+    def fill_in(self, given: Given) -> Mapping[str, Any]:
+        """Attributes that may be left out and depend on the inputs, by field."""
         return {}
 
-    def derive(self) -> Mapping[str, Any]:
-        """Attributes that were left out and depend on the outputs, by field."""
+    def derive(self, given: Given) -> Mapping[str, Any]:
+        """Attributes that may be left out and depend on the outputs, by field."""
         return {}
 
     def infer(self, given: Given) -> Outcome:
@@ -186,13 +194,9 @@ class Operator(Traits, BaseModel):
         return support(cls.dml)
 
     @classmethod
-    def members_by_field(cls) -> dict[str, FieldMember]:
-        return {member.field: member for member in cls.field_members}
-
-    @classmethod
     def enumeration(cls, field: str) -> type[Enumeration]:
         """The enumeration of an enum field."""
-        annotation = cls.model_fields[field].annotation
+        annotation = cls.fields[field].annotation
         if isinstance(annotation, type) and issubclass(annotation, Enumeration):
             return annotation
         raise TypeError(f"{cls.name}.{field} is not an enumeration")
@@ -205,28 +209,7 @@ class Operator(Traits, BaseModel):
     @classmethod
     def is_source(cls) -> bool:
         """Whether it needs no input tensors: such operators are methods of Graph."""
-        return not any(cls.model_fields[field].is_required() for field in cls.input_fields)
-
-    @classmethod
-    def fused(cls, **attributes: Any) -> Self:
-        """The operator as a fused activation: its attributes with null tensors.
-
-        Axes stay as they are given until the host's output has a number of dimensions.
-        """
-        placeholder = TensorDesc(dtype=DataType.FLOAT32, sizes=(1,) * MAX_RANK)
-        activation = cls(**dict.fromkeys(cls.input_fields, placeholder), **attributes)
-        axes = {member.field: attributes.get(member.field) for member in cls.members_to_complete}
-        activation.__dict__.update(dict.fromkeys(cls.input_fields + cls.output_fields))
-        activation.__dict__.update({field: None if each is None else tuple(each) for field, each in axes.items()})
-        return activation
-
-    def on(self, output: TensorDesc) -> Self:
-        """A fused activation with the tensors of its host's output.
-
-        Raises:
-            OperatorError: its attributes, such as axes, do not fit the tensor.
-        """
-        return type(self)(**dict.fromkeys(self.input_fields, output), **self.attributes)
+        return not any(cls.fields[field].required for field in cls.input_fields)
 
     @property
     def input_rank(self) -> int | None:
@@ -246,7 +229,7 @@ class Operator(Traits, BaseModel):
 
     def with_inputs(self, changes: Mapping[int, TensorDesc]) -> Self:
         """The operator with other descriptions at these input ports; they are not checked."""
-        return self.model_copy(update=self.by_field(Role.INPUT, {**dict(enumerate(self.input_descs)), **changes}))
+        return self.replace(**self.by_field(Role.INPUT, {**dict(enumerate(self.input_descs)), **changes}))
 
     @property
     def input_descs(self) -> tuple[TensorDesc | None, ...]:
@@ -292,8 +275,7 @@ class Operator(Traits, BaseModel):
 
     def struct_values(self) -> Iterator[tuple[Member, Any]]:
         """The members of the C struct in order with their values; a count's value is its array's length."""
-        for member in self.members:
-            yield member, len(getattr(self, member.counts)) if member.counts else getattr(self, member.field or "")
+        return struct_values(self.members, self.__dict__)
 
     def native(self, buffers: Mapping[int, int] | None = None) -> _native.OperatorDesc:
         """The operator in the form from which the native module makes the C struct.
@@ -330,8 +312,9 @@ class Operator(Traits, BaseModel):
         return None
 
     def _present(self) -> list[tuple[Binding, TensorDesc]]:
-        """The inputs and then the outputs that are present, with their descriptions."""
-        bound = [*self.bindings(Role.INPUT), *self.bindings(Role.OUTPUT)]
+        """The inputs and then the outputs that are known and present, with their descriptions."""
+        known = [field for field in self.input_fields + self.output_fields if field in self.__dict__]
+        bound = bindings(self.__dict__, known)
         return [(binding, binding.desc) for binding in bound if binding.desc is not None]
 
     def _unequal_tensors(self) -> Iterator[Problem]:
@@ -364,17 +347,7 @@ class Operator(Traits, BaseModel):
     def wants(self, given: Given, field: str) -> bool:
         """Whether an optional output is requested, or else present by its declaration."""
         wanted: bool | None = given[field].wanted
-        return self.members_by_field()[field].missing is Missing.THERE if wanted is None else wanted
-
-    def _fitted_activations(self) -> dict[str, Operator]:
-        """The fused activations that have axes, with the axes counted in this operator's output."""
-        fitted: dict[str, Operator] = {}
-        for field in self.activation_fields:
-            activation, output = getattr(self, field), self.output_descs[0]
-            if activation is not None and activation.members_to_complete and output is not None:
-                with contextlib.suppress(OperatorError):  # `constraints` reports it
-                    fitted[field] = activation.fused(**activation.on(output).attributes)
-        return fitted
+        return self.fields[field].missing is Missing.THERE if wanted is None else wanted
 
     def _overlapping_outputs(self) -> Iterator[Problem]:
         for path, desc in ((each.path, each.desc) for each in self.bindings(Role.OUTPUT)):
@@ -386,14 +359,6 @@ class Operator(Traits, BaseModel):
                     got=list(desc.strides),
                     allowed="strides that give every element its own address",
                 )
-
-    def __hash__(self) -> int:
-        return hash((type(self), *self.__dict__.values()))
-
-
-# Pydantic evaluates the annotations of every base for every class, which takes long if they are text.  It already knows
-# that those of the base are class variables.
-Operator.__annotations__.clear()
 
 
 def broadcast_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
@@ -417,7 +382,7 @@ _CODES = {"DataType": "dtype", "DimensionCount": "rank", "Sizes": "sizes"}
 @functools.cache
 def _same_rules(cls: type[Operator]) -> tuple[tuple[frozenset[str], tuple[str, ...]], ...]:
     """The data file's `same` rules with fields in place of struct members."""
-    fields = {member.name: member.field for member in cls.field_members}
+    fields = {member.name: member.field for member in cls.fields.values()}
     return tuple(
         (frozenset(fields[tensor] for tensor in tensors), properties) for tensors, properties in cls.support().same
     )

@@ -69,7 +69,9 @@ class OutputSpec:
         )
 
 
-Given = Mapping[str, Any]  # output field → OutputSpec; for an array a list of specs and sizes, or their number
+# What is given of an operator, as `descriptor` makes it.  Output field → OutputSpec; for an array a list of specs and
+# sizes, or their number.  Input or attribute → its value, if it is given or has a default.
+Given = Mapping[str, Any]
 Outcome = Mapping[str, TensorDesc | tuple[TensorDesc, ...] | None]  # output field → description, None: left out
 
 
@@ -115,25 +117,25 @@ def asked_sizes(given: Given, field: str) -> tuple[int, ...]:
     return sizes
 
 
-def complete(inferred: Outcome, given: Given) -> dict[str, Any]:
+def merged(inferred: Outcome, given: Given) -> dict[str, Any]:
     """The inferred outputs with the requested strides.
 
     Raises:
         OperatorError: a request contradicts what the inputs determine.
     """
-    completed: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
     for name, outcome in inferred.items():
         if isinstance(outcome, tuple):
             specs = given[name] if isinstance(given[name], list) else [OutputSpec()] * len(outcome)
-            completed[name] = tuple(
+            outputs[name] = tuple(
                 _merge(f"{name}.{index}", desc, spec if isinstance(spec, OutputSpec) else OutputSpec())
                 for index, (desc, spec) in enumerate(zip(outcome, specs, strict=True))
             )
         elif outcome is not None and given[name].wanted is False:
             raise OperatorError("cannot be left out", code="conflict", field=name, got=False)
         else:
-            completed[name] = None if outcome is None else _merge(name, outcome, given[name])
-    return completed
+            outputs[name] = None if outcome is None else _merge(name, outcome, given[name])
+    return outputs
 
 
 def _merge(path: str, desc: TensorDesc, spec: OutputSpec) -> TensorDesc:

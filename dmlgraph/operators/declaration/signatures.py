@@ -7,7 +7,7 @@ import inspect
 from typing import Any, NamedTuple
 
 from dmlgraph.operators.declaration.enumeration import Enumeration
-from dmlgraph.operators.declaration.fields import Kind, Number
+from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import Operator
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -36,9 +36,9 @@ def parameter_type(operator: type[Operator], name: str) -> str:
     """The type of one parameter, as a caller may give it."""
     if name == "name":
         return "str"
-    if name not in operator.model_fields:  # a member of the output, taken directly
+    if name not in operator.fields:  # a member of the output, taken directly
         return {"dtype": "DataTypeLike"}.get(name, "Sequence[Size]")
-    member = operator.members_by_field()[name]
+    member = operator.fields[name]
     if name in operator.output_fields:
         if member.kind is Kind.TENSORS:
             return "Size | Sequence[Size | Output]"
@@ -70,7 +70,7 @@ def tensor_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
         inspect.Parameter(
             field,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=inspect.Parameter.empty if operator.model_fields[field].is_required() else None,
+            default=inspect.Parameter.empty if operator.fields[field].required else None,
         )
         for field in operator.input_fields
     ]
@@ -92,10 +92,8 @@ def keyword_parameters(operator: type[Operator]) -> list[inspect.Parameter]:
         for key in operator.output_keywords
     ]
     for field in operator.attribute_fields:
-        info = operator.model_fields[field]
-        default = inspect.Parameter.empty if info.is_required() else info.default
-        if isinstance(default, Number):
-            default = default.value
+        member = operator.fields[field]
+        default = inspect.Parameter.empty if member.required else member.default
         parameters.append(inspect.Parameter(field, _KEYWORD, default=default))
     if not operator.is_source():
         parameters += [inspect.Parameter(field, _KEYWORD, default=None) for field in operator.output_fields]

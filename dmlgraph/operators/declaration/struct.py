@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import types
 import typing
-from collections.abc import Iterator, Mapping
-
-from pydantic.fields import FieldInfo
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from dmlgraph.operators.declaration.fields import Axes, Count, Entries, Kind, Missing, NumberType, RankOf, Role, TypedBy
 
@@ -36,9 +37,49 @@ class Member:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FieldMember(Member):
-    """A member that is the class's field `field`."""
+    """A member that is the class's field `field`.
+
+    Attributes:
+        annotation: the field's type, with its markers.
+        default: what it is if it is left out; None: it is absent, or follows from other fields.
+        required: whether it cannot be left out.
+    """
 
     field: str
+    annotation: Any = dataclasses.field(default=None, compare=False)
+    default: Any = None
+    required: bool = False
+
+    @property
+    def is_inferred(self) -> bool:
+        """Whether the field, if it is left out, follows from others."""
+        return self.default is None and not self.required and not self.optional
+
+
+class Declared(typing.NamedTuple):
+    """A field as a class declares it: its annotation, and its default if it has one."""
+
+    annotation: Any
+    default: Any = None
+    required: bool = True
+
+
+def take_declared(cls: type) -> dict[str, Declared]:
+    """The fields that the body of a class declares, by name; their defaults are no longer attributes of the class.
+
+    Class variables are not fields.  Annotations are text, as `from __future__ import annotations` makes them.
+    """
+    names = vars(sys.modules[cls.__module__])
+    own = vars(cls)
+    declared = {}
+    for name, text in own.get("__annotations__", {}).items():
+        if text.startswith("ClassVar"):
+            continue
+        annotation = eval(text, names)
+        declared[name] = Declared(annotation, own[name], required=False) if name in own else Declared(annotation)
+        if name in own:
+            delattr(cls, name)
+    return declared
 
 
 def struct_name(field: str, kind: Kind) -> str:
@@ -51,11 +92,12 @@ def struct_name(field: str, kind: Kind) -> str:
     return words
 
 
-def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
+def members_of(fields: Mapping[str, Declared]) -> Iterator[Member]:
     """The members of the struct with these declared fields."""
     counted = set()
-    for name, info in fields.items():
-        of_type = {type(each): each for each in info.metadata}
+    for name, declared in fields.items():
+        of_type = {type(each): each for each in getattr(declared.annotation, "__metadata__", ())}
+        plain = getattr(declared.annotation, "__origin__", declared.annotation)
         kind = of_type.get(Kind) or Kind.ENUM
         count = of_type.get(Count)
         typed_by = of_type.get(TypedBy)
@@ -69,10 +111,19 @@ def members_of(fields: Mapping[str, FieldInfo]) -> Iterator[Member]:
             role=of_type.get(Role),
             count=count.member if count else None,
             typed_by=typed_by.field if typed_by else None,
-            optional=type(None) in typing.get_args(info.annotation),
+            optional=types.NoneType in typing.get_args(plain),
             entries=of_type.get(Entries),
             axes=of_type.get(Axes),
             rank_of=of_type.get(RankOf),
             number_type=of_type.get(NumberType),
             missing=of_type.get(Missing),
+            annotation=declared.annotation,
+            default=declared.default,
+            required=declared.required,
         )
+
+
+def struct_values(members: Iterable[Member], values: Mapping[str, Any]) -> Iterator[tuple[Member, Any]]:
+    """The members in order with their values, from those of the fields; a count's is its array's length."""
+    for member in members:
+        yield member, len(values[member.counts]) if member.counts else values[member.field or ""]

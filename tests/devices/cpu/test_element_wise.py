@@ -50,9 +50,7 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
         {"fused_activation": name}
         for name, operator in REGISTRY.items()
         if "ELEMENT_WISE_ADD1" in operator.support().fusable_into and issubclass(operator, ElementWise)
-        if all(
-            not field.is_required() for key, field in operator.model_fields.items() if key not in ("input", "output")
-        )
+        if all(not field.required for key, field in operator.fields.items() if key not in ("input", "output"))
     ]
     + [{"fused_activation": {"op": "activation_linear", "alpha": 2, "beta": -65504}}],
 }
@@ -164,7 +162,7 @@ def legal(name: str) -> Iterator[Operator]:
     types = {row.tensor: [each for each in DataType if row.takes(each)] for row in cls.support().levels[newest(cls)]}
     member = {each.field: each.name for each in cls.members if each.field}
     asked = [None, *types[member["output"]]] if "dtype" in cls.output_keywords else [None]
-    scales: list[dict[str, Any]] = [{}, {"scale_bias": SCALE_BIAS}] if "scale_bias" in cls.model_fields else [{}]
+    scales: list[dict[str, Any]] = [{}, {"scale_bias": SCALE_BIAS}] if "scale_bias" in cls.fields else [{}]
     operands = [types[member[field]] for field in cls.input_fields]
     for dtypes, output, scale, given in itertools.product(
         itertools.product(*operands), asked, scales, ATTRIBUTES.get(name, [{}])
@@ -218,7 +216,7 @@ def test_operators_without_instructions_are_listed(name: str) -> None:
     fields: dict[str, Any] = dict.fromkeys(cls.input_fields, desc) or {
         "output": {"dtype": "float32", "sizes": desc.sizes}
     }
-    fields |= {field: 1 for field in cls.attribute_fields if cls.model_fields[field].is_required()}
+    fields |= {field: 1 for field in cls.attribute_fields if cls.fields[field].required}
     assert instructions(cls(**fields)) is None
 
 

@@ -55,7 +55,7 @@ def takes(device: DirectMLDevice, desc: GraphDesc) -> bool:
 
 
 def is_legal(operator: Operator, device: DirectMLDevice, **changes: Any) -> bool:
-    fields = {field: getattr(operator, field) for field in type(operator).model_fields}
+    fields = {field: getattr(operator, field) for field in type(operator).fields}
     try:
         return not type(operator)(**fields | changes).level_problems(device.level)
     except dg.OperatorError as error:
@@ -79,7 +79,7 @@ def test_floats_are_refused_where_directml_refuses_them(operator: type[Operator]
             continue
         for value in values(member.kind, getattr(node, member.field)):
             # Unchecked, as the device would get it if dmlgraph accepted it.
-            changed = node.model_copy(update={member.field: value})
+            changed = node.replace(**{member.field: value})
             everything = [*desc.nodes]
             everything[index] = dataclasses.replace(desc.nodes[index], operator=changed)
             taken = takes(directml, dataclasses.replace(desc, nodes=tuple(everything)))

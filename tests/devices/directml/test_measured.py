@@ -21,6 +21,7 @@ from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.operators.declaration.fields import ScaleBias
+from dmlgraph.operators.declaration.fused import FusedActivation
 
 Array = np.ndarray[Any, Any]
 Change = Callable[[Any], dict[str, Any]]
@@ -54,7 +55,7 @@ def lowered_with_gap(device: DirectMLDevice, operator: str, inputs: Sequence[Arr
 def changed(desc: GraphDesc, change: Change) -> GraphDesc:
     """The graph with fields of its node changed, unchecked."""
     nodes = [
-        OperatorDescNode(node.name, node.operator.model_copy(update=change(node.operator)))
+        OperatorDescNode(node.name, node.operator.replace(**change(node.operator)))
         if isinstance(node, OperatorDescNode)
         else node
         for node in desc.nodes
@@ -137,7 +138,12 @@ class TestRefused:
 
 
 def fused_scale_bias(**both: float) -> Change:
-    return lambda host: {"fused_activation": host.fused_activation.model_copy(update={"scale_bias": ScaleBias(**both)})}
+    return lambda host: {"fused_activation": with_scale_bias(host.fused_activation, ScaleBias(**both))}
+
+
+def with_scale_bias(activation: FusedActivation, scale_bias: ScaleBias) -> FusedActivation:
+    attributes = activation.attributes | {"scale_bias": scale_bias}
+    return FusedActivation(activation.operator, tuple(attributes.values()))
 
 
 class TestIgnored:
@@ -409,7 +415,7 @@ x, i = graph.input("x", sizes=[2, 3], dtype="float32"), graph.input("i", sizes=[
 graph.output("y", dg.gather(x, i, axis=0, index_dimensions=1))
 desc = lower(graph, device.level)
 (node,) = desc.nodes
-node = dataclasses.replace(node, operator=node.operator.model_copy(update={"index_dimensions": 2}))
+node = dataclasses.replace(node, operator=node.operator.replace(index_dimensions=2))
 with device.compile(dataclasses.replace(desc, nodes=(node,)), reason="asked for") as executable:
     executable.run({"x": np.ones([2, 3], np.float32), "i": np.zeros([1, 2], np.uint32)})
 """

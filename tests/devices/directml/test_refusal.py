@@ -373,7 +373,7 @@ def test_places_in_the_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.P
         for index, node in enumerate(nodes):
             if node.name == "second" and isinstance(node, OperatorDescNode):
                 half = {field: desc.like(dtype=dg.DataType.FLOAT16) for field, desc in _descs(node).items()}
-                nodes[index] = OperatorDescNode("second", node.operator.model_copy(update=half))
+                nodes[index] = OperatorDescNode("second", node.operator.replace(**half))
         return native_graph(dataclasses.replace(graph, nodes=tuple(nodes)))
 
     monkeypatch.setattr(directml_module, "_native_graph", torn_graph)

@@ -98,8 +98,8 @@ def test_no_output_repeats(name: str) -> None:
         if binding.desc is None or binding.desc.element_count == 1:
             continue
         given = binding.desc.like(strides=[0] * binding.desc.rank)
-        changed = operator.model_copy(
-            update=operator.by_field(Role.OUTPUT, {**dict(enumerate(operator.output_descs)), binding.port: given})
+        changed = operator.replace(
+            **operator.by_field(Role.OUTPUT, {**dict(enumerate(operator.output_descs)), binding.port: given})
         )
         assert [each.code for each in changed._overlapping_outputs()] == ["shared-memory"]
 

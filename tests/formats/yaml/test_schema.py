@@ -210,7 +210,7 @@ def test_every_operator_and_field_has_a_meaning(name: str) -> None:
     assert definition["description"] == inspect.getdoc(operator)
     assert definition["markdownDescription"].endswith("```")
     assert "op" in definition["properties"]
-    for field in operator.members_by_field():
+    for field in operator.fields:
         words = operator.meaning(field)
         assert re.fullmatch(r"[A-Z].*\.", words), f"{name}.{field}: {words!r}: write it in its class, in `meanings`"
         assert definition["properties"][field]["description"].startswith(words)

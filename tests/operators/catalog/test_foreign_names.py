@@ -37,7 +37,7 @@ def test_an_entry_is_of_an_operator_with_such_fields_or_says_what_to_do_instead(
     if not entry.operator:
         assert entry.instead
         return
-    fields = REGISTRY[entry.operator].model_fields
+    fields = REGISTRY[entry.operator].fields
     assert set(entry.fields) <= set(fields)
     for field, value in entry.fields.items():
         if isinstance(value, str):
@@ -47,7 +47,7 @@ def test_an_entry_is_of_an_operator_with_such_fields_or_says_what_to_do_instead(
 def test_members_fields_and_devices_are_ours_and_their_names_are_not() -> None:
     ours = {name for each in enumerations() for name in each.names()}
     assert set(MEMBERS.values()) <= ours
-    fields = {field for operator in REGISTRY.values() for field in operator.model_fields}
+    fields = {field for operator in REGISTRY.values() for field in operator.fields}
     assert set(FIELDS.values()) <= fields | {"dtype"}
     assert set(DEVICES.values()) <= {"auto", "cpu", "reference", "directml", "directml:software"}
 

@@ -95,9 +95,7 @@ def compiled(
 ) -> CpuExecutable:
     """The operator alone on `cpu`, with packed inputs; `constants` has data of inputs by port."""
     constants = constants or {}
-    operator = operator.model_copy(
-        update={field: _packed_desc(operator.tensors[field]) for field in operator.input_fields}
-    )
+    operator = operator.replace(**{field: _packed_desc(operator.tensors[field]) for field in operator.input_fields})
     inputs = [(port, tensor) for port, tensor in enumerate(operator.input_descs) if tensor is not None]
     outputs = [(port, tensor) for port, tensor in enumerate(operator.output_descs) if tensor is not None]
     graph = GraphDesc(

@@ -137,7 +137,7 @@ class OperatorTests:
     def test_required_fields_must_be_given(self) -> None:
         cls = operator_class(self.operator)
         for field in cls.attribute_fields:
-            if cls.model_fields[field].is_required():
+            if cls.fields[field].required:
                 fields = {key: value for key, value in self.sample.fields.items() if key != field}
                 error = refused(self.operator, self.sample.inputs, **fields)
                 assert error.problems[0].message == "must be given"
@@ -146,7 +146,7 @@ class OperatorTests:
     def test_required_tensors_must_be_given(self) -> None:
         cls = operator_class(self.operator)
         for index, field in enumerate(cls.input_fields):
-            if cls.model_fields[field].is_required() and len(self.sample.inputs) > 1:
+            if cls.fields[field].required and len(self.sample.inputs) > 1:
                 inputs = [*self.sample.inputs]
                 inputs[index] = None
                 error = refused(self.operator, inputs, **self.sample.fields)

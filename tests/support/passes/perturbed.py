@@ -146,7 +146,7 @@ def evaluated(operator: Operator, arguments: Sequence[Array | None], dtype: Data
     fields = (*operator.input_fields, *operator.output_fields)
     descs = {name: _retyped(getattr(operator, name), dtype) for name in fields}
     with np.errstate(over="ignore"):
-        values = operator.model_copy(update=descs).evaluate(
+        values = operator.replace(**descs).evaluate(
             *(None if each is None else each.astype(dtype.numpy) for each in arguments)
         )
         written = (desc for desc in operator.output_descs if desc is not None)

@@ -23,7 +23,7 @@ Activation = tuple[type[Operator], Mapping[str, Any]]
 
 def host_of(operator: type[Operator]) -> type[Operator] | None:
     """The operator with a FusedActivation that does what another does; None if there is none."""
-    return operator if "fused_activation" in operator.model_fields else operator.with_activation()
+    return operator if "fused_activation" in operator.fields else operator.with_activation()
 
 
 def is_host(operator: type[Operator]) -> bool:

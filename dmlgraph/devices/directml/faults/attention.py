@@ -33,7 +33,7 @@ def add_masks_to_biases(edit: DescEdit) -> None:
         both = Add1(a=given, b=whole)  # not Add, which DirectML may merge with a product that makes the bias
         edit.insert(f"{name}.bias", both, bias, edit.sources.pop(mask), costs_a_dispatch=False)
         without = {"mask": None, "mask_type": MultiheadAttentionMaskType.NONE, "relative_position_bias": whole}
-        edit.replace(node, operator.model_copy(update=without))
+        edit.replace(node, operator.replace(**without))
 
 
 def _scales_its_bias(operator: MultiheadAttention) -> bool:

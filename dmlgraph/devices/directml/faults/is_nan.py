@@ -20,7 +20,7 @@ def cast_answers_on_float16(edit: DescEdit) -> None:
             continue
         asked = operator.first_output
         answers = TensorDesc(dtype=DataType.UINT8, sizes=asked.sizes)
-        edit.replace(index, operator.model_copy(update={"output": answers}))
+        edit.replace(index, operator.replace(output=answers))
         edit.insert_after(f"{edit.nodes[index].name}.cast", Cast(input=answers, output=asked), Value(index, 0))
 
 

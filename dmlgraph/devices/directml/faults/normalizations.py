@@ -17,7 +17,7 @@ def normalize_single_elements(edit: DescEdit) -> None:
     for index in range(len(edit.nodes)):
         operator = edit.operator(index)
         if operator is not None and _divides_single_elements(operator):
-            edit.replace(index, operator.model_copy(update={"normalize_variance": False}))
+            edit.replace(index, operator.replace(normalize_variance=False))
 
 
 def _divides_single_elements(operator: Operator) -> bool:

@@ -16,6 +16,7 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.operators import Operator
 from dmlgraph.operators.declaration.fields import Role, ScaleBias
+from dmlgraph.operators.declaration.fused import FusedActivation
 
 if TYPE_CHECKING:
     from dmlgraph.formats.onnx.export.writer import Writer
@@ -280,7 +281,7 @@ class Node:
         """The operator's fused activation of its result."""
         from dmlgraph.formats.onnx.export.table import rows
 
-        fused: Operator | None = self.field("fused_activation")
+        fused: FusedActivation | None = self.field("fused_activation")
         if fused is None:
             return x
         row = rows().get(fused.name)

@@ -7,7 +7,7 @@ from typing import Any
 from dmlgraph.formats.onnx.export.node import INT32, Node, Tensor
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.refusals import Refusal
-from dmlgraph.operators import Operator
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
 
 # The activations that ONNX's networks know, with the fields that are ONNX's alpha and beta.
@@ -30,12 +30,12 @@ _DIRECTIONS = {
 }
 
 
-def _activations(operators: tuple[Operator, ...]) -> dict[str, Any]:
+def _activations(fused: tuple[FusedActivation, ...]) -> dict[str, Any]:
     """The attributes of the activations: alphas and betas are those of the activations that have them, in order."""
     found: dict[str, list[Any]] = {"activations": [], "activation_alpha": [], "activation_beta": []}
-    for place, operator in enumerate(operators):
-        name = operator.name
-        softplus = name == "activation_softplus" and operator.attributes["steepness"] == 1
+    for place, activation in enumerate(fused):
+        name = activation.name
+        softplus = name == "activation_softplus" and activation.attributes["steepness"] == 1
         if name not in _ACTIVATIONS and not softplus:
             raise Refusal(
                 "ONNX's networks do not know the activation",
@@ -46,7 +46,7 @@ def _activations(operators: tuple[Operator, ...]) -> dict[str, Any]:
         theirs, fields = _ACTIVATIONS.get(name, ("Softplus", ()))
         found["activations"].append(theirs)
         for key, field in zip(("activation_alpha", "activation_beta"), fields, strict=False):
-            found[key].append(getattr(operator, field))
+            found[key].append(activation.attributes[field])
     return {key: value for key, value in found.items() if value}
 
 

@@ -129,7 +129,7 @@ def packed(operator: Operator) -> Operator:
         value = getattr(operator, field)
         several = [None if each is None else each.like() for each in (value if isinstance(value, tuple) else (value,))]
         changes[field] = tuple(several) if isinstance(value, tuple) else several[0]
-    return operator.model_copy(update=changes)
+    return operator.replace(**changes)
 
 
 def readers() -> Iterator[tuple[Operator, int]]:
