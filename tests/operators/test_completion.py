@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -442,3 +445,35 @@ def test_parts_that_are_not_equal_are_refused(g: dg.Graph) -> None:
         dg.split(g.input("x", sizes=[2, 6], dtype="float32"), axis=1, outputs=4)
     assert (caught.value.field, caught.value.got) == ("outputs", 4)
     assert caught.value.problems[0].message == "does not divide the 6 elements along axis 1 into equal parts"
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_an_operator_never_changes_and_its_copies_equal_it(name: str) -> None:
+    nodes = loads(example(REGISTRY[name])).nodes
+    operator = next(each.operator for each in nodes if isinstance(each, OperatorNode) and each.operator.name == name)
+    for field in operator.fields:
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(operator, field, None)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(operator, field)
+    assert list(vars(operator)) == list(operator.fields)
+    for again in (copy.copy(operator), copy.deepcopy(operator), pickle.loads(pickle.dumps(operator))):
+        assert again == operator
+        assert hash(again) == hash(operator)
+        assert repr(again) == repr(operator)
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_no_field_is_absent_unless_its_annotation_says_so(name: str) -> None:
+    nodes = loads(example(REGISTRY[name])).nodes
+    operator = next(each.operator for each in nodes if isinstance(each, OperatorNode) and each.operator.name == name)
+    assert not [field for field, each in operator.fields.items() if vars(operator)[field] is None and not each.optional]
+    assert not [field for field in operator.fields if hasattr(type(operator), field)]
+
+
+def test_a_replaced_field_leaves_the_others_and_the_operator() -> None:
+    desc = dg.TensorDesc(dtype="float32", sizes=[2])
+    operator = REGISTRY["add"](a=desc, b=desc)
+    other = operator.replace(b=desc.like(strides=[2]))
+    assert (other.a, other.b.strides, operator.b.strides) == (desc, (2,), None)  # type: ignore[attr-defined]
+    assert other != operator

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,9 @@ from support.operators.checks import tolerance
 from support.operators.harness import FLOATS, Array, array, assert_same, build, refused, run, run_all
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.fused import FusedActivation
 
 # The activation with attributes other than the defaults, its formula, and the level from which it fuses.
 FUSABLE: dict[str, tuple[dict[str, float], activations.Formula, str]] = {
@@ -197,3 +200,25 @@ def test_softmax_of_more_than_a_matrix_does_not_fuse() -> None:
     a = np.ones([2, 1, 2, 2], "float32")
     error = refused("gemm", [a, a], fused_activation="activation_softmax")
     assert error.field == "fused_activation.input.sizes"
+
+
+def test_it_is_a_value() -> None:
+    elu = REGISTRY["activation_elu"]
+    first, second = FusedActivation.of(elu, {"alpha": 0.1}), FusedActivation.of(elu, {"alpha": np.float32(0.1)})
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != FusedActivation.of(elu, {})
+    assert pickle.loads(pickle.dumps(first)) == first
+    assert repr(FusedActivation.of(elu, {"alpha": 0.5})) == "ActivationElu(alpha=0.5)"
+
+
+def test_its_axes_are_those_of_its_host() -> None:
+    activation = FusedActivation.of(REGISTRY["activation_softmax1"], {"axes": [-1]})
+    output = TensorDesc(dtype="float16", sizes=[2, 3])
+    assert activation.attributes == {"axes": (-1,)}
+    assert activation.fitted(output).attributes == {"axes": (1,)}
+    assert activation.on(output).output == output
+    beyond = FusedActivation.of(REGISTRY["activation_softmax1"], {"axes": [2]})
+    assert beyond.fitted(output) == beyond
+    with pytest.raises(dg.OperatorError, match="is not an axis"):
+        beyond.on(output)

@@ -27,6 +27,7 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.operators.declaration.fused import FusedActivation
 
 A = [[1, 2, 3], [4, 5, 6]]
 B = [[1, 0, 2, -1], [0, 1, 1, 3], [2, -2, 0, 1]]
@@ -249,8 +250,8 @@ class TestGemm(OperatorTests):
         assert (error.field or "").startswith("fused_activation")
         assert words in str(error)
 
-    def test_an_activation_may_be_an_operator(self, device: str) -> None:
-        relu = operator_class("activation_relu").fused()
+    def test_an_activation_may_be_one(self, device: str) -> None:
+        relu = FusedActivation.of(operator_class("activation_relu"), {})
         got = run("gemm", [array(COLUMN, "float32"), array(SIGNS, "float32")], device=device, fused_activation=relu)
         assert_same(got, array([[2, 0], [0, 0]], "float32"), ulp=1)  # the sign of zero depends on the device
 

@@ -296,11 +296,13 @@ def _scaled_unary(function: Function) -> Writer:
 
 def activate(code: Code, fused: FusedActivation, x: Value, dtype: DataType) -> Value | None:
     """Adds an activation of x, fused into an operator whose output has `dtype`; None if it has no instructions."""
+    function = _FUNCTIONS.get(fused.operator)
+    if function is None:
+        return None
     operator = fused.on(TensorDesc(dtype=x.dtype, sizes=(1,)))
     if isinstance(operator, activation.ActivationThresholdedRelu):
         return _above(code, operator, x, dtype)
-    function = _FUNCTIONS.get(type(operator))
-    return None if function is None else function(code, operator, x)
+    return function(code, operator, x)
 
 
 # Functions of several tensors.

@@ -17,6 +17,7 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value, activate, instructions
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ElementWise
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.fill import Fill
 
 Array = np.ndarray[Any, Any]
@@ -288,9 +289,10 @@ def test_all_float16_numbers(name: str, level: str) -> None:
 def test_a_fused_activation_works_on_the_float32_of_its_host() -> None:
     float32 = DataType.FLOAT32
     code, x = Code(), Value(0, float32)
-    assert activate(code, REGISTRY["activation_relu"].fused(), x, float32) == Value(~0, float32)
+    assert activate(code, FusedActivation.of(REGISTRY["activation_relu"], {}), x, float32) == Value(~0, float32)
     assert code.finish() == (Instruction("RELU", (0,), float32, float32),)
-    assert activate(Code(), REGISTRY["activation_softmax"].fused(), x, float32) is None
+    assert activate(Code(), FusedActivation.of(REGISTRY["activation_softmax"], {}), x, float32) is None
+    assert activate(Code(), FusedActivation.of(REGISTRY["activation_softmax1"], {"axes": [3]}), x, float32) is None
 
 
 def test_what_changes_nothing_has_no_instructions() -> None:
