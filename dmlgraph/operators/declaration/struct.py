@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 import types
 import typing
@@ -72,7 +73,7 @@ def take_declared(cls: type) -> dict[str, Declared]:
     names = vars(sys.modules[cls.__module__])
     own = vars(cls)
     declared = {}
-    for name, text in own.get("__annotations__", {}).items():
+    for name, text in inspect.get_annotations(cls).items():
         if text.startswith("ClassVar"):
             continue
         annotation = eval(text, names)
