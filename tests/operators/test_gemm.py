@@ -250,8 +250,11 @@ class TestGemm(OperatorTests):
         assert (error.field or "").startswith("fused_activation")
         assert words in str(error)
 
-    def test_an_activation_may_be_one(self, device: str) -> None:
-        relu = FusedActivation.of(operator_class("activation_relu"), {})
+    @pytest.mark.parametrize("fused", [True, False])
+    def test_an_activation_may_be_an_operator(self, fused: bool, device: str) -> None:
+        cls = operator_class("activation_relu")
+        x = dg.TensorDesc(dtype="float32", sizes=[1])
+        relu = FusedActivation.of(cls, {}) if fused else cls(input=x)
         got = run("gemm", [array(COLUMN, "float32"), array(SIGNS, "float32")], device=device, fused_activation=relu)
         assert_same(got, array([[2, 0], [0, 0]], "float32"), ulp=1)  # the sign of zero depends on the device
 

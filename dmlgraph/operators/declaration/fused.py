@@ -93,9 +93,11 @@ def _result(rank: int) -> TensorDesc:
 
 
 def _parse_activation(value: object) -> FusedActivation:
-    """A fused activation from its name, a mapping `{op: …, attributes…}`, or itself."""
+    """A fused activation from its name, a mapping `{op: …, attributes…}`, an operator, or itself."""
     if isinstance(value, FusedActivation):
         return value
+    if isinstance(value, Operator):
+        return FusedActivation.of(type(value), value.attributes)
     attributes = {"op": value} if isinstance(value, str) else value
     if not isinstance(attributes, Mapping) or not isinstance(attributes.get("op"), str):
         problem = Problem("must be the name of an activation, or {op: name, …}", code="kind", got=value)
