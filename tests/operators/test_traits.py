@@ -37,7 +37,7 @@ def of(trait: str) -> list[Any]:
 
 def types(operator: type[Operator]) -> list[DataType]:
     """The data types of the first input at the newest level."""
-    member = operator.members_by_field()[operator.input_fields[-1]]
+    member = operator.fields[operator.input_fields[-1]]
     row = operator.support().rows(member.name, max(operator.support().levels))
     assert row is not None
     return [dtype for dtype in DataType if dtype in row.dtypes and dtype.bits > 4]
@@ -154,7 +154,7 @@ def test_moves(operator: type[Operator]) -> None:
     """Where all elements that may be moved are one number, the outputs are this number."""
     one = made(operator)
     if not one.only_moves:
-        assert "interpolation_mode" in operator.model_fields
+        assert "interpolation_mode" in operator.fields
         return
     arrays = []
     for binding, desc in zip(one.bindings(Role.INPUT), one.input_descs, strict=True):
@@ -243,7 +243,7 @@ def test_fields_that_traits_name_exist(name: str) -> None:
     tensors = {*operator.moves, *operator.repeatable, *operator.unrepeatable, operator.order_preserving} - {""}
     assert tensors <= set(operator.input_fields)
     own = {field for each in operator.__mro__ for field in vars(each).get("meanings", {})} - set(FIELDS)
-    declared = {field for each in REGISTRY.values() for field in each.model_fields}
+    declared = {field for each in REGISTRY.values() for field in each.fields}
     assert own <= declared
     assert set(FIELDS) <= declared
 
