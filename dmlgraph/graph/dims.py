@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import GraphError, listing, suggestion
+from dmlgraph.base.errors import GraphError, OperatorError, listing, suggestion
 from dmlgraph.base.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse, unknown_dim
 from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import MOST_ENTRIES
@@ -177,7 +177,10 @@ class Dims:
             return resolved
 
         with report.at():
-            return entries(text, number)
+            try:
+                return entries(text, number)
+            except OperatorError as error:
+                raise GraphError(error.problems) from None
         return ()
 
     def _resolve_output(self, asked: Any, field: str, report: Report) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph import passes
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler import passes
 from dmlgraph.compiler.rule import Kinds, later
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Gather, Gemm, QuantizeLinear
@@ -240,7 +240,7 @@ def test_operators_that_compute_the_same(trait: str) -> None:
 @pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_fields_that_traits_name_exist(name: str) -> None:
     operator = REGISTRY[name]
-    tensors = {*operator.moves, *operator.repeatable, *operator.unrepeatable, operator.order_preserving} - {""}
+    tensors = {*operator.moves, *operator.repeatable, operator.order_preserving} - {""}
     assert tensors <= set(operator.input_fields)
     own = {field for each in operator.__mro__ for field in vars(each).get("meanings", {})} - set(FIELDS)
     declared = {field for each in REGISTRY.values() for field in each.fields}
