@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.compiler import pipeline
-from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.rule import Rule
@@ -26,7 +26,7 @@ def fuse(
     *,
     level: FeatureLevel | None = None,
     rules: bool | Iterable[str] = True,
-    check: Callable[[Draft], None] | None = None,
+    check: Callable[[IrGraph], None] | None = None,
 ) -> Fused:
     """The graph after the passes for DirectML; an executable's `fusion` has what was done for its device.
 
@@ -34,7 +34,7 @@ def fuse(
         graph: with its dims resolved.
         level: the level at which new operators must be legal; by default, and at most, the graph's.
         rules: True: all that are on by default; False: no rules; else exactly the rules of these names.
-        check: called with the draft after each pass; raises where something is wrong.
+        check: called with the IR after each pass; raises where something is wrong.
 
     Raises:
         GraphError: a name is not a rule.

@@ -1,4 +1,4 @@
-"""Origins: which nodes of the source graph went into each node of a draft."""
+"""Origins: which nodes of the source graph went into each node of an IR."""
 
 from __future__ import annotations
 

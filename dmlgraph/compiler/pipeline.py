@@ -7,10 +7,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from dmlgraph.base.memory import collector_paused, enough_memory
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode, Signature
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Kind, Signature
 from dmlgraph.compiler.record import Entry
-from dmlgraph.compiler.rule import Declined, Kind, Rewrite, Rule
+from dmlgraph.compiler.rule import Declined, Rewrite, Rule
 from dmlgraph.compiler.target import Target
 from dmlgraph.compiler.views import without_views
 from dmlgraph.graph.graph import Graph
@@ -32,9 +32,9 @@ class Record:
     def declined(self, rule: str, node: str, why: str) -> None:
         self._declined[rule, node] = Entry(rule, node, why, applied=False)
 
-    def entries(self, draft: Draft) -> tuple[Entry, ...]:
+    def entries(self, ir: IrGraph) -> tuple[Entry, ...]:
         """All applied rules, then the declined ones at nodes that still exist."""
-        refused = (entry for entry in self._declined.values() if entry.node in draft.nodes)
+        refused = (entry for entry in self._declined.values() if entry.node in ir.nodes)
         return (*self._applied, *refused)
 
     def __len__(self) -> int:
@@ -48,22 +48,22 @@ class Pass:
     name: str
     rules: Sequence[Rule]
 
-    def run(self, draft: Draft, record: Record, enabled: frozenset[str], budget: int) -> None:
+    def run(self, ir: IrGraph, record: Record, enabled: frozenset[str], budget: int) -> None:
         """Rewrites to a fixed point by the enabled rules, at most `budget` times."""
-        fitting = _Fitting([rule for rule in self.rules if rule.name in enabled], draft)
-        fit = {signature for signature in draft.signatures if fitting.at(signature)}
+        fitting = _Fitting([rule for rule in self.rules if rule.name in enabled], ir)
+        fit = {signature for signature in ir.signatures if fitting.at(signature)}
         if not fit:
             return
-        waiting = collections.deque([node.name for node in draft.in_order() if node.signature in fit])
+        waiting = collections.deque([node.name for node in ir.in_order() if node.signature in fit])
         queued = set(waiting)
         while waiting and budget:
             name = waiting.popleft()
             queued.discard(name)
-            node = draft.nodes.get(name)
+            node = ir.nodes.get(name)
             if node is None:
                 continue
             for rule in fitting.at(node.signature):
-                touched = _try(draft, record, rule, node)
+                touched = _try(ir, record, rule, node)
                 if touched is None:
                     continue
                 budget -= 1
@@ -76,19 +76,19 @@ class Pass:
 
 
 class _Fitting:
-    """Which rules can apply in a draft, by its kinds of nodes, and at a node, by what it reads."""
+    """Which rules can apply in an IR, by its kinds of nodes, and at a node, by what it reads."""
 
-    def __init__(self, rules: Sequence[Rule], draft: Draft) -> None:
-        self._all, self._draft = rules, draft
+    def __init__(self, rules: Sequence[Rule], ir: IrGraph) -> None:
+        self._all, self._ir = rules, ir
         self._kinds: set[Kind] = set()
         self._fitting: list[Rule] = []
         self._by_signature: dict[Signature, list[Rule]] = {}
         self.update()
 
     def update(self) -> None:
-        """Must be called after the draft has changed: it may have a new kind of node."""
-        if not self._kinds >= self._draft.kinds.keys():
-            self._kinds |= self._draft.kinds.keys()
+        """Must be called after the IR has changed: it may have a new kind of node."""
+        if not self._kinds >= self._ir.kinds.keys():
+            self._kinds |= self._ir.kinds.keys()
             self._fitting = [rule for rule in self._all if rule.may_fit(self._kinds)]
             self._by_signature = {}
 
@@ -103,14 +103,14 @@ class _Fitting:
         return found
 
 
-def _try(draft: Draft, record: Record, rule: Rule, node: DraftNode) -> list[str] | None:
+def _try(ir: IrGraph, record: Record, rule: Rule, node: IrNode) -> list[str] | None:
     """The nodes to look at again after a rule's rewrite; None if it did nothing."""
     name = node.name
     try:
-        outcome = rule.function(draft, node)
+        outcome = rule.function(ir, node)
         if isinstance(outcome, Rewrite):
             around = [source.node for source in node.sources if source is not None]
-            change = draft.apply(node if outcome.node is None else draft[outcome.node], outcome)
+            change = ir.apply(node if outcome.node is None else ir[outcome.node], outcome)
             record.applied(Entry(rule.name, name, outcome.why, change.gone, change.standing))
             return [*change.touched, *around]
     except Declined as declined:
@@ -143,7 +143,7 @@ def fuse(
     graph: Graph,
     target: Target,
     enabled: frozenset[str] | None = None,
-    check: Callable[[Draft], None] | None = None,
+    check: Callable[[IrGraph], None] | None = None,
 ) -> Fused:
     """Removes the views of a graph, runs a target's passes over it, and returns a new graph.
 
@@ -151,7 +151,7 @@ def fuse(
         graph: with its dims resolved.
         target: where the graph will run.
         enabled: the names of the rules that may run; by default those of the target that are on by default.
-        check: called with the draft after each pass; raises where something is wrong.
+        check: called with the IR after each pass; raises where something is wrong.
 
     Raises:
         NotEnoughMemoryError: there is not enough memory.
@@ -159,30 +159,30 @@ def fuse(
     if enabled is None:
         enabled = frozenset(rule.name for each in target.passes for rule in each.rules if rule.default)
     with enough_memory("fuse", graph), collector_paused():
-        # The draft is freed before the pause ends: a collection looks at all that was made in it and still exists.
+        # The ir is freed before the pause ends: a collection looks at all that was made in it and still exists.
         plain = without_views(graph, target)
-        draft = Draft(plain.graph, target)
-        draft.origins.start(plain.origins)
-        return _fuse(draft, plain.record, enabled, check)
+        ir = IrGraph(plain.graph, target)
+        ir.origins.start(plain.origins)
+        return _fuse(ir, plain.record, enabled, check)
 
 
 def _fuse(
-    draft: Draft,
+    ir: IrGraph,
     copies: tuple[Entry, ...],
     enabled: frozenset[str],
-    check: Callable[[Draft], None] | None,
+    check: Callable[[IrGraph], None] | None,
 ) -> Fused:
     record = Record()
-    limit = REWRITES_PER_NODE * max(len(draft.nodes), 1)
+    limit = REWRITES_PER_NODE * max(len(ir.nodes), 1)
     settled: dict[str, int] = {}  # pass → length of the record when it last reached its fixed point
     for _ in range(MAX_ROUNDS if enabled else 0):
         before = len(record)
-        for each in draft.target.passes:
+        for each in ir.target.passes:
             if settled.get(each.name) != len(record):
-                each.run(draft, record, enabled, limit - len(record))
+                each.run(ir, record, enabled, limit - len(record))
                 settled[each.name] = len(record)
                 if check is not None:
-                    check(draft)
+                    check(ir)
         if len(record) in (before, limit):
             break
-    return Fused(draft.finish(), (*copies, *record.entries(draft)), draft.origins.of(draft.nodes))
+    return Fused(ir.finish(), (*copies, *record.entries(ir)), ir.origins.of(ir.nodes))

@@ -1,11 +1,11 @@
 """Rules: their arguments, their results, and their description.
 
-A rule is a function of a draft and one node.  It changes nothing, but returns a `Rewrite` (what replaces the node's
+A rule is a function of a graph and one node.  It changes nothing, but returns a `Rewrite` (what replaces the node's
 outputs: an expression of new operators over existing operands), `Declined` (the pattern matches, but …; the reason is
 kept for the user), or None (the pattern does not match).
 
     @rule(Multiply, effect="bit-exact")
-    def double(draft, node):
+    def double(ir, node):
         '''x · 2 → x + x.'''
         ...
         return Rewrite.of(New(Add, {"a": x, "b": x}), "a sum is cheaper")
@@ -19,33 +19,19 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.graph.nodes import ConstantNode, InputNode
+from dmlgraph.compiler.ir_node import Kind, Operand
+from dmlgraph.graph.nodes import ConstantNode
 from dmlgraph.operators.catalog.registry import OPERATORS
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant
 
 if TYPE_CHECKING:
-    from dmlgraph.compiler.draft import Draft
-    from dmlgraph.compiler.draft_node import DraftNode
-
-
-class Source(NamedTuple):
-    """An output of a node."""
-
-    node: str
-    port: int
-
-
-class Operand(NamedTuple):
-    """A value and the description it is read by."""
-
-    source: Source
-    desc: TensorDesc
+    from dmlgraph.compiler.ir import IrGraph
+    from dmlgraph.compiler.ir_node import IrNode
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -110,10 +96,8 @@ class Declined(Exception):  # noqa: N818 - a result, raised where it comes from 
 
 
 Outcome = Rewrite | Declined | None
-Function = Callable[["Draft", "DraftNode"], Outcome]
+Function = Callable[["IrGraph", "IrNode"], Outcome]
 
-# What a node is: its operator's class, an input or a constant.
-Kind = type[Operator] | type[InputNode] | type[ConstantNode]
 NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number everywhere
 Test = Callable[[type[Operator]], bool]
 Anchor = Kind | Test

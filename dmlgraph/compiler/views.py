@@ -19,9 +19,9 @@ import numpy as np
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.copies import packing, window
+from dmlgraph.compiler.ir_node import Operand, Source
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.resizing import permuted, relaid, resizable, resized
-from dmlgraph.compiler.rule import Operand, Source
 from dmlgraph.compiler.target import Target
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.graph import Graph

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.pipeline import Fused
-from dmlgraph.compiler.rule import Source
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, fuse_graph
 from dmlgraph.devices.executable import Array

@@ -10,8 +10,8 @@ from support.passes.fusing import applied, operators, target_of
 
 import dmlgraph as dg
 from dmlgraph.compiler import pipeline
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.pipeline import MAX_ROUNDS, REWRITES_PER_NODE, Pass
 from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, rule
 from dmlgraph.compiler.verify import verify
@@ -31,25 +31,25 @@ def chain(*functions: object) -> dg.Graph:
 
 
 @rule(Exp, effect="none: it is wrong")
-def exp_to_sqrt(_: Draft, node: DraftNode) -> Outcome:
+def exp_to_sqrt(_: IrGraph, node: IrNode) -> Outcome:
     """exp → sqrt."""
     return Rewrite.of(New(Sqrt, {"input": node.operand("input")}), "there")
 
 
 @rule(Sqrt, effect="none: it is wrong")
-def sqrt_to_exp(_: Draft, node: DraftNode) -> Outcome:
+def sqrt_to_exp(_: IrGraph, node: IrNode) -> Outcome:
     """sqrt → exp."""
     return Rewrite.of(New(Exp, {"input": node.operand("input")}), "and back")
 
 
 @rule(Abs, effect="none: it is wrong")
-def doubling(_: Draft, node: DraftNode) -> Outcome:
+def doubling(_: IrGraph, node: IrNode) -> Outcome:
     """abs → abs of abs: never ends."""
     return Rewrite.of(New(Abs, {"input": New(Abs, {"input": node.operand("input")})}), "more")
 
 
 @rule(Negate, effect="none", default=False)
-def optional(_: Draft, node: DraftNode) -> Outcome:
+def optional(_: IrGraph, node: IrNode) -> Outcome:
     """negate → abs, off by default."""
     return Rewrite.of(New(Abs, {"input": node.operand("input")}), "asked for")
 
@@ -73,7 +73,7 @@ class TestBounds:
 
     def test_it_ends_where_nothing_changes(self):
         seen = []
-        fuse(chain(dg.exp), check=lambda draft: seen.append(len(draft.nodes)))
+        fuse(chain(dg.exp), check=lambda ir: seen.append(len(ir.nodes)))
         assert seen == [2] * len(PASSES)
 
     def test_a_pass_wakes_those_before_it(self):
@@ -83,7 +83,7 @@ class TestBounds:
 
 
 @rule(Identity, effect="none: it is wrong")
-def doubling_of_identity(_: Draft, node: DraftNode) -> Outcome:
+def doubling_of_identity(_: IrGraph, node: IrNode) -> Outcome:
     """identity → sqrt."""
     return Rewrite.of(New(Sqrt, {"input": node.operand("input")}), "a way back to the pass before")
 
@@ -138,9 +138,9 @@ class TestChoice:
 class TestRecord:
     @staticmethod
     @rule(Add, effect="none")
-    def declining(draft: Draft, node: DraftNode) -> Outcome:
+    def declining(ir: IrGraph, node: IrNode) -> Outcome:
         """Matches a sum and declines."""
-        del draft, node
+        del ir, node
         return Declined("it is a sum")
 
     def test_what_was_done_then_what_was_not(self):
@@ -156,9 +156,9 @@ class TestRecord:
 
     def test_nothing_is_said_of_nodes_that_are_no_more(self):
         @rule(Exp, effect="none")
-        def refusing(draft: Draft, node: DraftNode) -> Outcome:
+        def refusing(ir: IrGraph, node: IrNode) -> Outcome:
             """Declines always."""
-            del draft, node
+            del ir, node
             return Declined("no")
 
         result = pipeline.fuse(chain(dg.exp, dg.abs), target_of(Pass("one", [refusing]), Pass("two", [swallow])))
@@ -171,17 +171,17 @@ class TestRecord:
 
 
 @rule(Abs, effect="none: it is wrong")
-def swallow(draft: Draft, node: DraftNode) -> Outcome:
+def swallow(ir: IrGraph, node: IrNode) -> Outcome:
     """abs(exp(x)) → abs(x)."""
-    found = draft.made_by(node.operand("input"), Exp)
+    found = ir.made_by(node.operand("input"), Exp)
     return None if found is None else Rewrite.of(New(Abs, {"input": found.operand("input")}), "gone")
 
 
 def test_what_would_be_illegal_is_declined_with_the_reason():
     @rule(Exp, effect="none")
-    def wrong_type(draft: Draft, node: DraftNode) -> Outcome:
+    def wrong_type(ir: IrGraph, node: IrNode) -> Outcome:
         """exp → a sum of different sizes."""
-        small = draft.graph.inputs[0].name
+        small = ir.graph.inputs[0].name
         operand = node.operand("input")
         assert operand is not None
         assert small == "x"

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 from support.random_graphs import FOCUSES, graph_of
 
-from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.rule import Differs
 from dmlgraph.passes import RULES, fuse
 
 SEEDS = range(60)
 
 
-def ask_where_nothing_fits(draft: Draft) -> None:
+def ask_where_nothing_fits(ir: IrGraph) -> None:
     """Calls every rule at every node of its kinds for which `after` or `needs` does not hold."""
-    for node in draft.nodes.values():
+    for node in ir.nodes.values():
         for rule in RULES.values():
             if rule.anchors and node.kind not in rule.anchors:
                 continue
-            fits = rule.may_fit(set(draft.kinds)) and (not rule.after or not rule.after.isdisjoint(node.signature[1]))
+            fits = rule.may_fit(set(ir.kinds)) and (not rule.after or not rule.after.isdisjoint(node.signature[1]))
             if not fits:
-                assert rule.function(draft, node) is None, f"{rule.name} does something at {node.content}"
+                assert rule.function(ir, node) is None, f"{rule.name} does something at {node.content}"
 
 
 @pytest.mark.parametrize("focus", FOCUSES)

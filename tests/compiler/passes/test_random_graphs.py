@@ -17,8 +17,8 @@ from support.sketches import TYPES, Sample
 
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler import pipeline
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.pipeline import Pass
 from dmlgraph.compiler.rule import Constant, Differs, New, Outcome, Rewrite, Rule, rule
 from dmlgraph.compiler.verify import verify
@@ -36,16 +36,16 @@ DIRECTML_LEVEL = "6.2"  # the level of the library for Linux
 
 
 class Verifier:
-    """Verifies a draft after each pass that changed something."""
+    """Verifies an IR after each pass that changed something."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def __call__(self, draft: Draft) -> None:
-        contents = {name: id(node.content) for name, node in draft.nodes.items()}
+    def __call__(self, ir: IrGraph) -> None:
+        contents = {name: id(node.content) for name, node in ir.nodes.items()}
         if contents != self._seen:
             self._seen = contents
-            verify(draft)
+            verify(ir)
 
 
 @pytest.mark.parametrize("focus", FOCUSES)
@@ -90,9 +90,9 @@ def test_every_rule_that_is_on_fires():
 
 
 @rule(Multiply, effect="at most 2 ULP", differs=Differs.ROUNDED)
-def scales_wrongly(draft: Draft, node: DraftNode) -> Outcome:
+def scales_wrongly(ir: IrGraph, node: IrNode) -> Outcome:
     """x · c → x · 1.001c."""
-    number, x = draft.number(node.operand("b")), node.operand("a")
+    number, x = ir.number(node.operand("b")), node.operand("a")
     if number is None or x is None or x.desc.dtype is not DataType.FLOAT32 or not np.isfinite(number.value):
         return None
     scale = ScaleBias(scale=float(number.value * np.float32(1.001)), bias=-0.0)
@@ -100,24 +100,24 @@ def scales_wrongly(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(Add, effect="at most 2 ULP", differs=Differs.ROUNDED)
-def drops_a_bias(draft: Draft, node: DraftNode) -> Outcome:
+def drops_a_bias(ir: IrGraph, node: IrNode) -> Outcome:
     """convolution + b → convolution."""
     a = node.operand("a")
-    return Rewrite.of(a, "wrong") if a is not None and draft.made_by(a, Convolution) else None
+    return Rewrite.of(a, "wrong") if a is not None and ir.made_by(a, Convolution) else None
 
 
 @rule(Add, effect="bit-exact")
-def loses_the_sign_of_zeros(draft: Draft, node: DraftNode) -> Outcome:
+def loses_the_sign_of_zeros(ir: IrGraph, node: IrNode) -> Outcome:
     """x + 0.0 → x, although −0.0 + 0.0 is 0.0."""
-    a, number = node.operand("a"), draft.number(node.operand("b"))
+    a, number = node.operand("a"), ir.number(node.operand("b"))
     is_zero = number is not None and number.dtype.is_float and number.bits == 0
     return Rewrite.of(New(Identity, {"input": a}), "wrong") if is_zero and a is not None else None
 
 
 @rule(Multiply, effect="bit-exact")
-def rounds_otherwise(draft: Draft, node: DraftNode) -> Outcome:
+def rounds_otherwise(ir: IrGraph, node: IrNode) -> Outcome:
     """x · 0.1 → x / 10."""
-    a, number = node.operand("a"), draft.number(node.operand("b"))
+    a, number = node.operand("a"), ir.number(node.operand("b"))
     if a is None or number is None or not number.dtype.is_float or number.value != number.dtype.numpy.type(0.1):
         return None
     ten = Constant(np.full(1, 10, a.desc.dtype.numpy), a.desc.sizes)

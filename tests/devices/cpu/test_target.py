@@ -19,8 +19,8 @@ from support.random_graphs import graph_of
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.lowering import OperatorDescNode
 from dmlgraph.compiler.passes.directml.activations import is_fusable
 from dmlgraph.compiler.pipeline import Pass, fuse
@@ -191,7 +191,7 @@ def test_lower_shows_what_each_device_gets(tmp_path: pathlib.Path) -> None:
 
 
 @rule(Abs, effect="none: it is wrong")
-def by_definition(_: Draft, node: DraftNode) -> Outcome:
+def by_definition(_: IrGraph, node: IrNode) -> Outcome:
     """abs → an operator that `cpu` computes in NumPy."""
     attributes = {"cross_channel": True, "local_size": 1, "alpha": 1, "beta": 0, "bias": 1}
     return Rewrite.of(New(LocalResponseNormalization, {"input": node.operand("input")}, attributes), "never")

@@ -17,9 +17,9 @@ import numpy as np
 
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.rule import Declined, Operand
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
+from dmlgraph.compiler.rule import Declined
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.traits import AffineMap, is_power_of_two
 from dmlgraph.operators.element_wise import Divide
@@ -42,12 +42,12 @@ class BesideNumbers(NamedTuple):
     numbers: tuple[Scalar | None, ...]
 
 
-def beside_numbers(draft: Draft, node: DraftNode) -> BesideNumbers | None:
+def beside_numbers(ir: IrGraph, node: IrNode) -> BesideNumbers | None:
     """The operand of a node with one input, or with another one beside it that is a number; None for other nodes."""
     operands = [node.operand(field) for field in node.computation.input_fields]
     if len(operands) == 1:
         return None if operands[0] is None else BesideNumbers(operands[0], (None,))
-    numbers = tuple(map(draft.number, operands))
+    numbers = tuple(map(ir.number, operands))
     unknown = [operand for operand, number in zip(operands, numbers, strict=True) if number is None]
     return BesideNumbers(unknown[0], numbers) if len(unknown) == 1 and unknown[0] is not None else None
 
@@ -57,23 +57,23 @@ def is_affine(kind: type[Operator]) -> bool:
     return kind.affine is not Operator.affine
 
 
-def affine(draft: Draft, node: DraftNode) -> Affine | None:
+def affine(ir: IrGraph, node: IrNode) -> Affine | None:
     """The affine map that a node computes to the bit (in float16: with the last rounding only); else None.
 
     MULTIPLY, ADD and SUBTRACT with a finite number, DIVIDE by a power of two, NEGATE, IDENTITY with a ScaleBias and
     ACTIVATION_LINEAR.  Returns None for an identity, and for a node that has only numbers as operands.
     """
-    found = _affine(draft, node)
+    found = _affine(ir, node)
     if found is None or found.map.is_identity or found.map.is_left_out or not _is_finite(found.map):
         return None
     return found if found.operand.desc.dtype in FLOATS else None
 
 
-def nearly_affine(draft: Draft, node: DraftNode) -> Affine | None:
+def nearly_affine(ir: IrGraph, node: IrNode) -> Affine | None:
     """`affine`, and also DIVIDE by any number: for patterns that tolerate rounding."""
-    found = affine(draft, node)
+    found = affine(ir, node)
     if found is None and isinstance(node.operator, Divide):
-        divided = beside_numbers(draft, node)
+        divided = beside_numbers(ir, node)
         by = None if divided is None else divided.numbers[1]
         if divided is not None and by is not None and divided.operand.desc.dtype in FLOATS and float(by.value) != 0.0:
             return Affine(divided.operand, AffineMap(1.0 / float(by.value)))
@@ -129,10 +129,10 @@ def _rounded(number: float) -> float:
     return float(np.float32(number))
 
 
-def _affine(draft: Draft, node: DraftNode) -> Affine | None:
+def _affine(ir: IrGraph, node: IrNode) -> Affine | None:
     if node.operator is None or not is_affine(type(node.operator)):
         return None
-    found = beside_numbers(draft, node)
+    found = beside_numbers(ir, node)
     affine_map = None if found is None else node.operator.affine(found.numbers)
     return None if found is None or affine_map is None else Affine(found.operand, affine_map)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.passes.canonical.fills import scalar_of
 from dmlgraph.compiler.rule import NUMBERS, Declined, New, Outcome, Rewrite, rule
 from dmlgraph.operators.common.numerics import cut
@@ -20,7 +20,7 @@ from dmlgraph.operators.shape import Join
 
 
 @rule(Pow, after=NUMBERS, effect="bit-exact")
-def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
+def constant_exponent(ir: IrGraph, node: IrNode) -> Outcome:
     """pow(x, fill) → CONSTANT_POW, for a float x and an exponent that is a float32.
 
     Both compute 2 ^ (exponent · log2 |x|), with x's sign where the exponent is odd, and agree on NaN and infinities.
@@ -28,7 +28,7 @@ def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
     exponent.
     """
     operator = node.computing(Pow)
-    exponent, x = draft.number(node.operand("exponent")), node.operand("input")
+    exponent, x = ir.number(node.operand("exponent")), node.operand("input")
     if exponent is None or x is None:
         return None
     if operator.scale_bias is not None:
@@ -42,11 +42,11 @@ def constant_exponent(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(Join, after=NUMBERS, effect="bit-exact")
-def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
+def pad_for_join(ir: IrGraph, node: IrNode) -> Outcome:
     """join(fill, x, fill) → PADDING1 (PADDING below its level): one operator, where DirectML copies each part."""
     operator = node.computing(Join)
     parts = node.operands("inputs")
-    numbers = [draft.number(part) for part in parts]
+    numbers = [ir.number(part) for part in parts]
     known = {number for number in numbers if number is not None}
     if not known or numbers.count(None) != 1:
         return None
@@ -58,7 +58,7 @@ def pad_for_join(draft: Draft, node: DraftNode) -> Outcome:
     start, end = sum(lengths[:place]), sum(lengths[place + 1 :])
     value: Scalar | float | None = number
     padding: type[Padding | Padding1] = Padding1
-    if draft.level < FeatureLevel.V5_0:
+    if ir.level < FeatureLevel.V5_0:
         padding, value = Padding, _padding_value(number)
         if value is None:
             return Declined(f"PADDING, whose value is a float32, cannot add {number}")

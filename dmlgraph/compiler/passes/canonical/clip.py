@@ -14,10 +14,10 @@ from typing import Any
 
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.affine import beside_numbers
-from dmlgraph.compiler.rule import NUMBERS, Declined, Differs, New, Operand, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import NUMBERS, Declined, Differs, New, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import ActivationRelu
 from dmlgraph.operators.common.element_wise import EXACT_INTEGERS
 from dmlgraph.operators.declaration.fields import ScaleBias
@@ -68,12 +68,12 @@ class ClipView:
         return f"between {self.bounds.low:g} and {self.bounds.high:g}"
 
 
-def clip_view(draft: Draft, node: DraftNode) -> ClipView | None:
+def clip_view(ir: IrGraph, node: IrNode) -> ClipView | None:
     """The bounds that a node sets by numbers; None for other nodes, or where a number is NaN."""
     operator = node.operator
     if operator is None or not is_clip(type(operator)):
         return None
-    found = beside_numbers(draft, node)
+    found = beside_numbers(ir, node)
     if found is None or not all(number is None or _is_bound(number) for number in found.numbers):
         return None
     bounds = operator.bounds(found.numbers)
@@ -91,25 +91,25 @@ def is_clip(kind: type[Operator]) -> bool:
     effect="bit-exact, except for NaN in min(max(x, lo), hi), which becomes hi instead of lo, and the sign of zeros",
     differs=Differs.ROUNDED | Differs.NAN,
 )
-def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
+def merge_clips(ir: IrGraph, node: IrNode) -> Outcome:
     """min(max(x, lo), hi) → CLIP, relu and min → CLIP, clip of clip → CLIP; the inner one's ScaleBias stays.
 
     The outer bounds limit the inner ones.  NaN becomes the greater bound, as in CLIP of CLIP and max(min(x, hi), lo);
     min(max(x, lo), hi) and min(relu(x), hi) give lo.  Where a bound is zero, a zero of the other sign may change its
     sign or not.  Integers are exact: bounds beyond 2^24 need CLIP1, whose bounds have the tensor's type.
     """
-    outer = clip_view(draft, node)
+    outer = clip_view(ir, node)
     if outer is None:
         return None
-    producer = draft.producer(outer.operand)
-    inner = clip_view(draft, producer)
+    producer = ir.producer(outer.operand)
+    inner = clip_view(ir, producer)
     if inner is None:
         return None
     if outer.scale_bias is not None:
         return Declined("a scale and bias lie between the two")
-    if not draft.only_use(outer.operand):
+    if not ir.only_use(outer.operand):
         return Declined(f"'{producer.name}' has other readers, and would stay")
-    operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
+    operand = ir.around(outer.operand, ir.produced(outer.operand), inner.operand)
     if operand is None:
         return Declined(f"it reads '{producer.name}' through other strides")
     merged = ClipView(operand, outer.bounds.after(inner.bounds), inner.scale_bias)
@@ -124,13 +124,13 @@ def merge_clips(draft: Draft, node: DraftNode) -> Outcome:
     effect="bit-exact, except for the sign of zeros where the number is a zero",
     differs=Differs.ROUNDED,
 )
-def number_to_clip(draft: Draft, node: DraftNode) -> Outcome:
+def number_to_clip(ir: IrGraph, node: IrNode) -> Outcome:
     """max(x, 0) → ACTIVATION_RELU, max(x, c) → THRESHOLD, min(x, c) → CLIP from −∞.
 
     The number then needs no tensor that is filled and read.  All of them turn NaN into the number.  CLIP has no
     infinite bounds in float16 (they end at ±65504), so float16, and integer bounds beyond 2^24, use CLIP1.
     """
-    found = clip_view(draft, node)
+    found = clip_view(ir, node)
     return None if found is None else Rewrite.of(found.operator(), f"it keeps values {found}, which needs no tensor")
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.fills import differs_by_device
-from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Outcome, Rewrite, Tensor, rule
 from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
@@ -27,7 +27,7 @@ _SYMBOLIC = (FillValueConstant, FillValueSequence)
 
 
 @rule(needs=(*NUMBERS, FillValueSequence, DiagonalMatrix, DiagonalMatrix1), effect="the bits that `evaluate` gives")
-def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
+def fold_constants(ir: IrGraph, node: IrNode) -> Outcome:
     """f(constant, constant, …) → constant, where f is not random and little work.
 
     The result takes at most FOLDED_BYTES, or as much as the constants it removes.  The numbers are those of `evaluate`,
@@ -36,16 +36,16 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
     operator = node.operator
     if operator is None or isinstance(operator, (*_SYMBOLIC, RandomGenerator)):
         return None
-    if not all(source is None or _is_known(draft, source) for source in node.sources):
+    if not all(source is None or _is_known(ir, source) for source in node.sources):
         return None
-    used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
-    if type(operator) is Identity and draft.is_output(Source(node.name, 0)):
+    used = [port for port in range(node.output_count) if ir.use_count(Source(node.name, port))]
+    if type(operator) is Identity and ir.is_output(Source(node.name, 0)):
         return None  # it writes a constant to an output of the graph; a constant cannot be one
     made = sum(node.output_desc(port).total_bytes for port in used)
     freed = sum(
-        draft.produced(operand).total_bytes
+        ir.produced(operand).total_bytes
         for operand in node.operands()
-        if draft.only_use(operand) and isinstance(draft.producer(operand).content, ConstantNode)
+        if ir.only_use(operand) and isinstance(ir.producer(operand).content, ConstantNode)
     )
     if made > max(FOLDED_BYTES, freed):
         return Declined(f"it would become a constant of {made} bytes")
@@ -53,7 +53,7 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
         return Declined("computing it in advance is too much work")
     inputs = []
     for source, desc in zip(node.sources, operator.input_descs, strict=True):
-        read = None if source is None or desc is None else draft.values(Operand(source, desc))
+        read = None if source is None or desc is None else ir.values(Operand(source, desc))
         if read is None and source is not None:
             return Declined(f"'{source.node}' is too large to be read")
         inputs.append(read)
@@ -61,12 +61,12 @@ def fold_constants(draft: Draft, node: DraftNode) -> Outcome:
         return Declined("the activation of NaN and infinities differs by device")
     present = [port for port, desc in enumerate(operator.output_descs) if desc is not None]
     results = dict(zip(present, operator.evaluate(*inputs), strict=True))
-    values = {port: _constant(draft, Source(node.name, port), results[port]) for port in used}
+    values = {port: _constant(ir, Source(node.name, port), results[port]) for port in used}
     return Rewrite(values, "all its inputs are constants")
 
 
 @rule(FillValueConstant, ConstantNode, effect="bit-exact")
-def one_element(draft: Draft, node: DraftNode) -> Outcome:
+def one_element(ir: IrGraph, node: IrNode) -> Outcome:
     """A fill, or a constant of equal elements → a constant of one element, read through zero strides.
 
     A fill is written at every run, a constant is not.  Readers that are not element-wise may choose another algorithm
@@ -79,11 +79,11 @@ def one_element(draft: Draft, node: DraftNode) -> Outcome:
     if not is_fill and not (isinstance(content, ConstantNode) and content.desc.element_count > 1):
         return None
     desc = node.output_desc()
-    number = draft.number(Operand(source, desc))
-    if number is None or draft.is_output(source):
+    number = ir.number(Operand(source, desc))
+    if number is None or ir.is_output(source):
         return None
     element = np.full(1, number.value, desc.dtype.numpy)
-    whole = [user.name for user, port in draft.users(source) if not _broadcasts(user, port)]
+    whole = [user.name for user, port in ir.users(source) if not _broadcasts(user, port)]
     if not whole or desc.element_count == 1:
         return Rewrite.of(Constant(element, desc.sizes), "its readers read one element through zero strides")
     if not is_fill:
@@ -93,14 +93,14 @@ def one_element(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(Constant(np.full(desc.sizes, element)), f"'{whole[0]}' reads it whole, and it is small")
 
 
-def _is_known(draft: Draft, source: Source) -> bool:
-    content = draft[source.node].content
+def _is_known(ir: IrGraph, source: Source) -> bool:
+    content = ir[source.node].content
     return isinstance(content, ConstantNode) or (
         isinstance(content, OperatorNode) and isinstance(content.operator, _SYMBOLIC)
     )
 
 
-def _broadcasts(user: DraftNode, port: int) -> bool:
+def _broadcasts(user: IrNode, port: int) -> bool:
     """Whether a reader may read one element in place of many."""
     operator = user.computation
     return operator.broadcasts or operator.bindings(Role.INPUT)[port].field in operator.repeatable
@@ -113,10 +113,10 @@ def work(operator: Operator) -> int:
     return outputs * max(inputs, default=1) if operator.heavy else sum(inputs) + outputs
 
 
-def _constant(draft: Draft, source: Source, values: np.ndarray[Any, Any]) -> Tensor:
+def _constant(ir: IrGraph, source: Source, values: np.ndarray[Any, Any]) -> Tensor:
     """A constant in place of a value; an output of the graph needs a node that writes it."""
     constant = Constant(values)
-    return New(Identity, {"input": constant}) if draft.is_output(source) else constant
+    return New(Identity, {"input": constant}) if ir.is_output(source) else constant
 
 
 RULES = (fold_constants,)

@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
+from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensor, rule
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
@@ -25,21 +25,21 @@ FILTER_BYTES = 1 << 26  # larger filters are not copied
     effect="saves the rounding of the convolution: at most 1/2 ULP of it",
     differs=Differs.ROUNDED,
 )
-def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
+def convolution_bias(ir: IrGraph, node: IrNode) -> Outcome:
     """convolution(x, w) + b → convolution with a bias, for a b of one number per channel, or one in total."""
     a, b = node.needed("a"), node.needed("b")
     for product, bias in ((a, b), (b, a)):
-        convolution = draft.made_by(product, Convolution)
-        if convolution is None or product.desc != draft.produced(product):
+        convolution = ir.made_by(product, Convolution)
+        if convolution is None or product.desc != ir.produced(product):
             continue
-        if refused := _untouchable(draft, convolution, product):
+        if refused := _untouchable(ir, convolution, product):
             return refused
         operator = convolution.computing(Convolution)
         if operator.bias is not None:
             return Declined(f"'{convolution.name}' has a bias already")
         if any(operator.output_padding):
             return Declined(f"'{convolution.name}' pads its output, and its own bias would not apply to the padding")
-        per_channel = _per_channel(draft, bias, product.desc)
+        per_channel = _per_channel(ir, bias, product.desc)
         if per_channel is None:
             return Declined("the added values differ within a channel")
         tensors: dict[str, Tensor | list[Tensor] | None] = {
@@ -59,26 +59,26 @@ def convolution_bias(draft: Draft, node: DraftNode) -> Outcome:
     effect="rounds the filter once more: at most 2 ULP of the sum of the products' magnitudes",
     differs=Differs.ROUNDED,
 )
-def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
+def normalized_convolution(ir: IrGraph, node: IrNode) -> Outcome:
     """batch_normalization(convolution(x, w)) with constant statistics → a convolution with other weights.
 
     With k = scale / √(variance + epsilon) for each channel the filter is w · k and the bias (b − mean) · k + bias,
     computed in float64 and rounded once.  Infinite or NaN statistics are not folded.
     """
     product = node.operand("input")
-    convolution = draft.made_by(product, Convolution)
-    if product is None or convolution is None or product.desc != draft.produced(product):
+    convolution = ir.made_by(product, Convolution)
+    if product is None or convolution is None or product.desc != ir.produced(product):
         return None
-    if refused := _untouchable(draft, convolution, product):
+    if refused := _untouchable(ir, convolution, product):
         return refused
     operator, normalization = convolution.computing(Convolution), node.computing(BatchNormalization)
     if operator.direction is ConvolutionDirection.BACKWARD or any(operator.output_padding):
         return Declined(f"'{convolution.name}' goes backward or pads its output")
     channels = product.desc.sizes[1]
-    statistics = [_channel_values(draft, node.operand(field), channels) for field in normalization.parameters]
+    statistics = [_channel_values(ir, node.operand(field), channels) for field in normalization.parameters]
     filters, biases = convolution.operand("filter"), convolution.operand("bias")
-    weights = draft.values(filters) if filters is not None and filters.desc.total_bytes <= FILTER_BYTES else None
-    before = np.zeros(channels) if biases is None else _channel_values(draft, biases, channels)
+    weights = ir.values(filters) if filters is not None and filters.desc.total_bytes <= FILTER_BYTES else None
+    before = np.zeros(channels) if biases is None else _channel_values(ir, biases, channels)
     if weights is None or before is None or any(each is None for each in statistics):
         return Declined("the filter and all statistics must be constants, one number per channel")
     mean, variance, scale, bias = (np.asarray(each, np.float64) for each in statistics)
@@ -107,7 +107,7 @@ def normalized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     effect="leaves out products with zeros: a zero may have another sign, and a device may add in another order",
     differs=Differs.ROUNDED,
 )
-def used_taps(draft: Draft, node: DraftNode) -> Outcome:
+def used_taps(ir: IrGraph, node: IrNode) -> Outcome:
     """A window whose outer taps meet padding alone → one without them, as one dilated beyond a small picture.
 
     The filter is a constant of finite numbers: zero times another one is NaN.
@@ -127,7 +127,7 @@ def used_taps(draft: Draft, node: DraftNode) -> Outcome:
         )
         for of, left_out in ((window.start, before), (window.end, after))
     )
-    weights = draft.values(filters) if filters.desc.total_bytes <= FILTER_BYTES else None
+    weights = ir.values(filters) if filters.desc.total_bytes <= FILTER_BYTES else None
     if weights is None or not np.isfinite(weights).all():
         return Declined("the filter must be a constant of finite numbers")
     if min(*start, *end) < 0:
@@ -146,19 +146,19 @@ def used_taps(draft: Draft, node: DraftNode) -> Outcome:
     )
 
 
-def _untouchable(draft: Draft, convolution: DraftNode, product: Operand) -> Declined | None:
+def _untouchable(ir: IrGraph, convolution: IrNode, product: Operand) -> Declined | None:
     operator = convolution.computing(Convolution)
-    if not draft.only_use(product):
+    if not ir.only_use(product):
         return Declined(f"'{convolution.name}' has other readers, and would be computed twice")
     if operator.fused_activation is not None:
         return Declined(f"'{convolution.name}' has an activation before this")
     return None
 
 
-def _per_channel(draft: Draft, added: Operand, output: TensorDesc) -> Operand | Constant | None:
+def _per_channel(ir: IrGraph, added: Operand, output: TensorDesc) -> Operand | Constant | None:
     """The number added to every element of each channel, as {1, C, 1, …}; None if it differs within a channel."""
     sizes = (1, output.sizes[1], *(1,) * (output.rank - 2))
-    number = draft.number(added)
+    number = ir.number(added)
     if number is not None:
         return Constant(np.full(sizes, number.value, output.dtype.numpy))
     strides = added.desc.effective_strides
@@ -170,14 +170,14 @@ def _per_channel(draft: Draft, added: Operand, output: TensorDesc) -> Operand | 
     )
 
 
-def _channel_values(draft: Draft, operand: Operand | None, channels: int) -> np.ndarray | None:
+def _channel_values(ir: IrGraph, operand: Operand | None, channels: int) -> np.ndarray | None:
     """A constant of one number per channel, as {C}; None for anything else."""
     if operand is None:
         return None
     sizes = operand.desc.sizes
     if any(size != 1 for axis, size in enumerate(sizes) if axis != 1) or sizes[1] not in (1, channels):
         return None
-    values = draft.values(operand)
+    values = ir.values(operand)
     return None if values is None else np.broadcast_to(values.reshape(-1), (channels,))
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.redundant import instead
-from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Outcome, Rewrite, Tensor, rule
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity, If
 from dmlgraph.operators.fill import FillValueConstant
@@ -31,7 +31,7 @@ def is_element_wise(operator: type[Operator]) -> bool:
 
 
 @rule(is_element_wise, after=NUMBERS, effect="the bits that `evaluate` gives for one element")
-def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
+def fold_fills(ir: IrGraph, node: IrNode) -> Outcome:
     """f(fill, fill, …) → fill, for every element-wise f, casts and (de)quantization.
 
     The number is the result of `evaluate` for one element.  It has the device's bits where the device is exact, and is
@@ -41,7 +41,7 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     operator = node.computation
     numbers: list[Scalar | None] = []
     for source, desc in zip(node.sources, operator.input_descs, strict=True):
-        number = None if source is None or desc is None else draft.number(Operand(source, desc))
+        number = None if source is None or desc is None else ir.number(Operand(source, desc))
         if number is None and source is not None:
             return None
         numbers.append(number)
@@ -50,18 +50,18 @@ def fold_fills(draft: Draft, node: DraftNode) -> Outcome:
     if differs_by_device(operator, inputs):
         return Declined("the activation of NaN and infinities differs by device")
     (result,) = operator.evaluate(*inputs)
-    return Rewrite.of(fill(draft, node, 0, scalar_of(result)), "all its inputs are uniform")
+    return Rewrite.of(fill(ir, node, 0, scalar_of(result)), "all its inputs are uniform")
 
 
 @rule(lambda kind: bool(kind.moves), after=NUMBERS, effect="bit-exact")
-def move_fills(draft: Draft, node: DraftNode) -> Outcome:
+def move_fills(ir: IrGraph, node: IrNode) -> Outcome:
     """slice, tile, join, split, gather, scatter, pad, block moves, nearest resampling and if of one number → fill.
 
     Every output element is an input element.  Padding must add the same number.
     """
     operator = node.computation
     operands = [operand for field in operator.moves for operand in node.operands(field)]
-    numbers = [number for number in map(draft.number, operands) if number is not None]
+    numbers = [number for number in map(ir.number, operands) if number is not None]
     if len(numbers) < len(operands) or not operator.only_moves:
         return None
     padded_with = operator.padded_with()
@@ -70,8 +70,8 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     if len(set(numbers)) != 1:
         return Declined("the numbers of its inputs are not the same")
     (number, *_) = numbers
-    used = [port for port in range(node.output_count) if draft.use_count(Source(node.name, port))]
-    return Rewrite({port: fill(draft, node, port, number) for port in used}, "it only moves equal numbers")
+    used = [port for port in range(node.output_count) if ir.use_count(Source(node.name, port))]
+    return Rewrite({port: fill(ir, node, port, number) for port in used}, "it only moves equal numbers")
 
 
 @rule(
@@ -79,7 +79,7 @@ def move_fills(draft: Draft, node: DraftNode) -> Outcome:
     after=NUMBERS,
     effect="the bits that `evaluate` gives for one row; sums are rounded once",
 )
-def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
+def reduce_fills(ir: IrGraph, node: IrNode) -> Outcome:
     """reduce(fill), argmin(fill), argmax(fill) → fill.
 
     The number is the result of `evaluate` for one row of as many equal numbers: its sums are rounded once, while a
@@ -87,7 +87,7 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
     matter (max, min and their indices).
     """
     operator: Any = node.operator
-    number = draft.number(node.operand("input"))
+    number = ir.number(node.operand("input"))
     if number is None:
         return None
     axes = range(operator.input.rank) if operator.axes is None else operator.axes
@@ -100,32 +100,32 @@ def reduce_fills(draft: Draft, node: DraftNode) -> Outcome:
         "axes": (0,),
     }
     (result,) = type(operator)(**operator.attributes | row).evaluate(np.full(length, number.value))
-    return Rewrite.of(fill(draft, node, 0, scalar_of(result)), f"every row is {number}")
+    return Rewrite.of(fill(ir, node, 0, scalar_of(result)), f"every row is {number}")
 
 
 @rule(If, after=NUMBERS, effect="bit-exact")
-def choose_branch(draft: Draft, node: DraftNode) -> Outcome:
+def choose_branch(ir: IrGraph, node: IrNode) -> Outcome:
     """if(fill, a, b) → a or b; the nodes that only led to the other are removed."""
-    condition = draft.number(node.operand("condition"))
+    condition = ir.number(node.operand("condition"))
     if condition is None:
         return None
     operand = node.needed("a" if condition.bits else "b")
     why = f"the condition is {condition} everywhere"
-    outcome = instead(draft, node, operand, why)
-    is_output = draft.is_output(Source(node.name, 0))
-    if isinstance(outcome, Declined) or (is_output and operand.desc != draft.produced(operand)):
+    outcome = instead(ir, node, operand, why)
+    is_output = ir.is_output(Source(node.name, 0))
+    if isinstance(outcome, Declined) or (is_output and operand.desc != ir.produced(operand)):
         return Rewrite.of(New(Identity, {"input": operand}), why)  # an output of the graph must be written
     return outcome
 
 
-def fill(draft: Draft, node: DraftNode, port: int, number: Scalar) -> Tensor:
+def fill(ir: IrGraph, node: IrNode, port: int, number: Scalar) -> Tensor:
     """One number in place of an output of a node: a fill, or one element where the level has no such fill."""
     output = node.output_desc(port)
-    row = FillValueConstant.support().rows("OutputTensor", draft.level)
+    row = FillValueConstant.support().rows("OutputTensor", ir.level)
     if row is not None and row.takes(output.dtype) and row.least_rank <= output.rank <= row.greatest_rank:
         return New(FillValueConstant, {}, {"value": number}, {"output": {"dtype": output.dtype, "sizes": output.sizes}})
     element = Constant(np.full(1, number.value, output.dtype.numpy), output.sizes)
-    return New(Identity, {"input": element}) if draft.is_output(Source(node.name, port)) else element
+    return New(Identity, {"input": element}) if ir.is_output(Source(node.name, port)) else element
 
 
 def differs_by_device(operator: Operator, inputs: Iterable[np.ndarray[Any, Any] | None]) -> bool:

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 
 from dmlgraph.base.scalar import Scalar
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
+from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Outcome, Rewrite, Tensor, rule
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Multiply, Subtract
 from dmlgraph.operators.fill import FillValueConstant
@@ -25,9 +25,9 @@ class Modular:
     number: Operand
 
 
-def modular(draft: Draft, node: DraftNode) -> Modular | None:
+def modular(ir: IrGraph, node: IrNode) -> Modular | None:
     """ADD, SUBTRACT or MULTIPLY of an integer tensor and a number; None for anything else."""
-    found = draft.beside_a_number(node)
+    found = ir.beside_a_number(node)
     if found is None or found.number.dtype.is_float:
         return None
     operand, number, scalar = found
@@ -41,17 +41,17 @@ def modular(draft: Draft, node: DraftNode) -> Modular | None:
 
 
 @rule(Add, Subtract, Multiply, after=NUMBERS, effect="bit-exact: modulo 2^N")
-def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
+def fold_integer_numbers(ir: IrGraph, node: IrNode) -> Outcome:
     """(x + a) + b → x + (a + b), (x · a) · b → x · (ab), c − (x + a) → (c − a) − x of integers.
 
     Integers wrap modulo 2^N in ADD, SUBTRACT and MULTIPLY, where sums and products are associative.  Mixtures of both
     are not folded: DirectML has no integer operator for x · a + b.
     """
-    outer = modular(draft, node)
+    outer = modular(ir, node)
     if outer is None:
         return None
-    producer = draft.producer(outer.operand)
-    inner = modular(draft, producer) if isinstance(producer.operator, (Add, Subtract, Multiply)) else None
+    producer = ir.producer(outer.operand)
+    inner = modular(ir, producer) if isinstance(producer.operator, (Add, Subtract, Multiply)) else None
     if inner is None:
         return None
     modulus = 1 << outer.operand.desc.dtype.bits
@@ -60,13 +60,13 @@ def fold_integer_numbers(draft: Draft, node: DraftNode) -> Outcome:
     form = _integer_form(factor, term, modulus)
     if form is None:
         return Declined("no operator multiplies and adds integers")
-    if not draft.only_use(outer.operand):
+    if not ir.only_use(outer.operand):
         return Declined(f"'{producer.name}' has other readers, and would stay")
-    operand = draft.around(outer.operand, draft.produced(outer.operand), inner.operand)
+    operand = ir.around(outer.operand, ir.produced(outer.operand), inner.operand)
     if operand is None:
         return Declined(f"it reads '{producer.name}' through other strides")
     operator, field, number_field, number = form
-    tensor = _number_like(draft, outer.number, number, operand.desc.rank)
+    tensor = _number_like(ir, outer.number, number, operand.desc.rank)
     return Rewrite.of(
         New(operator, {field: operand, number_field: tensor}), f"the number of '{producer.name}' joins its own"
     )
@@ -83,11 +83,11 @@ def _integer_form(factor: int, term: int, modulus: int) -> tuple[type[Operator],
     return None
 
 
-def _number_like(draft: Draft, operand: Operand, bits: int, rank: int) -> Tensor:
+def _number_like(ir: IrGraph, operand: Operand, bits: int, rank: int) -> Tensor:
     """One element in the form that the graph has its number: a fill or a constant."""
     scalar = Scalar(operand.desc.dtype, bits)
     sizes = (1,) * rank
-    if isinstance(draft.producer(operand).operator, FillValueConstant):
+    if isinstance(ir.producer(operand).operator, FillValueConstant):
         output = {"dtype": scalar.dtype, "sizes": sizes}
         return New(FillValueConstant, {}, {"value": scalar}, {"output": output})
     return Constant(np.full(sizes, scalar.value))

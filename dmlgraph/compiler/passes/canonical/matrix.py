@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.affine import affine
-from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import Declined, Differs, New, Outcome, Rewrite, Tensor, rule
 from dmlgraph.operators.declaration.traits import is_power_of_two
 from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
@@ -34,17 +34,17 @@ _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
     effect=_SAVES_A_ROUNDING,
     differs=Differs.ROUNDED,
 )
-def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
+def gemm_add(ir: IrGraph, node: IrNode) -> Outcome:
     """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
     a, b = node.needed("a"), node.needed("b")
     for product, c in ((a, b), (b, a)):
-        gemm = draft.made_by(product, Gemm)
-        if gemm is None or not _is_plain(draft, product):
+        gemm = ir.made_by(product, Gemm)
+        if gemm is None or not _is_plain(ir, product):
             continue
         operator = gemm.computing(Gemm)
         if operator.c is not None:
             return Declined(f"'{gemm.name}' has a C already")
-        if refused := _untouchable(draft, gemm, product):
+        if refused := _untouchable(ir, gemm, product):
             return refused
         alpha, beta = (1.0, 1.0) if isinstance(node.operator, Add) else (1.0, -1.0) if product is a else (-1.0, 1.0)
         return Rewrite.of(
@@ -61,20 +61,20 @@ def gemm_add(draft: Draft, node: DraftNode) -> Outcome:
     effect=_SAVES_A_ROUNDING + "; at most 2 ULP where alpha was set and is not a power of 2",
     differs=Differs.ROUNDED,
 )
-def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
+def gemm_scale(ir: IrGraph, node: IrNode) -> Outcome:
     """(A·B) · s → GEMM with alpha; also division by a power of two, and negation.
 
     With a C both alpha and beta are scaled, which is exact for powers of two only; other factors are not folded.
     """
-    found = affine(draft, node)
+    found = affine(ir, node)
     if found is None or found.map.shifts:
         return None
     product, factor = found.operand, found.map.scale
-    gemm = draft.made_by(product, Gemm)
-    if gemm is None or not _is_plain(draft, product):
+    gemm = ir.made_by(product, Gemm)
+    if gemm is None or not _is_plain(ir, product):
         return None
     operator = gemm.computing(Gemm)
-    if refused := _untouchable(draft, gemm, product):
+    if refused := _untouchable(ir, gemm, product):
         return refused
     scales = {"alpha": operator.alpha} if operator.c is None else {"alpha": operator.alpha, "beta": operator.beta}
     if operator.c is not None and not is_power_of_two(factor):
@@ -87,25 +87,25 @@ def gemm_scale(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(gemm_with(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
 
 
-def _untouchable(draft: Draft, gemm: DraftNode, product: Operand) -> Declined | None:
+def _untouchable(ir: IrGraph, gemm: IrNode, product: Operand) -> Declined | None:
     """Why a product must not change; else None."""
     operator = gemm.computing(Gemm)
     if not product.desc.dtype.is_float:
         return Declined("alpha and beta are floats: integers would be rounded")
-    if not draft.only_use(product):
+    if not ir.only_use(product):
         return Declined(f"'{gemm.name}' has other readers, and would be computed twice")
     if operator.fused_activation is not None:
         return Declined(f"'{gemm.name}' has an activation before this")
     return None
 
 
-def _is_plain(draft: Draft, product: Operand) -> bool:
+def _is_plain(ir: IrGraph, product: Operand) -> bool:
     """Whether the product is read whole and as it was written."""
-    written = draft.produced(product)
+    written = ir.produced(product)
     return product.desc.sizes == written.sizes and product.desc.effective_strides == written.effective_strides
 
 
-def gemm_with(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
+def gemm_with(gemm: IrNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
     """The same GEMM with other tensors and attributes."""
     operator = gemm.computation
     return New(
@@ -116,7 +116,7 @@ def gemm_with(gemm: DraftNode, tensors: Mapping[str, Tensor | list[Tensor] | Non
 
 
 @rule(Gemm, effect="bit-exact")
-def transpose_into_gemm(_: Draft, node: DraftNode) -> Outcome:
+def transpose_into_gemm(_: IrGraph, node: IrNode) -> Outcome:
     """gemm(xᵀ, y), where xᵀ is read through strides → gemm(x, y) with `trans_a`; the same for b."""
     gemm = node.computing(Gemm)
     for field in ("a", "b"):

@@ -8,8 +8,8 @@ removed; a NaN stays a NaN, but may keep a payload that the operation would have
 from __future__ import annotations
 
 from dmlgraph.base.scalar import Scalar
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.passes.canonical.fills import fill
 from dmlgraph.compiler.passes.canonical.redundant import instead
 from dmlgraph.compiler.rule import NUMBERS, Outcome, Rewrite, rule
@@ -20,40 +20,40 @@ from dmlgraph.compiler.rule import NUMBERS, Outcome, Rewrite, rule
     after=NUMBERS,
     effect="bit-exact, except for payloads of NaN and for subnormal numbers that a device flushes",
 )
-def remove_neutral(draft: Draft, node: DraftNode) -> Outcome:
+def remove_neutral(ir: IrGraph, node: IrNode) -> Outcome:
     """x + (−0.0), x − 0.0, x · 1, x / 1 → x; integers also x + 0, max and min with their bounds, x | 0, x << 0."""
     a, b = node.needed("a"), node.needed("b")
     operator = node.computation
     for operand, other in ((a, b), (b, a)) if operator.commutative else ((a, b),):
-        number = draft.number(other)
+        number = ir.number(other)
         if number is not None and operator.neutral is not None and number == operator.neutral.of(number.dtype):
-            return instead(draft, node, operand, f"{number} changes nothing")
+            return instead(ir, node, operand, f"{number} changes nothing")
     return None
 
 
 @rule(lambda kind: kind.absorbing is not None, after=NUMBERS, effect="bit-exact")
-def decide(draft: Draft, node: DraftNode) -> Outcome:
+def decide(ir: IrGraph, node: IrNode) -> Outcome:
     """Integers only: x · 0, x & 0 → 0, x | ~0 → ~0, max and min with the other bound, and(x, 0), or(x, 1) → fill."""
     absorbing = node.computation.absorbing
     for operand in node.needed("a"), node.needed("b"):
-        number = draft.number(operand)
+        number = ir.number(operand)
         if number is not None and absorbing is not None and number == absorbing.of(number.dtype):
-            return Rewrite.of(fill(draft, node, 0, number), f"{number} makes it {number} everywhere")
+            return Rewrite.of(fill(ir, node, 0, number), f"{number} makes it {number} everywhere")
     return None
 
 
 @rule(lambda kind: (kind.idempotent and kind.input_fields[-2:] == ("a", "b")) or kind.cancels, effect="bit-exact")
-def same_operands(draft: Draft, node: DraftNode) -> Outcome:
+def same_operands(ir: IrGraph, node: IrNode) -> Outcome:
     """max(x, x), min(x, x), if(c, x, x), x & x, x | x → x; integers x − x, x ^ x → 0."""
     a, b = node.needed("a"), node.needed("b")
     if a != b:
         return None
     if not node.computation.cancels:
-        return instead(draft, node, a, "both operands are the same")
+        return instead(ir, node, a, "both operands are the same")
     dtype = node.output_desc().dtype
     if dtype.is_float:
         return None  # NaN and infinities
-    return Rewrite.of(fill(draft, node, 0, Scalar(dtype, 0)), "both operands are the same")
+    return Rewrite.of(fill(ir, node, 0, Scalar(dtype, 0)), "both operands are the same")
 
 
 RULES = (remove_neutral, decide, same_operands)

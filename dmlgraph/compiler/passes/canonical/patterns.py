@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, is_affine, nearly_affine
 from dmlgraph.compiler.passes.canonical.clip import clip_view
-from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import Declined, Differs, New, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import (
     ActivationGelu,
     ActivationHardSigmoid,
@@ -56,21 +56,21 @@ class Product(NamedTuple):
     effect="float32 to the bit on DirectML, at most 4 ULP elsewhere; float16: 1/2 ULP of sigmoid's argument",
     differs=Differs.ROUNDED,
 )
-def swish(draft: Draft, node: DraftNode) -> Outcome:
+def swish(ir: IrGraph, node: IrNode) -> Outcome:
     """x · sigmoid(s·x) → ACTIVATION_SWISH, which computes this formula.
 
     NaN stays NaN; −∞ · 0 is NaN in both.  In float16, and on the reference, neither s·x nor the sigmoid is rounded;
     an error of 1/2 ULP of s·x is |s·x| / 2 ULP of a sigmoid near zero.
     """
-    for x, gate in _either_way(draft, node):
-        found = draft.made_by(gate, ActivationSigmoid)
+    for x, gate in _either_way(ir, node):
+        found = ir.made_by(gate, ActivationSigmoid)
         if found is None:
             continue
-        traced = _trace(draft, found.needed("input"), x)
+        traced = _trace(ir, found.needed("input"), x)
         if traced.operand != x or traced.map.shifts:
             continue
         attributes = {"sigmoid_input_scale": traced.map.scale}
-        return _replace(draft, x, New(ActivationSwish, {"input": x}, attributes), (gate, *traced.steps))
+        return _replace(ir, x, New(ActivationSwish, {"input": x}, attributes), (gate, *traced.steps))
     return None
 
 
@@ -83,26 +83,26 @@ def swish(draft: Draft, node: DraftNode) -> Outcome:
     "no longer overflow",
     differs=Differs.ROUNDED | Differs.CANCELS,
 )
-def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
+def hard_swish(ir: IrGraph, node: IrNode) -> Outcome:
     """x · hard_sigmoid(x), x · clip(x·a + b, 0, 1), x · clip(x + 3, 0, 6) / 6 → ACTIVATION_HARD_SWISH.
 
     NaN stays NaN.  The last spelling rounds elsewhere: the result is within 2 ULP of x, not always of the result, which
     is near zero where x is near −3.
     """
-    for product, x, gate in _factors(draft, node):
-        traced = _trace(draft, gate)
-        bent = draft.made_by(traced.operand, ActivationHardSigmoid, Clip, Clip1)
+    for product, x, gate in _factors(ir, node):
+        traced = _trace(ir, gate)
+        bent = ir.made_by(traced.operand, ActivationHardSigmoid, Clip, Clip1)
         if bent is None or traced.map.shifts:
             continue
         scale = product.scale * traced.map.scale
-        inner = _trace(draft, bent.needed("input"), x)
+        inner = _trace(ir, bent.needed("input"), x)
         if inner.operand != x:
             continue
         if isinstance(bent.operator, ActivationHardSigmoid):
             bend = bent.computing(ActivationHardSigmoid)
             affine_map, height = _after(AffineMap(bend.alpha, bend.beta), inner.map), 1.0
         else:
-            clip = clip_view(draft, bent)
+            clip = clip_view(ir, bent)
             if clip is None or clip.bounds.low != 0.0:
                 continue
             affine_map, height = _after(AffineMap.of(clip.scale_bias), inner.map), float(clip.bounds.high)
@@ -110,7 +110,7 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
             continue
         attributes = {"alpha": _float32(affine_map.scale * scale), "beta": _float32(affine_map.bias * scale)}
         steps = (*product.steps, gate, *traced.steps, traced.operand, *inner.steps)
-        return _replace(draft, x, New(ActivationHardSwish, {"input": x}, attributes), steps)
+        return _replace(ir, x, New(ActivationHardSwish, {"input": x}, attributes), steps)
     return None
 
 
@@ -122,18 +122,18 @@ def hard_swish(draft: Draft, node: DraftNode) -> Outcome:
     effect="at most 2 ULP of x with exact functions, and 8 on DirectML, whose erf is approximate",
     differs=Differs.ROUNDED | Differs.CANCELS,
 )
-def gelu(draft: Draft, node: DraftNode) -> Outcome:
+def gelu(ir: IrGraph, node: IrNode) -> Outcome:
     """½ · x · (1 + erf(x / √2)) → ACTIVATION_GELU.
 
     Where 1 + erf cancels, for x well below zero, the result has lost its own digits, so the bound is in ULP of x.  NaN
     and infinities do not change.
     """
-    for product, x, gate in _factors(draft, node):
-        traced = _trace(draft, gate)
-        found = draft.made_by(traced.operand, Erf)
+    for product, x, gate in _factors(ir, node):
+        traced = _trace(ir, gate)
+        found = ir.made_by(traced.operand, Erf)
         if found is None:
             continue
-        inner = _trace(draft, found.needed("input"), x)
+        inner = _trace(ir, found.needed("input"), x)
         operator = found.computing(Erf)
         affine_map = _after(AffineMap.of(operator.scale_bias), inner.map)
         if affine_map.shifts or inner.operand != x or not _is_near(affine_map.scale, math.sqrt(0.5), x):
@@ -141,31 +141,31 @@ def gelu(draft: Draft, node: DraftNode) -> Outcome:
         if not all(_is_near(product.scale * each, 0.5, x) for each in traced.map):
             continue
         steps = (*product.steps, gate, *traced.steps, traced.operand, *inner.steps)
-        return _replace(draft, x, New(ActivationGelu, {"input": x}), steps)
+        return _replace(ir, x, New(ActivationGelu, {"input": x}), steps)
     return None
 
 
 @rule(Max, Min, after=(is_affine,), effect="bit-exact")
-def leaky_relu(draft: Draft, node: DraftNode) -> Outcome:
+def leaky_relu(ir: IrGraph, node: IrNode) -> Outcome:
     """max(x, a·x) with 0 < a < 1, min(x, a·x) with a > 1 → ACTIVATION_LEAKY_RELU.
 
     Both give x above zero and a·x below, rounded once.  NaN and infinities stay, and zeros keep their sign.
     """
     for x, other in both_orders(node):
-        traced = _trace(draft, other, x)
+        traced = _trace(ir, other, x)
         if len(traced.steps) != 1 or traced.map.shifts or traced.operand != x:
             continue
         scale = traced.map.scale
         if not (0.0 < scale < 1.0 if isinstance(node.operator, Max) else 1.0 < scale < math.inf):
             return Declined(f"a scale of {scale:g} selects the other branch")
-        return _replace(draft, x, New(ActivationLeakyRelu, {"input": x}, {"alpha": scale}), traced.steps)
+        return _replace(ir, x, New(ActivationLeakyRelu, {"input": x}, {"alpha": scale}), traced.steps)
     return None
 
 
 # Matching formulas.
 
 
-def both_orders(node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
+def both_orders(node: IrNode) -> Iterator[tuple[Operand, Operand]]:
     """Both operands of a binary node, in either order."""
     a, b = node.operand("a"), node.operand("b")
     if a is not None and b is not None:
@@ -173,45 +173,45 @@ def both_orders(node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
         yield b, a
 
 
-def _either_way(draft: Draft, node: DraftNode) -> Iterator[tuple[Operand, Operand]]:
+def _either_way(ir: IrGraph, node: IrNode) -> Iterator[tuple[Operand, Operand]]:
     for a, b in both_orders(node):
-        if a.desc.dtype in FLOATS and draft.number(a) is None and draft.number(b) is None:
+        if a.desc.dtype in FLOATS and ir.number(a) is None and ir.number(b) is None:
             yield a, b
 
 
-def _factors(draft: Draft, node: DraftNode) -> Iterator[tuple[Product, Operand, Operand]]:
+def _factors(ir: IrGraph, node: IrNode) -> Iterator[tuple[Product, Operand, Operand]]:
     """A product of two tensors and numbers as (product, x, other factor), for every x that a factor is a multiple
     of."""
-    product = _product(draft, node)
+    product = _product(ir, node)
     if product is None:
         return
     for operand, other in ((product.a, product.b), (product.b, product.a)):
         scale, x, steps = product.scale, operand, product.steps
         for _ in range(MAX_STEPS):
             yield Product(scale, x, other, steps), x, other
-            found = nearly_affine(draft, draft.producer(x))
-            previous = found and draft.around(x, draft.produced(x), found.operand)
+            found = nearly_affine(ir, ir.producer(x))
+            previous = found and ir.around(x, ir.produced(x), found.operand)
             if found is None or previous is None or found.map.shifts:
                 break
             scale, x, steps = scale * found.map.scale, previous, (*steps, x)
 
 
-def _product(draft: Draft, node: DraftNode) -> Product | None:
+def _product(ir: IrGraph, node: IrNode) -> Product | None:
     scale = 1.0
     steps: tuple[Operand, ...] = ()
     for _ in range(MAX_STEPS):
-        found = nearly_affine(draft, node)
+        found = nearly_affine(ir, node)
         if found is None:
             break
         if found.map.shifts:
             return None
         scale, steps = scale * found.map.scale, (*steps, found.operand)
-        node = draft.producer(found.operand)
-    pairs = next(_either_way(draft, node), None) if isinstance(node.operator, Multiply) else None
+        node = ir.producer(found.operand)
+    pairs = next(_either_way(ir, node), None) if isinstance(node.operator, Multiply) else None
     return pairs and Product(scale, *pairs, steps)
 
 
-def _trace(draft: Draft, operand: Operand, until: Operand | None = None) -> Traced:
+def _trace(ir: IrGraph, operand: Operand, until: Operand | None = None) -> Traced:
     """A value as an affine map of `until`, or of the first value before it that no affine map computes (maybe
     itself)."""
     affine_map = AffineMap()
@@ -219,8 +219,8 @@ def _trace(draft: Draft, operand: Operand, until: Operand | None = None) -> Trac
     for _ in range(MAX_STEPS):
         if operand == until:
             break
-        found = nearly_affine(draft, draft.producer(operand))
-        previous = found and draft.around(operand, draft.produced(operand), found.operand)
+        found = nearly_affine(ir, ir.producer(operand))
+        previous = found and ir.around(operand, ir.produced(operand), found.operand)
         if found is None or previous is None:
             break
         affine_map, steps = _after(affine_map, found.map), (*steps, operand)
@@ -235,10 +235,10 @@ def _after(outer: AffineMap, inner: AffineMap) -> AffineMap:
     return AffineMap(outer.scale * inner.scale, outer.scale * inner.bias + (outer.bias if outer.shifts else 0.0))
 
 
-def _replace(draft: Draft, x: Operand, value: New, steps: tuple[Operand, ...]) -> Outcome:
+def _replace(ir: IrGraph, x: Operand, value: New, steps: tuple[Operand, ...]) -> Outcome:
     """The rewrite to an operator of x, if nothing else reads the intermediate values."""
     for step in steps:
-        if not draft.only_use(step):
+        if not ir.only_use(step):
             return Declined(f"'{step.source.node}' has other readers")
     return Rewrite.of(value, f"it is {value.operator.name} of '{x.source.node}'")
 

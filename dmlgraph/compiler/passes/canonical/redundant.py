@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.rule import Declined, New, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
+from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, rule
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Cast
 
 
 @rule(lambda kind: kind.why_copy is not Operator.why_copy, effect="bit-exact")
-def remove_copy(draft: Draft, node: DraftNode) -> Outcome:
+def remove_copy(ir: IrGraph, node: IrNode) -> Outcome:
     """identity(x), a cast to x's data type, tiles, slices and pads that change nothing → x.
 
     Where a copy changes the layout, its readers read through strides instead; it stays where they cannot.
     """
     why = node.computation.why_copy()
-    return None if why is None else instead(draft, node, node.operands()[0], why)
+    return None if why is None else instead(ir, node, node.operands()[0], why)
 
 
 def is_involution(kind: type[Operator]) -> bool:
@@ -32,61 +32,61 @@ def is_idempotent(kind: type[Operator]) -> bool:
 
 
 @rule(is_involution, after=(is_involution,), effect="bit-exact")
-def double_negation(draft: Draft, node: DraftNode) -> Outcome:
+def double_negation(ir: IrGraph, node: IrNode) -> Outcome:
     """−(−x), ~~x → x; not −(−x) of int8, whose least number becomes the greatest (measured)."""
     operand = node.needed("input")
-    first = draft.made_by(operand, type(node.computation))
+    first = ir.made_by(operand, type(node.computation))
     if first is None:
         return None
     if operand.desc.dtype not in node.computation.involution:
         return Declined(f"in {operand.desc.dtype} it does not restore every number")
-    seen = draft.around(operand, draft.produced(operand), first.needed("input"))
-    return None if seen is None else instead(draft, node, seen, f"undoes '{first.name}'")
+    seen = ir.around(operand, ir.produced(operand), first.needed("input"))
+    return None if seen is None else instead(ir, node, seen, f"undoes '{first.name}'")
 
 
 @rule(is_idempotent, after=(is_idempotent,), effect="bit-exact")
-def remove_again(draft: Draft, node: DraftNode) -> Outcome:
+def remove_again(ir: IrGraph, node: IrNode) -> Outcome:
     """|(|x|)| → |x|, and the same for relu, ceil and floor."""
-    first = _same_before(draft, node)
+    first = _same_before(ir, node)
     operand = node.operand("input")
     if first is None or operand is None:
         return None
-    return instead(draft, node, operand, f"'{first.name}' did it already")
+    return instead(ir, node, operand, f"'{first.name}' did it already")
 
 
 @rule(Cast, after=(Cast,), effect="bit-exact")
-def join_casts(draft: Draft, node: DraftNode) -> Outcome:
+def join_casts(ir: IrGraph, node: IrNode) -> Outcome:
     """cast(cast(x)) → one cast, or x, where the first loses nothing and the second widens again or undoes it."""
     operand = node.operand("input")
-    first = draft.made_by(operand, Cast)
-    if first is None or operand is None or operand.desc != draft.produced(operand):
+    first = ir.made_by(operand, Cast)
+    if first is None or operand is None or operand.desc != ir.produced(operand):
         return None
     source = first.needed("input")
     origin, middle, end = source.desc.dtype, operand.desc.dtype, node.output_desc().dtype
     if middle not in _HOLDS.get(origin, ()):
         return Declined(f"{middle} does not hold every {origin}")
     if end is origin:
-        return instead(draft, node, source, f"{middle} holds every {origin}, and this restores it")
+        return instead(ir, node, source, f"{middle} holds every {origin}, and this restores it")
     if end not in _HOLDS.get(middle, ()):
         return None
     return Rewrite.of(New(Cast, {"input": source}, outputs={"output": {"dtype": end}}), "widens in one step")
 
 
-def instead(draft: Draft, node: DraftNode, operand: Operand, why: str) -> Outcome:
+def instead(ir: IrGraph, node: IrNode, operand: Operand, why: str) -> Outcome:
     """The rewrite of a node to an existing value with the same elements.
 
     Its readers then read that value's buffer.  Declined where a graph output would be an input or a constant.
     """
-    if draft.is_output(Source(node.name, 0)) and not isinstance(draft.producer(operand).content, OperatorNode):
+    if ir.is_output(Source(node.name, 0)) and not isinstance(ir.producer(operand).content, OperatorNode):
         return Declined("an output of the graph cannot be an input or a constant")
     return Rewrite.of(operand, why)
 
 
-def _same_before(draft: Draft, node: DraftNode) -> DraftNode | None:
+def _same_before(ir: IrGraph, node: IrNode) -> IrNode | None:
     """The producer of the input if it is the same function and neither has a scale and bias; else None."""
     operand = node.operand("input")
-    first = draft.made_by(operand, type(node.operator)) if node.operator is not None else None
-    if first is None or operand is None or operand.desc != draft.produced(operand):
+    first = ir.made_by(operand, type(node.operator)) if node.operator is not None else None
+    if first is None or operand is None or operand.desc != ir.produced(operand):
         return None
     plain = all(getattr(each.operator, "scale_bias", None) is None for each in (first, node))
     return first if plain else None

@@ -19,10 +19,10 @@ import numpy as np
 from dmlgraph.base.errors import ScalarError
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
-from dmlgraph.compiler.draft import Draft, broadcast_strides
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph, broadcast_strides
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.fills import fill, scalar_of
-from dmlgraph.compiler.rule import Declined, New, Operand, Outcome, Rewrite, Source, Tensor, rule
+from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, Tensor, rule
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.element_wise import Add, Cast, Multiply, Subtract
 from dmlgraph.operators.fill import FillValueSequence
@@ -36,7 +36,7 @@ _FLOATS = {DataType.FLOAT16: (11, -14, 15), DataType.FLOAT32: (24, -126, 127), D
 
 
 @rule(FillValueSequence, effect="bit-exact")
-def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
+def fill_of_sequence(ir: IrGraph, node: IrNode) -> Outcome:
     """A sequence of one element, or with a step of zero → fill.
 
     Products with zero have the same sign for all indices, so the second and the last element represent those between.
@@ -49,17 +49,17 @@ def fill_of_sequence(draft: Draft, node: DraftNode) -> Outcome:
     ends = sequence.at(np.array([0, min(1, count - 1), count - 1], np.uint64))
     if not _same_bits(ends[:-1], ends[1:]):
         return Declined("its elements are not all the same to the bit")
-    return Rewrite.of(fill(draft, node, 0, scalar_of(ends[:1])), "every element is the same")
+    return Rewrite.of(fill(ir, node, 0, scalar_of(ends[:1])), "every element is the same")
 
 
 @rule(lambda kind: kind.line is not Operator.line, after=(FillValueSequence,), effect="bit-exact")
-def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
+def fold_sequences(ir: IrGraph, node: IrNode) -> Outcome:
     """sequence ± fill, sequence ± sequence, sequence · fill, −sequence, cast(sequence) → sequence.
 
     Exact for integers, except that a cast must not leave the new type's range; floats as the module describes.
     """
     operator = node.computation
-    found = [_affine(draft, operand) for operand in node.operands()]
+    found = [_affine(ir, operand) for operand in node.operands()]
     sequences = [each for each in found if isinstance(each, FillValueSequence)]
     operands = [each for each in found if each is not None]
     if not sequences or len(operands) < len(found):
@@ -88,7 +88,7 @@ def fold_sequences(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(Slice, Slice1, Split, after=(FillValueSequence,), effect="bit-exact")
-def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
+def slice_sequence(ir: IrGraph, node: IrNode) -> Outcome:
     """slice(sequence), split(sequence) → sequences, where the elements taken are evenly spaced.
 
     They are in a slice of one dimension, of whole rows, and of every n-th row of one element.
@@ -96,14 +96,14 @@ def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
     operator = node.operator
     assert isinstance(operator, (Slice, Slice1, Split))
     operand = node.needed("input")
-    sequence = _affine(draft, operand)
+    sequence = _affine(ir, operand)
     if not isinstance(sequence, FillValueSequence):
         return None
     if operand.desc.like() != sequence.output.like():
         return Declined("it reads elements of the sequence several times")
     parts: dict[int, Tensor] = {}
     for port, (output, start, step) in enumerate(_taken(operator)):
-        if not draft.use_count(Source(node.name, port)):
+        if not ir.use_count(Source(node.name, port)):
             continue
         if step is None:
             return Declined("the elements it takes are not evenly spaced in the sequence")
@@ -114,13 +114,13 @@ def slice_sequence(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite(parts, "the elements it takes are evenly spaced")
 
 
-def _affine(draft: Draft, operand: Operand | None) -> FillValueSequence | Scalar | None:
+def _affine(ir: IrGraph, operand: Operand | None) -> FillValueSequence | Scalar | None:
     """The operand's sequence, if it is read as written or broadcast; or its number; or None."""
     if operand is None:
         return None
-    node = draft.made_by(operand, FillValueSequence)
+    node = ir.made_by(operand, FillValueSequence)
     if node is None:
-        return draft.number(operand)
+        return ir.number(operand)
     sequence = node.computing(FillValueSequence)
     is_as_written = broadcast_strides(operand.desc, sequence.output, sequence.output) is not None
     return sequence if is_as_written else None

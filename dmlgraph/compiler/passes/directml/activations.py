@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, affine, is_affine
-from dmlgraph.compiler.rule import Declined, Differs, New, Operand, Outcome, Rewrite, Source, rule
+from dmlgraph.compiler.rule import Declined, Differs, New, Outcome, Rewrite, rule
 from dmlgraph.operators.activation import ActivationLinear
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -44,7 +44,7 @@ def is_fusable(operator: type[Operator]) -> bool:
     "rounds its steps to float16, a fused one to float32; a hard sigmoid made of CLIP gives 0 for NaN",
     differs=Differs.ROUNDED | Differs.WIDENED | Differs.NAN,
 )
-def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
+def fuse_activation(ir: IrGraph, node: IrNode) -> Outcome:
     """activation(host) → host with FusedActivation; activation(a + b) → ADD1.
 
     Hosts are CONVOLUTION, GEMM, the batch and mean-variance normalizations, and ADD.  THRESHOLD at 0 is RELU, TANH of
@@ -53,7 +53,7 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     rounded only after the activation.  CONVOLUTION's output padding is activated either way.
     """
     activation = as_activation(node)
-    return activation and _fuse(draft, node.operand("input"), activation)
+    return activation and _fuse(ir, node.operand("input"), activation)
 
 
 @rule(
@@ -62,18 +62,18 @@ def fuse_activation(draft: Draft, node: DraftNode) -> Outcome:
     effect="bit-exact; where hosts pass more digits (float16, the reference) 1/2 ULP of the argument",
     differs=Differs.ROUNDED,
 )
-def fuse_line(draft: Draft, node: DraftNode) -> Outcome:
+def fuse_line(ir: IrGraph, node: IrNode) -> Outcome:
     """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
 
     A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.
     """
-    found = affine(draft, node)
+    found = affine(ir, node)
     if found is None:
         return None
-    return _fuse(draft, found.operand, (ActivationLinear, {"alpha": found.map.scale, "beta": found.map.bias}))
+    return _fuse(ir, found.operand, (ActivationLinear, {"alpha": found.map.scale, "beta": found.map.bias}))
 
 
-def as_activation(node: DraftNode) -> Activation | None:
+def as_activation(node: IrNode) -> Activation | None:
     """A node as an activation that can be fused, or None."""
     operator = node.computation
     if type(operator).as_activation is not Operator.as_activation:
@@ -81,8 +81,8 @@ def as_activation(node: DraftNode) -> Activation | None:
     return type(operator), operator.attributes
 
 
-def _fuse(draft: Draft, operand: Operand | None, activation: Activation) -> Outcome:
-    host = None if operand is None else draft.producer(operand)
+def _fuse(ir: IrGraph, operand: Operand | None, activation: Activation) -> Outcome:
+    host = None if operand is None else ir.producer(operand)
     operator = None if host is None else host.operator
     fused = None if operator is None else host_of(type(operator))
     if host is None or operand is None or operator is None or fused is None:
@@ -95,11 +95,11 @@ def _fuse(draft: Draft, operand: Operand | None, activation: Activation) -> Outc
         return Declined(f"{kind.name} cannot be fused into {fused.name}")
     if getattr(operator, "fused_activation", None) is not None:
         return Declined(f"'{host.name}' has an activation already")
-    if not draft.only_use(operand):
+    if not ir.only_use(operand):
         return Declined(f"'{host.name}' has other readers, and would be computed twice")
-    if any(draft.use_count(Source(host.name, port)) for port in range(1, host.output_count)):
+    if any(ir.use_count(Source(host.name, port)) for port in range(1, host.output_count)):
         return Declined(f"other outputs of '{host.name}' are read, and it would be computed twice")
-    written = draft.produced(operand)
+    written = ir.produced(operand)
     if (operand.desc.sizes, operand.desc.effective_strides) != (written.sizes, written.effective_strides):
         return Declined(f"'{host.name}' is not read as it was written")
     tensors = {field: host.operand(field) for field in operator.input_fields}

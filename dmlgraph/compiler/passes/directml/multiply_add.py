@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, nearly_affine
 from dmlgraph.compiler.passes.canonical.patterns import both_orders
 from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensor, rule
@@ -19,7 +19,7 @@ from dmlgraph.operators.normalization import BatchNormalization
     effect="to the bit on DirectML; saves a rounding of the product elsewhere: at most 1/2 ULP of it",
     differs=Differs.ROUNDED,
 )
-def multiply_add(draft: Draft, node: DraftNode) -> Outcome:
+def multiply_add(ir: IrGraph, node: IrNode) -> Outcome:
     """x · w + b of tensors → BATCH_NORMALIZATION of mean 0 and variance 1.
 
     DirectML has no other operator that multiplies and adds in one pass: (x − 0) / √(1 + 0) · w + b is x · w + b, each
@@ -27,15 +27,15 @@ def multiply_add(draft: Draft, node: DraftNode) -> Outcome:
     rounded before the sum.
     """
     for product, b in both_orders(node):
-        found = draft.made_by(product, Multiply)
+        found = ir.made_by(product, Multiply)
         if found is None or product.desc.dtype not in FLOATS:
             continue
-        if nearly_affine(draft, found) is not None or draft.number(b) is not None:
+        if nearly_affine(ir, found) is not None or ir.number(b) is not None:
             return None  # a ScaleBias is better
         x, w = next(both_orders(found))
-        if not draft.only_use(product):
+        if not ir.only_use(product):
             return Declined(f"'{found.name}' has other readers, and would stay")
-        x_read, w_read = (draft.around(product, draft.produced(product), each) for each in (x, w))
+        x_read, w_read = (ir.around(product, ir.produced(product), each) for each in (x, w))
         if x_read is None or w_read is None:
             return Declined(f"it reads '{found.name}' through other strides")
         ones = (1,) * product.desc.rank

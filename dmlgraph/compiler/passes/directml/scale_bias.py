@@ -13,8 +13,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.affine import (
     FLOATS,
     Affine,
@@ -23,18 +23,7 @@ from dmlgraph.compiler.passes.canonical.affine import (
     compose_as_reals,
     is_affine,
 )
-from dmlgraph.compiler.rule import (
-    NUMBERS,
-    Anchor,
-    Declined,
-    Differs,
-    New,
-    Operand,
-    Outcome,
-    Rewrite,
-    Source,
-    rule,
-)
+from dmlgraph.compiler.rule import NUMBERS, Anchor, Declined, Differs, New, Outcome, Rewrite, rule
 from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.traits import AffineMap
@@ -80,12 +69,12 @@ def has_twin(operator: type[Operator]) -> bool:
 CONSUMERS: tuple[Anchor, ...] = (is_scaled, has_twin, is_affine)
 
 
-def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
+def consumer(ir: IrGraph, node: IrNode) -> Consumer | None:
     """A node as an operator that first applies a scale and bias; None if it cannot."""
     operator = node.operator
     if operator is None:
         return None
-    if is_affine(type(operator)) and (found := affine(draft, node)) is not None:
+    if is_affine(type(operator)) and (found := affine(ir, node)) is not None:
         return Consumer(Identity, {}, found.operand, found.map)
     twin = operator.with_scale_bias()
     operand = node.operand("input") if twin is not None or isinstance(operator, ScaledUnary) else None
@@ -105,7 +94,7 @@ def consumer(draft: Draft, node: DraftNode) -> Consumer | None:
     "is more exact there; intermediate values do not over- or underflow",
     differs=Differs.ROUNDED | Differs.WIDENED,
 )
-def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
+def absorb_scale_bias(ir: IrGraph, node: IrNode) -> Outcome:
     """f(x · a + b) → f of x with ScaleBias; (x · a) · b → x · ab.
 
     For every operator with a ScaleBias except POW, which would scale its exponent.  ACTIVATION_RELU becomes THRESHOLD,
@@ -115,7 +104,7 @@ def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     plus 1/2 ULP of the sum) and does not overflow.  DirectML computes ACTIVATION_TANH in float16, TANH in float32: the
     same function with a smaller error.  The reference does not round the product of ACTIVATION_LINEAR either.
     """
-    return _absorb(draft, node, compose)
+    return _absorb(ir, node, compose)
 
 
 @rule(
@@ -126,25 +115,25 @@ def absorb_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
     default=False,
     differs=Differs.ROUNDED | Differs.CANCELS,
 )
-def reassociate(draft: Draft, node: DraftNode) -> Outcome:
+def reassociate(ir: IrGraph, node: IrNode) -> Outcome:
     """(x + a) + b → x + (a + b), and (x + a) · b → x · b + ab, as if numbers were real.
 
     As `absorb_scale_bias`, for maps that it declines.  The error is a few ULP of the largest term, not of the result:
     (x + 1e9) − 1e9 becomes x, where it was a multiple of 64.
     """
-    return _absorb(draft, node, compose_as_reals)
+    return _absorb(ir, node, compose_as_reals)
 
 
-def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
-    found = consumer(draft, node)
-    if found is None or (found.operator is Identity and _reader_absorbs(draft, node, found.map, composed)):
+def _absorb(ir: IrGraph, node: IrNode, composed: Compose) -> Outcome:
+    found = consumer(ir, node)
+    if found is None or (found.operator is Identity and _reader_absorbs(ir, node, found.map, composed)):
         return None
     operand, affine_map = found.operand, found.map
     absorbed: list[str] = []
     # The whole chain at once: one new operator for it, not one for each of its nodes.
-    while (inner := affine(draft, producer := draft.producer(operand))) is not None:
+    while (inner := affine(ir, producer := ir.producer(operand))) is not None:
         try:
-            previous, affine_map = _through(draft, operand, inner, affine_map, composed)
+            previous, affine_map = _through(ir, operand, inner, affine_map, composed)
         except Declined:
             if not absorbed:
                 raise
@@ -159,24 +148,24 @@ def _absorb(draft: Draft, node: DraftNode, composed: Compose) -> Outcome:
 
 
 def _through(
-    draft: Draft, operand: Operand, inner: Affine, affine_map: AffineMap, composed: Compose
+    ir: IrGraph, operand: Operand, inner: Affine, affine_map: AffineMap, composed: Compose
 ) -> tuple[Operand, AffineMap]:
     """The operand and the map after the previous node has been absorbed; raises Declined where it must not be."""
     name = operand.source.node
-    previous = draft.around(operand, draft.produced(operand), inner.operand)
+    previous = ir.around(operand, ir.produced(operand), inner.operand)
     if previous is None:
         raise Declined(f"it reads '{name}' through other strides")
     affine_map = composed(affine_map, inner.map)
-    if (stays := _why_it_stays(draft, operand, inner, composed)) is not None:
+    if (stays := _why_it_stays(ir, operand, inner, composed)) is not None:
         raise Declined(f"'{name}' {stays}")
     return previous, affine_map
 
 
-def _reader_absorbs(draft: Draft, node: DraftNode, affine_map: AffineMap, composed: Compose) -> bool:
+def _reader_absorbs(ir: IrGraph, node: IrNode, affine_map: AffineMap, composed: Compose) -> bool:
     """Whether the map's only reader absorbs it, so that it needs no rewrite of its own."""
     source = Source(node.name, 0)
-    readers = draft.users(source) if draft.use_count(source) == 1 else []
-    found = consumer(draft, readers[0][0]) if readers else None
+    readers = ir.users(source) if ir.use_count(source) == 1 else []
+    found = consumer(ir, readers[0][0]) if readers else None
     if found is None or found.operand != Operand(source, node.output_desc()):
         return False
     try:
@@ -186,17 +175,17 @@ def _reader_absorbs(draft: Draft, node: DraftNode, affine_map: AffineMap, compos
     return True
 
 
-def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compose) -> str | None:
+def _why_it_stays(ir: IrGraph, operand: Operand, inner: Affine, composed: Compose) -> str | None:
     """Why a map would not disappear if its readers absorbed it; else None."""
-    if draft.only_use(operand):
+    if ir.only_use(operand):
         return None
-    if draft.is_output(operand.source):
+    if ir.is_output(operand.source):
         return "is also an output, and would stay"
-    readers = draft.users(operand.source)
+    readers = ir.users(operand.source)
     if len(readers) > MAX_READERS:
         return f"has more than {MAX_READERS} readers"
     for reader, _ in readers:
-        found = consumer(draft, reader)
+        found = consumer(ir, reader)
         if found is None or found.operand.source != operand.source:
             return f"is also read by '{reader.name}', and would stay"
         try:
@@ -207,14 +196,14 @@ def _why_it_stays(draft: Draft, operand: Operand, inner: Affine, composed: Compo
 
 
 @rule(lambda kind: is_affine(kind) and not _is_map(kind), after=NUMBERS, effect="bit-exact")
-def number_to_scale_bias(draft: Draft, node: DraftNode) -> Outcome:
+def number_to_scale_bias(ir: IrGraph, node: IrNode) -> Outcome:
     """x · c, x + c, x − c, c − x, x / 2^k → IDENTITY with a ScaleBias.
 
     The number then needs no tensor that is filled and read.  A bias of −0.0 keeps the sign of a product's zeros.  What
     its only reader can absorb is left to `absorb_scale_bias`.
     """
-    found = affine(draft, node)
-    if found is None or _reader_absorbs(draft, node, found.map, compose):
+    found = affine(ir, node)
+    if found is None or _reader_absorbs(ir, node, found.map, compose):
         return None
     value = New(Identity, {"input": found.operand}, {"scale_bias": found.map.scale_bias})
     return Rewrite.of(value, f"{found.map} needs no tensor for its numbers")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.passes.canonical.matrix import gemm_with
 from dmlgraph.compiler.rule import Constant, Declined, Differs, Outcome, Rewrite, rule
 from dmlgraph.graph.nodes import ConstantNode
@@ -21,7 +21,7 @@ WEIGHT_BYTES = 1 << 26  # larger weights are not copied for a scale
     effect="bit-exact, except for products that over- or underflow",
     differs=Differs.ROUNDED,
 )
-def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
+def alpha_into_weights(ir: IrGraph, node: IrNode) -> Outcome:
     """activation(s · A·B) of a constant A or B and a power of two s → activation(A·B) of a scaled constant.
 
     Measured: DirectML computes a GEMM with an activation in one dispatch only where alpha is 1 and C is absent.
@@ -31,13 +31,13 @@ def alpha_into_weights(draft: Draft, node: DraftNode) -> Outcome:
         return None
     for field in ("b", "a"):
         operand = node.operand(field)
-        if operand is None or not isinstance(draft.producer(operand).content, ConstantNode):
+        if operand is None or not isinstance(ir.producer(operand).content, ConstantNode):
             continue
         if not is_power_of_two(gemm.alpha):
             return Declined(f"{gemm.alpha:g} is not a power of two: the weights would be rounded")
-        if not draft.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
+        if not ir.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
             return Declined(f"'{operand.source.node}' has other readers, or is too large to be copied")
-        values = draft.values(operand)
+        values = ir.values(operand)
         if values is None:
             continue
         with np.errstate(all="ignore"):

@@ -8,9 +8,9 @@ import numpy as np
 
 from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
-from dmlgraph.compiler.rule import Declined, Operand, Source
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand, Source
+from dmlgraph.compiler.rule import Declined
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.view import with_strides
 
@@ -43,33 +43,33 @@ class Parameter(NamedTuple):
     numbers: Array
 
 
-def dequantized(draft: Draft, operand: Operand | None) -> Dequantized | None:
+def dequantized(ir: IrGraph, operand: Operand | None) -> Dequantized | None:
     """The inputs of the DEQUANTIZE_LINEAR that makes an operand; None if another node makes it."""
-    node = None if operand is None else draft.producer(operand)
+    node = None if operand is None else ir.producer(operand)
     if operand is None or node is None or not isinstance(node.operator, ops.DequantizeLinear):
         return None
-    produced = draft.produced(operand)
+    produced = ir.produced(operand)
     zero = node.operand("zero_point")
-    steps, scale = (draft.around(operand, produced, node.needed(field)) for field in ("input", "scale"))
-    zero_read = None if zero is None else draft.around(operand, produced, zero)
+    steps, scale = (ir.around(operand, produced, node.needed(field)) for field in ("input", "scale"))
+    zero_read = None if zero is None else ir.around(operand, produced, zero)
     if steps is None or scale is None or (zero is not None and zero_read is None):
         return None
     return Dequantized(steps, scale, zero_read)
 
 
-def result_of(draft: Draft, node: DraftNode, *operators: type[Operator]) -> DraftNode | None:
+def result_of(ir: IrGraph, node: IrNode, *operators: type[Operator]) -> IrNode | None:
     """The node of these operators whose result a QUANTIZE_LINEAR reads whole, as it was written; else None.
 
     Raises:
         Declined: its outputs have other readers, and it would be computed twice.
     """
     read = node.needed("input")
-    made = draft.producer(read)
-    if made.kind not in operators or read.desc != draft.produced(read):
+    made = ir.producer(read)
+    if made.kind not in operators or read.desc != ir.produced(read):
         return None
-    if not draft.only_use(read):
+    if not ir.only_use(read):
         raise Declined(f"'{made.name}' has other readers, and would be computed twice")
-    if any(draft.use_count(Source(made.name, port)) for port in range(made.output_count) if port != read.source.port):
+    if any(ir.use_count(Source(made.name, port)) for port in range(made.output_count) if port != read.source.port):
         raise Declined(f"other outputs of '{made.name}' are read")
     return made
 
@@ -93,14 +93,14 @@ def along(operand: Operand, axis: int | None, place: int, rank: int) -> Operand:
     return Operand(operand.source, with_strides(desc, tuple(new_strides)))
 
 
-def scale_of(draft: Draft, operand: Operand, axis: int | None, place: int, rank: int) -> Parameter:
+def scale_of(ir: IrGraph, operand: Operand, axis: int | None, place: int, rank: int) -> Parameter:
     """A scale, as by `along`, and its numbers.
 
     Raises:
         Declined: they are not known, or so extreme that intermediate values would overflow.
     """
     found = along(operand, axis, place, rank)
-    numbers = draft.values(found)
+    numbers = ir.values(found)
     if numbers is None:
         raise Declined(f"the scale '{operand.source.node}' is not a constant")
     if not ((numbers >= LEAST_SCALE) & (numbers <= GREATEST_SCALE)).all():
@@ -113,15 +113,15 @@ def zero_of(operand: Operand | None, axis: int | None, place: int, rank: int) ->
     return None if operand is None else along(operand, axis, place, rank)
 
 
-def number_of(draft: Draft, operand: Operand | None) -> float | None:
+def number_of(ir: IrGraph, operand: Operand | None) -> float | None:
     """The number of a scale or zero point that is the same everywhere; 0 for an absent one, None if it is unknown."""
     if operand is None:
         return 0.0
-    number = draft.number(operand)
+    number = ir.number(operand)
     return None if number is None else float(number.value)
 
 
-def same_parameters(draft: Draft, node: DraftNode, tensor: Dequantized) -> bool:
+def same_parameters(ir: IrGraph, node: IrNode, tensor: Dequantized) -> bool:
     """Whether a QUANTIZE_LINEAR gives back the integers of 8 bits that its dequantized input was made of.
 
     (q − zero_point) · scale / scale is rounded twice, and so within a thousandth of the integer: the scale is in the
@@ -133,7 +133,7 @@ def same_parameters(draft: Draft, node: DraftNode, tensor: Dequantized) -> bool:
     if tensor.scale.desc.dtype is not DataType.FLOAT32:
         return False
     scales, zeros = (
-        {number_of(draft, each) for each in pair}
+        {number_of(ir, each) for each in pair}
         for pair in ((node.operand("scale"), tensor.scale), (node.operand("zero_point"), tensor.zero_point))
     )
     if len(scales) > 1 or len(zeros) > 1 or None in scales | zeros:

@@ -14,8 +14,8 @@ import numpy as np
 
 from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.draft import Draft
-from dmlgraph.compiler.draft_node import DraftNode
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.matrix import swapped
 from dmlgraph.compiler.passes.quantized.dequantized import (
     FURTHEST,
@@ -30,19 +30,7 @@ from dmlgraph.compiler.passes.quantized.dequantized import (
     scale_of,
     zero_of,
 )
-from dmlgraph.compiler.rule import (
-    Constant,
-    Declined,
-    Differs,
-    New,
-    Operand,
-    Outcome,
-    Rewrite,
-    Tensor,
-    Viewed,
-    later,
-    rule,
-)
+from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensor, Viewed, later, rule
 from dmlgraph.operators.activation import ActivationRelu
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.operator import Operator
@@ -59,15 +47,15 @@ _WITH_BIAS = f"{_ONE_ROUNDING}; with a bias of floats, within half the product o
 
 
 @rule(later.QuantizeLinear, after=(later.DequantizeLinear,), effect="bit-exact")
-def quantize_again(draft: Draft, node: DraftNode) -> Outcome:
+def quantize_again(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(dequantize(q)) with the same scale and zero point → q.
 
     It is checked that every integer of the data type comes back.
     """
-    tensor = dequantized(draft, node.needed("input"))
+    tensor = dequantized(ir, node.needed("input"))
     if tensor is None:
         return None
-    if not same_parameters(draft, node, tensor):
+    if not same_parameters(ir, node, tensor):
         return Declined("the scales or zero points are not the same constants")
     return Rewrite.of(tensor.steps, f"these are the integers of '{tensor.steps.source.node}'")
 
@@ -78,17 +66,17 @@ def quantize_again(draft: Draft, node: DraftNode) -> Outcome:
     effect="bit-exact, except that NaN becomes the least integer, and CLIP makes its greatest number of it",
     differs=Differs.NAN,
 )
-def quantize_clipped(draft: Draft, node: DraftNode) -> Outcome:
+def quantize_clipped(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(relu(x)) → quantize(x), where the range of the integers ends there; the same for clip."""
     read = node.needed("input")
-    clip = draft.made_by(read, ActivationRelu, Clip)
+    clip = ir.made_by(read, ActivationRelu, Clip)
     if clip is None:
         return None
     operator = clip.operator
     low, high = (operator.min, operator.max) if isinstance(operator, Clip) else (0.0, math.inf)
     if getattr(operator, "scale_bias", None) is not None:
         return None
-    scale, zero = number_of(draft, node.operand("scale")), number_of(draft, node.operand("zero_point"))
+    scale, zero = number_of(ir, node.operand("scale")), number_of(ir, node.operand("zero_point"))
     if scale is None or zero is None or not 0 < scale < math.inf:
         return Declined("the scale and the zero point are not one known number each")
     least, greatest = node.output_desc().dtype.range
@@ -96,10 +84,10 @@ def quantize_clipped(draft: Draft, node: DraftNode) -> Outcome:
         first, last = (np.rint(np.float32(each) / np.float32(scale)) + zero for each in (low, high))
     if not (first <= least and last >= greatest and low <= high):
         return Declined(f"its bounds are the integers {first:g} and {last:g}, not {least} and {greatest}")
-    x = draft.around(read, draft.produced(read), clip.needed("input"))
+    x = ir.around(read, ir.produced(read), clip.needed("input"))
     if x is None:
         return Declined(f"it reads '{clip.name}' through other strides")
-    if not draft.only_use(read):
+    if not ir.only_use(read):
         return Declined(f"'{clip.name}' has other readers, and would stay")
     tensors: dict[str, Tensor | list[Tensor] | None] = {
         "input": x,
@@ -112,23 +100,23 @@ def quantize_clipped(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(later.QuantizeLinear, after=(lambda kind: bool(kind.order_preserving),), effect="bit-exact")
-def quantized_movement(draft: Draft, node: DraftNode) -> Outcome:
+def quantized_movement(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(move(dequantize(q))) with the same scale and zero point → move(q); max pooling, too."""
     read = node.needed("input")
-    moved = draft.producer(read)
+    moved = ir.producer(read)
     operator = moved.operator
-    if operator is None or not operator.order_preserving or read.desc != draft.produced(read):
+    if operator is None or not operator.order_preserving or read.desc != ir.produced(read):
         return None
     is_part = isinstance(operator, Split)
     if read.source.port and not is_part:
         return None
     field = operator.order_preserving
-    tensors = [dequantized(draft, each) for each in moved.operands(field)]
+    tensors = [dequantized(ir, each) for each in moved.operands(field)]
     if None in tensors or getattr(operator, "scale_bias", None) is not None:
         return None
-    if not all(tensor is not None and same_parameters(draft, node, tensor) for tensor in tensors):
+    if not all(tensor is not None and same_parameters(ir, node, tensor) for tensor in tensors):
         return Declined("the scales or zero points are not the same constants")
-    if not is_part and result_of(draft, node, type(operator)) is None:
+    if not is_part and result_of(ir, node, type(operator)) is None:
         return None
     steps: list[Tensor] = [tensor.steps for tensor in tensors if tensor is not None]
     given: dict[str, Tensor | list[Tensor] | None] = {each: moved.operand(each) for each in operator.input_fields}
@@ -141,18 +129,18 @@ def quantized_movement(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(later.QuantizeLinear, after=(Add,), effect=_ONE_ROUNDING, differs=Differs.ROUNDED)
-def quantized_sum(draft: Draft, node: DraftNode) -> Outcome:
+def quantized_sum(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(dequantize(a) + dequantize(b)) → QUANTIZED_LINEAR_ADD."""
-    add = result_of(draft, node, Add)
-    terms = [dequantized(draft, add.operand(field)) for field in ("a", "b")] if add else []
+    add = result_of(ir, node, Add)
+    terms = [dequantized(ir, add.operand(field)) for field in ("a", "b")] if add else []
     if add is None or None in terms:
         return None
     rank = node.output_desc().rank
-    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(draft, node, rank))
+    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(ir, node, rank))
     for name, term in zip("ab", terms, strict=True):
         assert term is not None
         tensors[name] = term.steps
-        tensors[f"{name}_scale"] = scale_of(draft, term.scale, None, 0, rank).operand
+        tensors[f"{name}_scale"] = scale_of(ir, term.scale, None, 0, rank).operand
         tensors[f"{name}_zero_point"] = zero_of(term.zero_point, None, 0, rank)
     return _replaced(node, add, ops.QuantizedLinearAdd, tensors, {})
 
@@ -163,34 +151,34 @@ def quantized_sum(draft: Draft, node: DraftNode) -> Outcome:
     effect=_ONE_ROUNDING,
     differs=Differs.ROUNDED,
 )
-def quantized_mean(draft: Draft, node: DraftNode) -> Outcome:
+def quantized_mean(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(average_pooling(dequantize(x))) → QUANTIZED_LINEAR_AVERAGE_POOLING."""
-    pooling = result_of(draft, node, ops.AveragePooling, ops.AveragePooling1)
-    x = dequantized(draft, pooling.operand("input")) if pooling else None
+    pooling = result_of(ir, node, ops.AveragePooling, ops.AveragePooling1)
+    x = dequantized(ir, pooling.operand("input")) if pooling else None
     if pooling is None or x is None:
         return None
     rank = x.steps.desc.rank
-    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(draft, node, rank))
+    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(ir, node, rank))
     if tensors["output_zero_point"] is None:
         return Declined("without a zero point a mean of no elements is another number")
     tensors["input"] = x.steps
-    tensors["input_scale"] = scale_of(draft, x.scale, None, 1, rank).operand
+    tensors["input_scale"] = scale_of(ir, x.scale, None, 1, rank).operand
     tensors["input_zero_point"] = zero_of(x.zero_point, None, 1, rank)
     attributes = {"dilations": [1] * (rank - 2)} | pooling.computation.attributes
     return _replaced(node, pooling, ops.QuantizedLinearAveragePooling, tensors, attributes)
 
 
 @rule(later.QuantizeLinear, after=(Convolution,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
-def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
+def quantized_convolution(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(convolution(dequantize(x), dequantize(w), dequantize(b))) → QUANTIZED_LINEAR_CONVOLUTION.
 
     The filter may have a scale for each output channel.  A bias is int32, its scale the product of the others, or
     constant floats, which are rounded to that where it hardly moves a result.
     """
-    convolution = result_of(draft, node, Convolution)
+    convolution = result_of(ir, node, Convolution)
     if convolution is None:
         return None
-    x, w = (dequantized(draft, convolution.operand(field)) for field in ("input", "filter"))
+    x, w = (dequantized(ir, convolution.operand(field)) for field in ("input", "filter"))
     if x is None or w is None:
         return None
     operator = convolution.computing(Convolution)
@@ -199,15 +187,15 @@ def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
     if not (is_plain and is_forward and operator.mode is ConvolutionMode.CROSS_CORRELATION):
         return Declined(f"'{convolution.name}' does more than a forward cross-correlation")
     rank = x.steps.desc.rank
-    scales = [scale_of(draft, x.scale, None, 1, rank), scale_of(draft, w.scale, 0, 1, rank)]
+    scales = [scale_of(ir, x.scale, None, 1, rank), scale_of(ir, w.scale, 0, 1, rank)]
     terms = math.prod(w.steps.desc.sizes[1:])
     tensors: dict[str, Tensor | list[Tensor] | None] = {
         "input": x.steps,
         "input_zero_point": zero_of(x.zero_point, None, 1, rank),
         "filter": w.steps,
         "filter_zero_point": zero_of(w.zero_point, 0, 1, rank),
-        "bias": _bias(draft, node, convolution.operand("bias"), 1, scales, terms),
-        **_output(draft, node, rank),
+        "bias": _bias(ir, node, convolution.operand("bias"), 1, scales, terms),
+        **_output(ir, node, rank),
     }
     tensors |= {"input_scale": scales[0].operand, "filter_scale": scales[1].operand}
     kept = ("strides", "dilations", "start_padding", "end_padding", "group_count")
@@ -216,17 +204,17 @@ def quantized_convolution(draft: Draft, node: DraftNode) -> Outcome:
 
 
 @rule(later.QuantizeLinear, after=(Gemm,), effect=_WITH_BIAS, differs=Differs.ROUNDED)
-def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
+def quantized_product(ir: IrGraph, node: IrNode) -> Outcome:
     """quantize(dequantize(a) · dequantize(b)) → QUANTIZED_LINEAR_MATRIX_MULTIPLY.
 
     With a C that is a bias for each column it becomes QUANTIZED_LINEAR_CONVOLUTION with windows of one element, which
     has a bias.  B may have a scale for each column.
     """
-    gemm = result_of(draft, node, Gemm)
+    gemm = result_of(ir, node, Gemm)
     if gemm is None:
         return None
     operator = gemm.computing(Gemm)
-    a, b = (dequantized(draft, gemm.operand(field)) for field in ("a", "b"))
+    a, b = (dequantized(ir, gemm.operand(field)) for field in ("a", "b"))
     if a is None or b is None:
         return None
     if operator.fused_activation is not None or operator.alpha != 1.0:
@@ -234,17 +222,17 @@ def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
     a = _transposed(a) if operator.trans_a is MatrixTransform.TRANSPOSE else a
     b = _transposed(b) if operator.trans_b is MatrixTransform.TRANSPOSE else b
     if operator.c is not None:
-        return _with_bias(draft, node, gemm, a, b)
+        return _with_bias(ir, node, gemm, a, b)
     rank = a.steps.desc.rank
     _check_sums(a.steps.desc.sizes[-1])
     tensors: dict[str, Tensor | list[Tensor] | None] = {
         "a": a.steps,
-        "a_scale": scale_of(draft, a.scale, None, 0, rank).operand,
+        "a_scale": scale_of(ir, a.scale, None, 0, rank).operand,
         "a_zero_point": zero_of(a.zero_point, None, 0, rank),
         "b": b.steps,
-        "b_scale": scale_of(draft, b.scale, -1, -1, rank).operand,
+        "b_scale": scale_of(ir, b.scale, -1, -1, rank).operand,
         "b_zero_point": zero_of(b.zero_point, -1, -1, rank),
-        **_output(draft, node, rank),
+        **_output(ir, node, rank),
     }
     return _replaced(node, gemm, ops.QuantizedLinearMatrixMultiply, tensors, {})
 
@@ -255,13 +243,13 @@ def quantized_product(draft: Draft, node: DraftNode) -> Outcome:
     effect="bit-exact without a C, which is otherwise added before the product is rounded",
     differs=Differs.ROUNDED,
 )
-def integers_to_float(draft: Draft, node: DraftNode) -> Outcome:
+def integers_to_float(ir: IrGraph, node: IrNode) -> Outcome:
     """dequantize(a) · dequantize(b) + c → MATRIX_MULTIPLY_INTEGER_TO_FLOAT, which dequantizes them itself.
 
     B may have a scale for each column.
     """
     operator = node.computing(Gemm)
-    a, b = (dequantized(draft, node.operand(field)) for field in ("a", "b"))
+    a, b = (dequantized(ir, node.operand(field)) for field in ("a", "b"))
     if a is None or b is None:
         return None
     if operator.fused_activation is not None or operator.alpha != 1.0 or (operator.c and operator.beta != 1.0):
@@ -282,13 +270,13 @@ def integers_to_float(draft: Draft, node: DraftNode) -> Outcome:
     return Rewrite.of(new, "it dequantizes its operands itself")
 
 
-def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b: Dequantized) -> Outcome:
+def _with_bias(ir: IrGraph, node: IrNode, gemm: IrNode, a: Dequantized, b: Dequantized) -> Outcome:
     """A product with a bias as a convolution: {M, K, 1, 1}, filters {N, K, 1, 1}, bias {1, N, 1, 1}."""
     operator = gemm.computing(Gemm)
     if operator.beta != 1.0 or math.prod(node.output_desc().sizes[:-2]) != 1:
         return Declined(f"'{gemm.name}' has a beta or batches beside its C")
     c = gemm.needed("c")
-    scales = [scale_of(draft, a.scale, None, 1, 4), scale_of(draft, b.scale, -1, 1, 4)]
+    scales = [scale_of(ir, a.scale, None, 1, 4), scale_of(ir, b.scale, -1, 1, 4)]
     tensors: dict[str, Tensor | list[Tensor] | None] = {
         "input": _as_windows(a.steps),
         "input_scale": scales[0].operand,
@@ -296,8 +284,8 @@ def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b
         "filter": _as_windows(_swapped(b.steps)),
         "filter_scale": scales[1].operand,
         "filter_zero_point": zero_of(b.zero_point, -1, 1, 4),
-        "bias": _bias(draft, node, c, c.desc.rank - 1, scales, a.steps.desc.sizes[-1]),
-        **_output(draft, node, 4),
+        "bias": _bias(ir, node, c, c.desc.rank - 1, scales, a.steps.desc.sizes[-1]),
+        **_output(ir, node, 4),
     }
     new = New(ops.QuantizedLinearConvolution, tensors, {}, _typed(node))
     why = f"'{gemm.name}' and its bias compute with the integers"
@@ -305,7 +293,7 @@ def _with_bias(draft: Draft, node: DraftNode, gemm: DraftNode, a: Dequantized, b
 
 
 def _bias(
-    draft: Draft, node: DraftNode, operand: Operand | None, axis: int, scales: list[Parameter], terms: int
+    ir: IrGraph, node: IrNode, operand: Operand | None, axis: int, scales: list[Parameter], terms: int
 ) -> Operand | Constant | None:
     """A bias as int32 {1, C, 1, …}, in units of the product of the scales {1, C, 1, …}; `node` quantizes the result.
 
@@ -317,17 +305,17 @@ def _bias(
         _check_sums(terms)
         return None
     unit = scales[0].numbers.astype(np.float64) * scales[1].numbers
-    bias = dequantized(draft, operand)
+    bias = dequantized(ir, operand)
     if bias is None:
-        return _rounded_bias(draft, node, operand, axis, unit, terms)
+        return _rounded_bias(ir, node, operand, axis, unit, terms)
     rank = scales[0].operand.desc.rank
-    if bias.steps.desc.dtype is not DataType.INT32 or number_of(draft, bias.zero_point) != 0.0:
+    if bias.steps.desc.dtype is not DataType.INT32 or number_of(ir, bias.zero_point) != 0.0:
         raise Declined("its bias is not made of int32 without a zero point")
-    given = scale_of(draft, bias.scale, axis, 1, rank).numbers.astype(np.float64)
+    given = scale_of(ir, bias.scale, axis, 1, rank).numbers.astype(np.float64)
     if not (np.abs(given - unit) <= BIAS_TOLERANCE * unit).all():
         raise Declined("the scale of its bias is not the product of the other scales")
     steps = along(bias.steps, axis, 1, rank)
-    numbers = draft.values(steps)
+    numbers = ir.values(steps)
     if numbers is None:
         raise Declined("its bias is not a constant")
     _check_sums(terms, int(np.abs(numbers.astype(np.int64)).max()))
@@ -335,17 +323,17 @@ def _bias(
 
 
 def _rounded_bias(
-    draft: Draft, node: DraftNode, operand: Operand, axis: int, unit: np.ndarray[Any, Any], terms: int
+    ir: IrGraph, node: IrNode, operand: Operand, axis: int, unit: np.ndarray[Any, Any], terms: int
 ) -> Constant:
     """Constant floats as multiples of `unit`, which is {1, C or 1, 1, …}."""
-    numbers = draft.values(along(operand, axis, 1, unit.ndim))
+    numbers = ir.values(along(operand, axis, 1, unit.ndim))
     if numbers is None:
         raise Declined("its bias is neither a constant nor dequantized")
     exact = numbers.astype(np.float64) / unit
     if not (np.abs(exact) <= GREATEST_SUM).all():
         raise Declined("its bias is infinite, NaN, or so large that a sum may leave int32")
     steps = np.rint(exact)
-    result_scale = scale_of(draft, node.needed("scale"), None, 1, unit.ndim).numbers.astype(np.float64)
+    result_scale = scale_of(ir, node.needed("scale"), None, 1, unit.ndim).numbers.astype(np.float64)
     if not (np.abs(steps - exact) * unit <= BIAS_SHIFT * result_scale).all():
         raise Declined("its bias is not a multiple of the product of the scales, nearly enough")
     _check_sums(terms, int(np.abs(steps).max()))
@@ -364,22 +352,22 @@ def _check_sums(terms: int, bias: int = 0) -> None:
         raise Declined(f"a sum of {terms} products may leave int32")
 
 
-def _output(draft: Draft, node: DraftNode, rank: int) -> dict[str, Operand | None]:
+def _output(ir: IrGraph, node: IrNode, rank: int) -> dict[str, Operand | None]:
     """The scale and zero point of a QUANTIZE_LINEAR, one number each, for the operator that takes its place."""
     zero = node.operand("zero_point")
     return {
-        "output_scale": scale_of(draft, node.needed("scale"), None, 0, rank).operand,
+        "output_scale": scale_of(ir, node.needed("scale"), None, 0, rank).operand,
         "output_zero_point": zero_of(zero, None, 0, rank),
     }
 
 
-def _typed(node: DraftNode) -> dict[str, Any]:
+def _typed(node: IrNode) -> dict[str, Any]:
     """The request for an output of the node's data type."""
     return {"output": {"dtype": node.output_desc().dtype}}
 
 
 def _replaced(
-    node: DraftNode, made: DraftNode, operator: type[Operator], tensors: dict[str, Any], attributes: dict[str, Any]
+    node: IrNode, made: IrNode, operator: type[Operator], tensors: dict[str, Any], attributes: dict[str, Any]
 ) -> Rewrite:
     new = New(operator, tensors, attributes, _typed(node))
     return Rewrite.of(new, f"'{made.name}' computes with the integers")

@@ -15,7 +15,7 @@ from support.passes.fusing import of_one, samples
 
 import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.compiler.draft import Draft
+from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.passes.canonical.affine import (
     affine,
     compose,
@@ -30,8 +30,8 @@ Build = Callable[[dg.Graph, dg.Value], dg.Value]
 
 
 def seen(build: Build, dtype: str = "float32", view: Any = affine) -> AffineMap | None:
-    draft = Draft(of_one(build, samples(dtype)), target(FeatureLevel.V5_0))
-    found = view(draft, draft[draft.outputs["y"].node])
+    ir = IrGraph(of_one(build, samples(dtype)), target(FeatureLevel.V5_0))
+    found = view(ir, ir[ir.outputs["y"].node])
     assert found is None or found.operand.source.node == "x"
     return found and found.map
 
@@ -83,8 +83,8 @@ def test_others(name: str) -> None:
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_only_types_that_scale_bias_leaves_as_they_are(dtype: str) -> None:
     build = lambda g, x: x * 3  # noqa: E731
-    draft = Draft(of_one(build, np.ones([1, 1, 1, 2], dtype)), target(FeatureLevel.V5_0))
-    assert affine(draft, draft[draft.outputs["y"].node]) is None
+    ir = IrGraph(of_one(build, np.ones([1, 1, 1, 2], dtype)), target(FeatureLevel.V5_0))
+    assert affine(ir, ir[ir.outputs["y"].node]) is None
 
 
 def test_numbers_are_those_of_the_type() -> None:

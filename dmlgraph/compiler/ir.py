@@ -1,7 +1,7 @@
-"""Draft: a graph while passes change it.
+"""IrGraph: a graph while passes change it.
 
-A `Graph` only grows; a draft holds the same nodes in a form that rules can search and rewrite.  Rules read a draft and
-return data (`Rewrite`); only the draft changes itself.
+A `Graph` only grows; an IR holds the same nodes in a form that rules can search and rewrite.  Rules read an IR and
+return data (`Rewrite`); only the IR changes itself.
 
 A consumer reads its producer's output through its own tensor description (broadcasting sets strides of zero), so an
 operand is always a source and the description it is read by.
@@ -21,19 +21,9 @@ import numpy as np
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.draft_node import DraftNode, Signature, same
+from dmlgraph.compiler.ir_node import IrNode, Kind, Operand, Signature, Source, same
 from dmlgraph.compiler.origins import Origins
-from dmlgraph.compiler.rule import (
-    Constant,
-    Declined,
-    Kind,
-    New,
-    Operand,
-    Rewrite,
-    Source,
-    Tensor,
-    Viewed,
-)
+from dmlgraph.compiler.rule import Constant, Declined, New, Rewrite, Tensor, Viewed
 from dmlgraph.compiler.target import Target
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.graph import Graph
@@ -65,7 +55,7 @@ class Change:
     touched: tuple[str, ...]
 
 
-class Draft:
+class IrGraph:
     """A graph that can be rewritten.
 
     Attributes:
@@ -82,7 +72,7 @@ class Draft:
     def __init__(self, graph: Graph, target: Target) -> None:
         self.graph, self.target, self.level = graph, target, target.level_for(graph)
         self.layouts = dict(graph.layouts)
-        self.nodes: dict[str, DraftNode] = {}
+        self.nodes: dict[str, IrNode] = {}
         self.outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
         self.origins = Origins()
         self.kinds: collections.Counter[Kind] = collections.Counter()
@@ -98,22 +88,22 @@ class Draft:
         for node in graph.nodes:
             if node.name in live or isinstance(node, InputNode):
                 self._insert(node, [each and Source(*each) for each in graph.sources(node.name)])
-        self._order: list[DraftNode] | None = list(self.nodes.values())  # as the graph has them
+        self._order: list[IrNode] | None = list(self.nodes.values())  # as the graph has them
         self._is_changed = len(self.nodes) < len(graph.nodes)
 
     # Looking up.
 
-    def __getitem__(self, name: str) -> DraftNode:
+    def __getitem__(self, name: str) -> IrNode:
         return self.nodes[name]
 
-    def producer(self, operand: Operand) -> DraftNode:
+    def producer(self, operand: Operand) -> IrNode:
         return self.nodes[operand.source.node]
 
     def produced(self, operand: Operand) -> TensorDesc:
         """The tensor description that the producer writes."""
         return self.producer(operand).output_desc(operand.source.port)
 
-    def users(self, source: Source) -> list[tuple[DraftNode, int]]:
+    def users(self, source: Source) -> list[tuple[IrNode, int]]:
         """The operators that read a value, with their input ports."""
         return [(self.nodes[name], port) for name, port in self._users.get(source, ())]
 
@@ -128,7 +118,7 @@ class Draft:
         """Whether nothing else reads the value, so that an absorbed producer disappears."""
         return self.use_count(operand.source) == 1
 
-    def made_by(self, operand: Operand | None, *operators: type[Operator]) -> DraftNode | None:
+    def made_by(self, operand: Operand | None, *operators: type[Operator]) -> IrNode | None:
         """The producer if it is one of these operators; else None."""
         if operand is None:
             return None
@@ -149,7 +139,7 @@ class Draft:
             return self._uniform[content.name]
         return None
 
-    def beside_a_number(self, node: DraftNode) -> BesideNumber | None:
+    def beside_a_number(self, node: IrNode) -> BesideNumber | None:
         """The operands of a node with fields a and b of which one is a number; else None."""
         a, b = node.operand("a"), node.operand("b")
         left, right = self.number(a), self.number(b)
@@ -170,7 +160,7 @@ class Draft:
                 return operand.desc.unpack(written.pack(content.operator.evaluate()[0]))
         return None
 
-    def twin(self, node: DraftNode) -> DraftNode | None:
+    def twin(self, node: IrNode) -> IrNode | None:
         """An earlier node that computes the same from the same values."""
         for name in self._alike.get(node.likeness, ()):
             # Only earlier ones: merging the first into the second, and so on, would move the readers again and again.
@@ -203,11 +193,11 @@ class Draft:
 
     # Changing.
 
-    def apply(self, node: DraftNode, rewrite: Rewrite) -> Change:
+    def apply(self, node: IrNode, rewrite: Rewrite) -> Change:
         """Replaces a node's outputs by what a rule asks for.
 
         Raises:
-            Declined: the rewrite is not legal here, or the target does not absorb it; the draft has not changed.
+            Declined: the rewrite is not legal here, or the target does not absorb it; the IR has not changed.
         """
         names = self._names(node.name)
         made: list[tuple[Node, list[Source | None]]] = []
@@ -231,7 +221,7 @@ class Draft:
         self.origins.replace(gone, stand, came)
         return Change(tuple(stand), tuple(gone), (*came, *(user.name for user, _, _ in readings)))
 
-    def _ask_target(self, node: DraftNode, made: Iterable[tuple[Node, Any]]) -> None:
+    def _ask_target(self, node: IrNode, made: Iterable[tuple[Node, Any]]) -> None:
         """Raises Declined where the target does not absorb the node's operator into a new one."""
         for content, _ in made:
             if isinstance(content, OperatorNode):
@@ -297,7 +287,7 @@ class Draft:
             raise Declined(f"{operator.name}: {problems[0]}")
         return result
 
-    def _readings(self, node: DraftNode, old: Source, new: Operand) -> Iterator[tuple[DraftNode, int, Operand]]:
+    def _readings(self, node: IrNode, old: Source, new: Operand) -> Iterator[tuple[IrNode, int, Operand]]:
         """How each reader of a replaced value reads the replacement."""
         produced = node.output_desc(old.port)
         for user, port in self.users(old):
@@ -320,7 +310,7 @@ class Draft:
             if is_old and self.produced(new).total_bytes != produced.total_bytes:
                 raise Declined("it is an output of the graph, and would be a part of a larger buffer")
 
-    def layout_refusal(self, user: DraftNode, port: int, desc: TensorDesc) -> str | None:
+    def layout_refusal(self, user: IrNode, port: int, desc: TensorDesc) -> str | None:
         """Why an operator cannot read an input with these strides; None if it can."""
         operator = user.computation
         if desc.strides is None or desc == operator.input_descs[port]:
@@ -331,17 +321,17 @@ class Draft:
                 return str(problem)
         return self.target.layout_refusal(operator, operator.bindings(Role.INPUT)[port].path, desc)
 
-    def write_refusal(self, node: DraftNode, desc: TensorDesc) -> str | None:
+    def write_refusal(self, node: IrNode, desc: TensorDesc) -> str | None:
         """Why an operator cannot write its first output with these strides; None if it can."""
         operator = node.computation
         return self.target.layout_refusal(operator, operator.bindings(Role.OUTPUT)[0].path, desc)
 
     def _commit(
         self,
-        node: DraftNode,
+        node: IrNode,
         made: Iterable[tuple[Node, list[Source | None]]],
         moves: Iterable[tuple[Source, Operand]],
-        readings: Sequence[tuple[DraftNode, int, Operand]],
+        readings: Sequence[tuple[IrNode, int, Operand]],
     ) -> list[str]:
         taken = {old: self._output_users.pop(old) for old, _ in moves if old in self._output_users}
         for old, _ in moves:
@@ -370,7 +360,7 @@ class Draft:
             self.layouts[name] = desc
 
     def _insert(self, content: Node, sources: list[Source | None]) -> None:
-        node = self.nodes[content.name] = DraftNode(content, sources)
+        node = self.nodes[content.name] = IrNode(content, sources)
         self.kinds[node.kind] += 1
         self._alike.setdefault(node.likeness, {})[content.name] = None
         for port, source in enumerate(sources):
@@ -378,7 +368,7 @@ class Draft:
                 self._users.setdefault(source, {})[content.name, port] = None
         self._sign(node)
 
-    def _rewire(self, user: DraftNode, port: int, operand: Operand) -> None:
+    def _rewire(self, user: IrNode, port: int, operand: Operand) -> None:
         self._forget(user)
         user.sources[port] = operand.source
         self._users.setdefault(operand.source, {})[user.name, port] = None
@@ -391,24 +381,24 @@ class Draft:
         user.put(content)
         self._alike.setdefault(user.likeness, {})[user.name] = None
 
-    def _remove(self, node: DraftNode) -> None:
+    def _remove(self, node: IrNode) -> None:
         self._forget(node)
         del self.nodes[node.name]
         _count_down(self.kinds, node.kind)
         _count_down(self.signatures, node.signature)
 
-    def _sign(self, node: DraftNode) -> None:
+    def _sign(self, node: IrNode) -> None:
         """Finds the signature of a new node, whose sources exist."""
         nodes = self.nodes
         reads = frozenset([nodes[source.node].kind for source in node.sources if source is not None])
         node.signature = node.kind, reads
         self.signatures[node.signature] += 1
 
-    def _forget(self, node: DraftNode) -> None:
+    def _forget(self, node: IrNode) -> None:
         """Removes a node from the search for twins, before it changes or is removed."""
         self._alike.get(node.likeness, {}).pop(node.name, None)
 
-    def _stop_reading(self, node: DraftNode) -> list[Source]:
+    def _stop_reading(self, node: IrNode) -> list[Source]:
         """Removes a node's reads; returns what it read."""
         read = [(port, source) for port, source in enumerate(node.sources) if source is not None]
         for port, source in read:
@@ -425,7 +415,7 @@ class Draft:
             yield producer.name
             waiting.extend(self._stop_reading(producer))
 
-    def _is_used(self, node: DraftNode) -> bool:
+    def _is_used(self, node: IrNode) -> bool:
         return any(self.use_count(Source(node.name, port)) for port in range(node.output_count))
 
     def _names(self, base: str) -> Iterator[str]:
@@ -439,17 +429,17 @@ class Draft:
     # Back to a graph.
 
     def finish(self) -> Graph:
-        """The draft as a graph, its nodes in execution order; unused inputs stay."""
+        """The ir as a graph, its nodes in execution order; unused inputs stay."""
         if not self._is_changed:
             return self.graph.as_fused()
         nodes = ((node.content, node.sources) for node in self.in_order())
         return Graph.assembled(self.graph, nodes, self.outputs, self.layouts)
 
-    def in_order(self) -> list[DraftNode]:
+    def in_order(self) -> list[IrNode]:
         """All nodes, each after the nodes it reads."""
         if self._order is not None:
             return self._order
-        order: list[DraftNode] = []
+        order: list[IrNode] = []
         done: set[str] = set()
         for name in self.nodes:
             stack = [name]

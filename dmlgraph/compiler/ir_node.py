@@ -1,12 +1,11 @@
-"""A node of a draft: its content, and where its inputs come from."""
+"""A node of an IR: its content, and where its inputs come from."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.rule import Kind, Operand, Source
-from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -14,17 +13,33 @@ _Operator = TypeVar("_Operator", bound=Operator)
 
 LIKENESS_BYTES = 64  # of a constant's data, part of the key that finds equal constants
 
+# What a node is: its operator's class, an input or a constant.
+Kind = type[Operator] | type[InputNode] | type[ConstantNode]
 Signature = tuple[Kind, frozenset[Kind]]
 
 
-class DraftNode:
+class Source(NamedTuple):
+    """An output of a node."""
+
+    node: str
+    port: int
+
+
+class Operand(NamedTuple):
+    """A value and the description it is read by."""
+
+    source: Source
+    desc: TensorDesc
+
+
+class IrNode:
     """A node and the source of each of its input bindings; None if an optional tensor is absent.
 
     Attributes:
         content: the node of a graph.
         operator: its operator; None for inputs and constants.
         kind: its operator's class, InputNode or ConstantNode.
-        signature: its kind and the kinds of the nodes that it reads; the draft keeps it.
+        signature: its kind and the kinds of the nodes that it reads; the IR keeps it.
     """
 
     __slots__ = ("content", "kind", "likeness", "name", "operator", "signature", "sources")
@@ -97,7 +112,7 @@ class DraftNode:
         ]
 
 
-def _likeness(node: DraftNode) -> Any:
+def _likeness(node: IrNode) -> Any:
     """A key that equal nodes share: cheap to compute, and specific enough to keep groups small."""
     content = node.content
     if isinstance(content, OperatorNode):

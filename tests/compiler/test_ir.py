@@ -1,4 +1,4 @@
-"""The draft: searching and rewriting a graph, and its names, origins and dead nodes."""
+"""The ir: searching and rewriting a graph, and its names, origins and dead nodes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from support.passes.fusing import assert_same_bits, fused, operators
 import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.draft import Draft, broadcast_strides
-from dmlgraph.compiler.rule import Constant, Declined, New, Operand, Rewrite, Source
+from dmlgraph.compiler.ir import IrGraph, broadcast_strides
+from dmlgraph.compiler.ir_node import Operand, Source
+from dmlgraph.compiler.rule import Constant, Declined, New, Rewrite
 from dmlgraph.compiler.verify import verify
 from dmlgraph.devices.directml.target import target
 from dmlgraph.operators.element_wise import Abs, Clip, Identity, Sqrt
 from dmlgraph.passes import fuse
 
 
-def draft_of(build: object, sizes: list[int] | None = None, level: FeatureLevel = FeatureLevel.V6_4) -> Draft:
+def ir_of(build: object, sizes: list[int] | None = None, level: FeatureLevel = FeatureLevel.V6_4) -> IrGraph:
     g = dg.Graph()
     g.output("y", build(g, g.input("x", sizes=sizes or [2, 3], dtype="float32")))  # type: ignore[operator]
-    return Draft(g, target(level))
+    return IrGraph(g, target(level))
 
 
-def operand(draft: Draft, node: str, field: str = "input") -> Operand:
-    found = draft[node].operand(field)
+def operand(ir: IrGraph, node: str, field: str = "input") -> Operand:
+    found = ir[node].operand(field)
     assert found is not None
     return found
 
@@ -35,36 +36,36 @@ class TestLooking:
         x, other = (g.input(name, sizes=[2], dtype="float32") for name in ("x", "other"))
         dg.exp(other)
         g.output("y", dg.abs(x))
-        assert list(Draft(g, target(g.level)).nodes) == ["x", "other", "abs"]
+        assert list(IrGraph(g, target(g.level)).nodes) == ["x", "other", "abs"]
 
     def test_users_and_counts(self):
-        draft = draft_of(lambda _, x: dg.exp(x) + dg.exp(x))
-        assert [(node.name, port) for node, port in draft.users(Source("x", 0))] == [("exp", 0), ("exp_1", 0)]
-        assert draft.use_count(Source("add", 0)) == 1
-        assert draft.is_output(Source("add", 0))
-        assert draft.only_use(operand(draft, "add", "a"))
-        assert not draft.only_use(operand(draft, "exp"))
+        ir = ir_of(lambda _, x: dg.exp(x) + dg.exp(x))
+        assert [(node.name, port) for node, port in ir.users(Source("x", 0))] == [("exp", 0), ("exp_1", 0)]
+        assert ir.use_count(Source("add", 0)) == 1
+        assert ir.is_output(Source("add", 0))
+        assert ir.only_use(operand(ir, "add", "a"))
+        assert not ir.only_use(operand(ir, "exp"))
 
     def test_numbers(self):
-        draft = draft_of(lambda g, x: x * 2.0 + g.constant("k", np.full((2, 3), 7, np.float32)) + g.constant("v", V))
-        assert float(draft.number(operand(draft, "multiply", "b")).value) == 2.0  # type: ignore[union-attr]
-        assert float(draft.number(operand(draft, "add", "b")).value) == 7.0  # type: ignore[union-attr]
-        assert draft.number(operand(draft, "add_1", "b")) is None
-        assert draft.number(operand(draft, "multiply", "a")) is None
+        ir = ir_of(lambda g, x: x * 2.0 + g.constant("k", np.full((2, 3), 7, np.float32)) + g.constant("v", V))
+        assert float(ir.number(operand(ir, "multiply", "b")).value) == 2.0  # type: ignore[union-attr]
+        assert float(ir.number(operand(ir, "add", "b")).value) == 7.0  # type: ignore[union-attr]
+        assert ir.number(operand(ir, "add_1", "b")) is None
+        assert ir.number(operand(ir, "multiply", "a")) is None
 
     def test_numbers_that_are_equal_but_not_the_same_are_none(self):
         zeros = np.array([0.0, -0.0], np.float32)
-        draft = draft_of(lambda g, x: x + g.constant("k", zeros), [2])
-        assert draft.number(operand(draft, "add", "b")) is None
+        ir = ir_of(lambda g, x: x + g.constant("k", zeros), [2])
+        assert ir.number(operand(ir, "add", "b")) is None
 
     def test_values_are_as_they_are_read(self):
-        draft = draft_of(lambda g, x: x + g.constant("k", np.array([1, 2, 3], np.float32)))
-        np.testing.assert_array_equal(draft.values(operand(draft, "add", "b")), [[1, 2, 3], [1, 2, 3]])
+        ir = ir_of(lambda g, x: x + g.constant("k", np.array([1, 2, 3], np.float32)))
+        np.testing.assert_array_equal(ir.values(operand(ir, "add", "b")), [[1, 2, 3], [1, 2, 3]])
 
     def test_around_broadcasts_as_the_reader_did(self):
-        draft = draft_of(lambda g, x: x + dg.exp(g.input("row", sizes=[1, 3], dtype="float32", strides=[9, 2])))
-        reading = operand(draft, "add", "b")
-        seen = draft.around(reading, draft.produced(reading), operand(draft, "exp"))
+        ir = ir_of(lambda g, x: x + dg.exp(g.input("row", sizes=[1, 3], dtype="float32", strides=[9, 2])))
+        reading = operand(ir, "add", "b")
+        seen = ir.around(reading, ir.produced(reading), operand(ir, "exp"))
         assert seen == Operand(Source("row", 0), TensorDesc(dtype="float32", sizes=(2, 3), strides=(0, 2)))
 
 
@@ -90,25 +91,25 @@ def test_broadcast_strides(reading: tuple, written: tuple, other: tuple, expecte
 
 class TestRewriting:
     def test_the_outermost_node_keeps_the_name_and_others_get_free_ones(self):
-        draft = draft_of(lambda _, x: dg.exp(dg.abs(x, name="exp_1"), name="exp"))
-        rewrite = Rewrite.of(New(Sqrt, {"input": New(Identity, {"input": operand(draft, "exp")})}), "why")
-        change = draft.apply(draft["exp"], rewrite)
-        verify(draft)
+        ir = ir_of(lambda _, x: dg.exp(dg.abs(x, name="exp_1"), name="exp"))
+        rewrite = Rewrite.of(New(Sqrt, {"input": New(Identity, {"input": operand(ir, "exp")})}), "why")
+        change = ir.apply(ir["exp"], rewrite)
+        verify(ir)
         assert set(change.standing) == {"exp", "exp_2"}
-        assert [node.name for node in draft.in_order()] == ["x", "exp_1", "exp_2", "exp"]
+        assert [node.name for node in ir.in_order()] == ["x", "exp_1", "exp_2", "exp"]
 
     def test_producers_that_nothing_reads_any_more_go(self):
-        draft = draft_of(lambda _, x: dg.sqrt(dg.abs(dg.exp(x))))
-        change = draft.apply(draft["sqrt"], Rewrite.of(New(Sqrt, {"input": operand(draft, "exp")}), "why"))
-        verify(draft)
+        ir = ir_of(lambda _, x: dg.sqrt(dg.abs(dg.exp(x))))
+        change = ir.apply(ir["sqrt"], Rewrite.of(New(Sqrt, {"input": operand(ir, "exp")}), "why"))
+        verify(ir)
         assert change.gone == ("sqrt", "abs", "exp")
-        assert set(draft.nodes) == {"x", "sqrt"}
+        assert set(ir.nodes) == {"x", "sqrt"}
 
     def test_producers_that_are_read_elsewhere_stay(self):
-        draft = draft_of(lambda _, x: sum_of_both(x))
-        draft.apply(draft["sqrt"], Rewrite.of(New(Sqrt, {"input": operand(draft, "exp")}), "why"))
-        verify(draft)
-        assert set(draft.nodes) == {"x", "exp", "sqrt", "add"}
+        ir = ir_of(lambda _, x: sum_of_both(x))
+        ir.apply(ir["sqrt"], Rewrite.of(New(Sqrt, {"input": operand(ir, "exp")}), "why"))
+        verify(ir)
+        assert set(ir.nodes) == {"x", "exp", "sqrt", "add"}
 
     def test_outputs_follow(self):
         g = dg.Graph()
@@ -116,33 +117,33 @@ class TestRewriting:
         y = dg.abs(dg.exp(x))
         for name in ("one", "two"):
             g.output(name, y)
-        draft = Draft(g, target(g.level))
-        draft.apply(draft["abs"], Rewrite.of(operand(draft, "abs"), "exp is never negative"))
-        verify(draft)
-        assert draft.outputs == {"one": Source("exp", 0), "two": Source("exp", 0)}
-        assert list(draft.finish().outputs) == ["one", "two"]
+        ir = IrGraph(g, target(g.level))
+        ir.apply(ir["abs"], Rewrite.of(operand(ir, "abs"), "exp is never negative"))
+        verify(ir)
+        assert ir.outputs == {"one": Source("exp", 0), "two": Source("exp", 0)}
+        assert list(ir.finish().outputs) == ["one", "two"]
 
     def test_other_sizes_or_types_are_declined_and_nothing_changes(self):
-        draft = draft_of(lambda _, x: dg.exp(x))
+        ir = ir_of(lambda _, x: dg.exp(x))
         for wrong in (Constant(np.zeros((3, 2), np.float32)), Constant(np.zeros((2, 3), np.float16))):
             with pytest.raises(Declined, match="in place of"):
-                draft.apply(draft["exp"], Rewrite.of(wrong, "why"))
-        verify(draft)
-        assert set(draft.nodes) == {"x", "exp"}
+                ir.apply(ir["exp"], Rewrite.of(wrong, "why"))
+        verify(ir)
+        assert set(ir.nodes) == {"x", "exp"}
 
     def test_an_operator_of_a_later_level_is_declined(self):
-        draft = draft_of(lambda _, x: dg.exp(x), [1, 1, 2, 3], FeatureLevel.V2_0)
+        ir = ir_of(lambda _, x: dg.exp(x), [1, 1, 2, 3], FeatureLevel.V2_0)
         gelu = dg.operators.find("activation_gelu")
         assert gelu is not None
         with pytest.raises(Declined, match="does not exist at feature level"):
-            draft.apply(draft["exp"], Rewrite.of(New(gelu, {"input": operand(draft, "exp")}), "why"))
-        verify(draft)
+            ir.apply(ir["exp"], Rewrite.of(New(gelu, {"input": operand(ir, "exp")}), "why"))
+        verify(ir)
 
     def test_a_wrong_attribute_is_declined(self):
-        draft = draft_of(lambda _, x: dg.exp(x))
+        ir = ir_of(lambda _, x: dg.exp(x))
         with pytest.raises(Declined, match="clip would be wrong"):
-            draft.apply(draft["exp"], Rewrite.of(New(Clip, {"input": operand(draft, "exp")}, {"min": "low"}), "why"))
-        verify(draft)
+            ir.apply(ir["exp"], Rewrite.of(New(Clip, {"input": operand(ir, "exp")}, {"min": "low"}), "why"))
+        verify(ir)
 
     def test_an_output_that_is_read_and_not_replaced_is_declined(self):
         g = dg.Graph()
@@ -150,23 +151,23 @@ class TestRewriting:
         values, indices = dg.top_k(x, axis=3, k=4)
         g.output("values", values)
         g.output("indices", indices)
-        draft = Draft(g, target(g.level))
+        ir = IrGraph(g, target(g.level))
         with pytest.raises(Declined, match="output 1 is also read"):
-            draft.apply(draft["top_k"], Rewrite.of(New(Abs, {"input": operand(draft, "top_k")}), "why"))
-        verify(draft)
+            ir.apply(ir["top_k"], Rewrite.of(New(Abs, {"input": operand(ir, "top_k")}), "why"))
+        verify(ir)
 
     def test_readers_broadcast_what_takes_the_place(self):
-        draft = draft_of(lambda g, x: x + dg.exp(g.input("row", sizes=[3], dtype="float32")))
-        draft.apply(draft["exp"], Rewrite.of(New(Sqrt, {"input": operand(draft, "exp")}), "why"))
-        verify(draft)
-        assert operand(draft, "add", "b").desc.effective_strides == (0, 1)
+        ir = ir_of(lambda g, x: x + dg.exp(g.input("row", sizes=[3], dtype="float32")))
+        ir.apply(ir["exp"], Rewrite.of(New(Sqrt, {"input": operand(ir, "exp")}), "why"))
+        verify(ir)
+        assert operand(ir, "add", "b").desc.effective_strides == (0, 1)
 
     def test_a_constant_may_be_read_by_zero_strides(self):
-        draft = draft_of(lambda _, x: dg.exp(x) + x)
-        draft.apply(draft["exp"], Rewrite.of(Constant(np.ones(1, np.float32), (2, 3)), "why"))
-        verify(draft)
-        assert operand(draft, "add", "a").desc.effective_strides == (0, 0)
-        assert set(draft.nodes) == {"x", "exp", "add"}
+        ir = ir_of(lambda _, x: dg.exp(x) + x)
+        ir.apply(ir["exp"], Rewrite.of(Constant(np.ones(1, np.float32), (2, 3)), "why"))
+        verify(ir)
+        assert operand(ir, "add", "a").desc.effective_strides == (0, 0)
+        assert set(ir.nodes) == {"x", "exp", "add"}
 
 
 def sum_of_both(x: dg.Value) -> dg.Value:
@@ -210,9 +211,9 @@ class TestTwins:
         assert operators(fused(g, "share")) == ["clip"] * 3
 
     def test_only_an_earlier_node_is_a_twin(self):
-        draft = draft_of(lambda _, x: dg.exp(x) + dg.exp(x))
-        assert draft.twin(draft["exp"]) is None
-        assert draft.twin(draft["exp_1"]) is draft["exp"]
+        ir = ir_of(lambda _, x: dg.exp(x) + dg.exp(x))
+        assert ir.twin(ir["exp"]) is None
+        assert ir.twin(ir["exp_1"]) is ir["exp"]
 
 
 def test_multi_output_nodes_keep_what_is_read():
