@@ -11,12 +11,13 @@ from dmlgraph.base.errors import NotEnoughMemoryError
 
 if TYPE_CHECKING:
     from dmlgraph.base.tensor import TensorDesc
+    from dmlgraph.compiler.ir import IrGraph
     from dmlgraph.compiler.lowering import GraphDesc
     from dmlgraph.graph.graph import Graph
 
 
 def not_enough_memory(
-    purpose: str, error: MemoryError, graph: Graph | GraphDesc | None = None, *, node: str | None = None
+    purpose: str, error: MemoryError, graph: Graph | IrGraph | GraphDesc | None = None, *, node: str | None = None
 ) -> NotEnoughMemoryError:
     """The error to raise in place of a MemoryError.
 
@@ -35,7 +36,7 @@ def not_enough_memory(
 
 
 @contextlib.contextmanager
-def enough_memory(purpose: str, graph: Graph | GraphDesc | None = None) -> Iterator[None]:
+def enough_memory(purpose: str, graph: Graph | IrGraph | GraphDesc | None = None) -> Iterator[None]:
     """Turns a MemoryError raised inside into a NotEnoughMemoryError; takes the arguments of `not_enough_memory`."""
     try:
         yield
@@ -58,7 +59,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def described(graph: Graph | GraphDesc) -> str:
+def described(graph: Graph | IrGraph | GraphDesc) -> str:
     """A graph and its largest tensor, as a phrase: `the graph 'g', whose largest tensor is that of 'y', …`."""
     name, desc = max(_tensors(graph), key=lambda each: each[1].total_bytes, default=("", None))
     text = f"the graph '{graph.name}'"
@@ -67,7 +68,7 @@ def described(graph: Graph | GraphDesc) -> str:
     return f"{text}, whose largest tensor is that of '{name}', {desc} ({desc.total_bytes / 2**30:.1f} GiB)"
 
 
-def _tensors(graph: Graph | GraphDesc) -> Iterator[tuple[str, TensorDesc]]:
+def _tensors(graph: Graph | IrGraph | GraphDesc) -> Iterator[tuple[str, TensorDesc]]:
     for node in (*graph.inputs, *graph.nodes):
         operator = getattr(node, "operator", None)
         for desc in (node.desc,) if operator is None else operator.output_descs:

@@ -1,13 +1,22 @@
-"""A node of an IR: its content, and where its inputs come from."""
+"""A node of an IR: its content, where its inputs come from, and what went into it."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
+
+if TYPE_CHECKING:
+    from dmlgraph.compiler.lowering import ConstantDescNode, GraphInput, OperatorDescNode
+
+
+# A node of a graph that is built, or of a lowered one.
+Content: TypeAlias = "Node | GraphInput | OperatorDescNode | ConstantDescNode"
 
 _Operator = TypeVar("_Operator", bound=Operator)
 
@@ -25,6 +34,13 @@ class Source(NamedTuple):
     port: int
 
 
+class Use(NamedTuple):
+    """An input of a node."""
+
+    node: str
+    port: int
+
+
 class Operand(NamedTuple):
     """A value and the description it is read by."""
 
@@ -32,30 +48,74 @@ class Operand(NamedTuple):
     desc: TensorDesc
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Nodes of the source graph, and earlier origins.  Thousands of rewrites in a row share their history."""
+
+    names: tuple[str, ...]
+    before: tuple[Origin, ...] = ()
+
+    @classmethod
+    def merged(cls, *origins: Origin) -> Origin:
+        """The nodes of all these origins, in their order."""
+        return cls((), origins)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names in the order in which they went in, each once."""
+        found: dict[str, None] = {}
+        seen: set[int] = set()
+        waiting = [self]
+        while waiting:
+            origin = waiting.pop()
+            if id(origin) not in seen:
+                seen.add(id(origin))
+                found.update(dict.fromkeys(origin.names))
+                waiting.extend(reversed(origin.before))
+        return iter(found)
+
+
 class IrNode:
     """A node and the source of each of its input bindings; None if an optional tensor is absent.
 
     Attributes:
-        content: the node of a graph.
+        content: the node of a graph that is built, or of a lowered graph.
         operator: its operator; None for inputs and constants.
-        kind: its operator's class, InputNode or ConstantNode.
-        signature: its kind and the kinds of the nodes that it reads; the IR keeps it.
+        descs: the descriptions of its outputs, None for those that are absent.
+        kind: its operator's class, or its content's.
+        likeness: a key that equal nodes share: cheap to compute, and specific enough to keep groups small.
+        signature: its kind and the kinds of the nodes that it reads; the graph keeps it.
     """
 
-    __slots__ = ("content", "kind", "likeness", "name", "operator", "signature", "sources")
+    __slots__ = ("_origin", "content", "descs", "kind", "likeness", "name", "operator", "signature", "sources")
 
     signature: Signature
 
-    def __init__(self, content: Node, sources: list[Source | None]) -> None:
+    def __init__(self, content: Content, sources: list[Source | None]) -> None:
         self.sources = sources
+        self._origin: Origin | None = None  # of a node that no rewrite touched: itself
         self.put(content)
 
-    def put(self, content: Node) -> None:
+    def put(self, content: Content) -> None:
         """Replaces the node by another of the same name."""
-        self.content, self.name = content, content.name
-        self.operator: Operator | None = content.operator if isinstance(content, OperatorNode) else None
-        self.kind: Kind = type(content.operator) if isinstance(content, OperatorNode) else type(content)
+        operator: Operator | None = getattr(content, "operator", None)
+        self.content, self.name, self.operator = content, content.name, operator
+        self.kind: Kind = type(content if operator is None else operator)  # type: ignore[assignment]
+        self.descs = (content.desc,) if operator is None else operator.output_descs  # type: ignore[union-attr]
         self.likeness = _likeness(self)
+
+    @property
+    def origin(self) -> Origin:
+        """The nodes of the source graph that went into it."""
+        return self._origin or Origin((self.name,))
+
+    @origin.setter
+    def origin(self, origin: Origin) -> None:
+        self._origin = origin
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The names of the nodes of the source graph that went into it."""
+        return (self.name,) if self._origin is None else tuple(self._origin)
 
     @property
     def computation(self) -> Operator:
@@ -76,12 +136,10 @@ class IrNode:
 
     @property
     def output_count(self) -> int:
-        return len(self.content.operator.output_descs) if isinstance(self.content, OperatorNode) else 1
+        return len(self.descs)
 
     def output_desc(self, port: int = 0) -> TensorDesc:
-        if not isinstance(self.content, OperatorNode):
-            return self.content.desc
-        desc = self.content.operator.output_descs[port]
+        desc = self.descs[port]
         if desc is None:
             raise LookupError(f"output {port} of '{self.name}' is absent, and so has no readers")
         return desc
@@ -91,8 +149,11 @@ class IrNode:
         operator = self.operator
         if operator is None or field not in operator.input_fields:
             return None
-        port = operator.input_fields.index(field)  # an array is the last of them
-        source, desc = self.sources[port], operator.input_descs[port]
+        return self.operand_at(operator.input_fields.index(field))  # an array is the last of them
+
+    def operand_at(self, port: int) -> Operand | None:
+        """The operand of an input binding; None if it is absent."""
+        source, desc = self.sources[port], self.computation.input_descs[port]
         return None if source is None or desc is None else Operand(source, desc)
 
     def needed(self, field: str) -> Operand:
@@ -113,10 +174,8 @@ class IrNode:
 
 
 def _likeness(node: IrNode) -> Any:
-    """A key that equal nodes share: cheap to compute, and specific enough to keep groups small."""
-    content = node.content
-    if isinstance(content, OperatorNode):
-        operator = content.operator
+    content, operator = node.content, node.operator
+    if operator is not None:
         if not node.sources:
             return type(operator), hash(operator)
         fields = operator.__dict__
@@ -131,7 +190,13 @@ def _likeness(node: IrNode) -> Any:
     return content.name
 
 
-def same(one: Node, other: Node) -> bool:
+def with_operator(content: Content, operator: Operator) -> Content:
+    """A node with another operator."""
+    changed: Content = dataclasses.replace(content, operator=operator)  # type: ignore[arg-type]
+    return changed
+
+
+def same(one: Content, other: Content) -> bool:
     """Whether two nodes compute or hold the same."""
     if isinstance(one, OperatorNode) and isinstance(other, OperatorNode):
         # Equal numbers may differ: 0.0 == −0.0, but their text is different.

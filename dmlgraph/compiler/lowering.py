@@ -1,7 +1,7 @@
-"""Lowering: Graph → GraphDesc, the Python mirror of DML_GRAPH_DESC.
+"""Lowering: IR → GraphDesc, the Python mirror of DML_GRAPH_DESC.
 
 Every device gets a `GraphDesc`: operator nodes, constant nodes, and the three lists of edges.  It is plain data: it can
-be printed (`str`), compared and hashed.
+be printed (`str`), compared and hashed.  A device that must change it once more thaws it to an IR, and freezes that.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
@@ -21,14 +21,17 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import collector_paused
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Source
 from dmlgraph.graph.constant_data import Elements
-from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.graph.value import Value
+from dmlgraph.graph.nodes import ConstantNode, InputNode
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.graph import Graph
 
 CONSTANT_NODE_LEVEL = FeatureLevel.V6_2  # DML_GRAPH_NODE_TYPE_CONSTANT exists from here
 CONSTANT_NODE_BYTES = 64  # larger constants are inputs that DirectML takes once and keeps in its own layout
@@ -63,6 +66,14 @@ class OperatorDescNode:
     name: str
     operator: Operator
 
+    @property
+    def input_descs(self) -> tuple[TensorDesc | None, ...]:
+        return self.operator.input_descs
+
+    @property
+    def output_descs(self) -> tuple[TensorDesc | None, ...]:
+        return self.operator.output_descs
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConstantDescNode:
@@ -71,6 +82,18 @@ class ConstantDescNode:
     name: str
     desc: TensorDesc
     data: bytes
+
+    @property
+    def input_descs(self) -> tuple[TensorDesc | None, ...]:
+        return ()
+
+    @property
+    def output_descs(self) -> tuple[TensorDesc | None, ...]:
+        return (self.desc,)
+
+
+Lowered = GraphInput | OperatorDescNode | ConstantDescNode
+_Lowered = TypeVar("_Lowered", GraphInput, OperatorDescNode | ConstantDescNode)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,7 +151,7 @@ class GraphDesc:
         return hash((self.name, self.level, names, self.input_edges, self.output_edges, self.intermediate_edges))
 
 
-def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
+def lower(graph: Graph | IrGraph, level: FeatureLevel | None = None) -> GraphDesc:
     """The graph in the form that DirectML gets.
 
     Nodes on which no output depends are left out; unused inputs stay.  A small constant (CONSTANT_NODE_BYTES) becomes a
@@ -138,114 +161,162 @@ def lower(graph: Graph, level: FeatureLevel | None = None) -> GraphDesc:
     is inserted between them.
 
     Args:
-        graph: with at least one output.
+        graph: with at least one output, and without views.
         level: the device's level; by default the graph's.
 
     Raises:
         GraphError: the graph has no outputs.
     """
     with collector_paused():
-        return _Lowering(graph, min(level, graph.level) if level else graph.level).run()
+        ir = graph if isinstance(graph, IrGraph) else IrGraph.of(graph)
+        return _Lowering(ir, min(level, ir.level) if level else ir.level).run()
 
 
 class _Lowering:
-    """The state of one lowering: where each graph value went."""
+    """The state of one lowering: the nodes in their lowered form, by name and in execution order."""
 
-    def __init__(self, graph: Graph, level: FeatureLevel) -> None:
-        self.graph, self.level = graph, level
-        self.inputs: list[GraphInput] = []
-        self.nodes: list[OperatorDescNode | ConstantDescNode] = []
-        self.input_edges: list[InputEdge] = []
-        self.intermediate_edges: list[IntermediateEdge] = []
-        self.input_index: dict[str, int] = {}  # node name → slot
-        self.node_index: dict[str, int] = {}  # node name → index in nodes
+    def __init__(self, ir: IrGraph, level: FeatureLevel) -> None:
+        self.ir, self.level = ir, level
+        self.lowered: dict[str, tuple[Lowered, list[Source | None]]] = {}
         self.owned: set[str] = set()
-        self.free_names = FreeNames(node.name for node in graph.nodes)
-        self.kept = {
-            source
-            for node in graph.nodes
-            if isinstance(node, OperatorNode) and not node.operator.takes_owned
-            for source, _, _ in graph.producers(node.name)
+        self.free_names = FreeNames(ir.names)
+        self.bound = {
+            source.node
+            for node in ir
+            if node.operator is not None and not node.operator.takes_owned
+            for source in node.sources
+            if source is not None
         }  # values that some reader refuses as owned tensors
 
     def run(self) -> GraphDesc:
-        if not self.graph.outputs:
-            raise GraphError(
-                f"the graph '{self.graph.name}' has no outputs", code="no-outputs", hint="name at least one"
-            )
-        live = self.graph.live_nodes()
-        for node in self.graph.nodes:
-            if isinstance(node, InputNode):
-                self._add_input(GraphInput(node.name, node.desc))
-            elif node.name not in live:
+        if not self.ir.outputs:
+            raise GraphError(f"the graph '{self.ir.name}' has no outputs", code="no-outputs", hint="name at least one")
+        for node in self.ir.in_order():
+            self.lowered[node.name] = self._lowered(node), node.sources
+        outputs = {name: self._output(name, source) for name, source in self.ir.outputs.items()}
+        return _frozen(self.ir.name, self.level, self.lowered.values(), outputs)
+
+    def _lowered(self, node: IrNode) -> Lowered:
+        content = node.content
+        if isinstance(content, InputNode):
+            return GraphInput(content.name, content.desc)
+        if isinstance(content, ConstantNode):
+            return self._constant(content)
+        operator = node.computation
+        owned = {port for port, source in enumerate(node.sources) if source is not None and source.node in self.owned}
+        return OperatorDescNode(node.name, own_inputs(operator, owned) if owned else operator)
+
+    def _constant(self, node: ConstantNode) -> GraphInput | ConstantDescNode:
+        if node.name in self.bound:
+            return GraphInput(node.name, node.desc, node.elements)
+        if self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
+            return ConstantDescNode(node.name, node.desc, node.desc.pack(node.data).tobytes())
+        self.owned.add(node.name)
+        return GraphInput(node.name, _owned(node.desc), node.elements)
+
+    def _output(self, name: str, source: Source) -> tuple[Source, TensorDesc]:
+        """A graph output: what it reads, from an identity if that is not an operator's, and its description."""
+        written, layout = self.ir.desc(*source), self.ir.layouts.get(name)
+        if self.ir[source.node].operator is not None:
+            return source, layout or written
+        copy = copy_of(_owned(written) if source.node in self.owned else written, self.level)
+        copied = Source(self.free_names.take(f"{name}_identity"), 0)
+        self.lowered[copied.node] = OperatorDescNode(copied.node, copy), [source]
+        return copied, layout or _kept_as(written, copy.output)
+
+
+def thawed(graph: GraphDesc) -> IrGraph | None:
+    """The IR of a lowered graph, to change it once more.
+
+    Returns None if an edge does not connect an existing tensor to an input of a later node, or an input has no edge.
+    """
+    free_names = FreeNames()  # in a part of a graph, an input and a node may have the same name
+    inputs = [_named(each, free_names.take(each.name)) for each in graph.inputs]
+    nodes = [_named(each, free_names.take(each.name)) for each in graph.nodes]
+    values = {(-1, slot): Source(given.name, 0) for slot, given in enumerate(inputs)} | {
+        (index, port): Source(node.name, port)
+        for index, node in enumerate(nodes)
+        for port, desc in enumerate(node.output_descs)
+        if desc is not None
+    }
+    read = {(edge.to_node, edge.to_port): values.get((-1, edge.input)) for edge in graph.input_edges} | {
+        (edge.to_node, edge.to_port): values.get((edge.from_node, edge.from_port))
+        for edge in graph.intermediate_edges
+        if edge.from_node < edge.to_node
+    }
+    sources = [
+        [read.pop((index, port), None) for port in range(len(node.input_descs))] for index, node in enumerate(nodes)
+    ]
+    written = {edge.output: values.get((edge.from_node, edge.from_port)) for edge in graph.output_edges}
+    outputs = {slot.name: source for index, slot in enumerate(graph.outputs) if (source := written.pop(index, None))}
+    is_whole = all(
+        (source is None) == (desc is None)
+        for node, each in zip(nodes, sources, strict=True)
+        for source, desc in zip(each, node.input_descs, strict=True)
+    )
+    if not is_whole or read or written or len(outputs) < len(graph.outputs):
+        return None
+    ir = IrGraph(graph.name, graph.level, input_type=GraphInput)
+    for given in inputs:
+        ir.insert(given, [])
+    for node, each in zip(nodes, sources, strict=True):
+        ir.insert(node, each)
+    for slot in graph.outputs:
+        ir.set_output(slot.name, outputs[slot.name], slot.desc)
+    ir.is_changed = False
+    return ir
+
+
+def _named(node: _Lowered, name: str) -> _Lowered:
+    return node if node.name == name else dataclasses.replace(node, name=name)
+
+
+def frozen(ir: IrGraph) -> GraphDesc:
+    """The GraphDesc of a thawed graph."""
+    nodes = ((cast("Lowered", node.content), node.sources) for node in ir.in_order())
+    descs = ir.output_descs
+    return _frozen(ir.name, ir.level, nodes, {name: (source, descs[name]) for name, source in ir.outputs.items()})
+
+
+def _frozen(
+    name: str,
+    level: FeatureLevel,
+    nodes: Iterable[tuple[Lowered, Sequence[Source | None]]],
+    outputs: Mapping[str, tuple[Source, TensorDesc]],
+) -> GraphDesc:
+    """The GraphDesc of lowered nodes, which are in execution order, each with its sources."""
+    inputs: list[GraphInput] = []
+    inner: list[OperatorDescNode | ConstantDescNode] = []
+    slots: dict[str, int] = {}  # name → slot of a graph input
+    index: dict[str, int] = {}  # name → index of another node
+    input_edges: list[InputEdge] = []
+    intermediate_edges: list[IntermediateEdge] = []
+    for node, sources in nodes:
+        if isinstance(node, GraphInput):
+            slots[node.name] = len(inputs)
+            inputs.append(node)
+            continue
+        place = index[node.name] = len(inner)
+        inner.append(node)
+        for port, source in enumerate(sources):
+            if source is None:
                 continue
-            elif isinstance(node, ConstantNode):
-                self._add_constant(node)
+            if source.node in slots:
+                input_edges.append(InputEdge(slots[source.node], place, port))
             else:
-                self._add_operator(node)
-        outputs, output_edges = self._outputs()
-        return GraphDesc(
-            name=self.graph.name,
-            level=self.level,
-            inputs=tuple(self.inputs),
-            outputs=outputs,
-            nodes=tuple(self.nodes),
-            input_edges=tuple(self.input_edges),
-            output_edges=output_edges,
-            intermediate_edges=tuple(self.intermediate_edges),
-        )
-
-    def _add_input(self, given: GraphInput) -> None:
-        self.input_index[given.name] = len(self.inputs)
-        self.inputs.append(given)
-
-    def _add_constant(self, node: ConstantNode) -> None:
-        if node.name in self.kept:
-            self._add_input(GraphInput(node.name, node.desc, node.elements))
-        elif self.level >= CONSTANT_NODE_LEVEL and node.desc.total_bytes <= CONSTANT_NODE_BYTES:
-            self.node_index[node.name] = len(self.nodes)
-            self.nodes.append(ConstantDescNode(node.name, node.desc, node.desc.pack(node.data).tobytes()))
-        else:
-            self.owned.add(node.name)
-            self._add_input(GraphInput(node.name, _owned(node.desc), node.elements))
-
-    def _add_operator(self, node: OperatorNode) -> None:
-        producers = self.graph.producers(node.name)
-        operator = node.operator
-        from_owned = {port for source, _, port in producers if source in self.owned}
-        if from_owned:
-            operator = own_inputs(operator, from_owned)
-        self._append(OperatorDescNode(node.name, operator), producers)
-
-    def _append(self, node: OperatorDescNode, producers: list[tuple[str, int, int]]) -> int:
-        index = len(self.nodes)
-        self.node_index[node.name] = index
-        self.nodes.append(node)
-        for source, from_port, to_port in producers:
-            if source in self.input_index:
-                self.input_edges.append(InputEdge(self.input_index[source], index, to_port))
-            else:
-                self.intermediate_edges.append(IntermediateEdge(self.node_index[source], from_port, index, to_port))
-        return index
-
-    def _outputs(self) -> tuple[tuple[GraphOutput, ...], tuple[OutputEdge, ...]]:
-        outputs, edges = [], []
-        layouts = self.graph.layouts
-        for slot, (name, value) in enumerate(self.graph.outputs.items()):
-            index, port = self.node_index.get(value.node), value.port
-            desc = layouts.get(name) or value.desc
-            if index is None or isinstance(self.nodes[index], ConstantDescNode):
-                index, port = self._copy(name, value), 0
-                desc = desc if name in layouts else _kept_as(desc, self.nodes[index])
-            outputs.append(GraphOutput(name, desc))
-            edges.append(OutputEdge(index, port, slot))
-        return tuple(outputs), tuple(edges)
-
-    def _copy(self, output: str, value: Value) -> int:
-        """Inserts an identity between a graph output and a value that cannot be one."""
-        desc = _owned(value.desc) if value.node in self.owned else value.desc
-        name = self.free_names.take(f"{output}_identity")
-        return self._append(OperatorDescNode(name, copy_of(desc, self.level)), [(value.node, value.port, 0)])
+                intermediate_edges.append(IntermediateEdge(index[source.node], source.port, place, port))
+    return GraphDesc(
+        name=name,
+        level=level,
+        inputs=tuple(inputs),
+        outputs=tuple(GraphOutput(output, desc) for output, (_, desc) in outputs.items()),
+        nodes=tuple(inner),
+        input_edges=tuple(input_edges),
+        output_edges=tuple(
+            OutputEdge(index[source.node], source.port, slot) for slot, (source, _) in enumerate(outputs.values())
+        ),
+        intermediate_edges=tuple(intermediate_edges),
+    )
 
 
 @functools.lru_cache(maxsize=1024)
@@ -268,11 +339,8 @@ def copy_of(desc: TensorDesc, level: FeatureLevel) -> Identity:
 WORDS = (DataType.UINT32, DataType.FLOAT32)
 
 
-def _kept_as(desc: TensorDesc, copy: OperatorDescNode | ConstantDescNode) -> TensorDesc:
-    """The description of a tensor's copy: packed, or the same layout if the copy is by words."""
-    assert isinstance(copy, OperatorDescNode)
-    written = copy.operator.output_descs[0]
-    assert written is not None
+def _kept_as(desc: TensorDesc, written: TensorDesc) -> TensorDesc:
+    """The description of a tensor's copy: as it is written, or with the tensor's layout if it is copied by words."""
     alike = (written.dtype, written.sizes) == (desc.dtype, desc.sizes)
     return written if alike else desc.like(strides=desc.strides)
 

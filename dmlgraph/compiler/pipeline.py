@@ -10,9 +10,10 @@ from dmlgraph.base.memory import collector_paused, enough_memory
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Kind, Signature
 from dmlgraph.compiler.record import Entry
+from dmlgraph.compiler.rewriting import apply
 from dmlgraph.compiler.rule import Declined, Rewrite, Rule
 from dmlgraph.compiler.target import Target
-from dmlgraph.compiler.views import without_views
+from dmlgraph.compiler.views import remove_views
 from dmlgraph.graph.graph import Graph
 
 MAX_ROUNDS = 8  # walks over the whole pipeline
@@ -34,7 +35,7 @@ class Record:
 
     def entries(self, ir: IrGraph) -> tuple[Entry, ...]:
         """All applied rules, then the declined ones at nodes that still exist."""
-        refused = (entry for entry in self._declined.values() if entry.node in ir.nodes)
+        refused = (entry for entry in self._declined.values() if entry.node in ir)
         return (*self._applied, *refused)
 
     def __len__(self) -> int:
@@ -59,9 +60,9 @@ class Pass:
         while waiting and budget:
             name = waiting.popleft()
             queued.discard(name)
-            node = ir.nodes.get(name)
-            if node is None:
+            if name not in ir:
                 continue
+            node = ir[name]
             for rule in fitting.at(node.signature):
                 touched = _try(ir, record, rule, node)
                 if touched is None:
@@ -110,7 +111,7 @@ def _try(ir: IrGraph, record: Record, rule: Rule, node: IrNode) -> list[str] | N
         outcome = rule.function(ir, node)
         if isinstance(outcome, Rewrite):
             around = [source.node for source in node.sources if source is not None]
-            change = ir.apply(node if outcome.node is None else ir[outcome.node], outcome)
+            change = apply(ir, node if outcome.node is None else ir[outcome.node], outcome)
             record.applied(Entry(rule.name, name, outcome.why, change.gone, change.standing))
             return [*change.touched, *around]
     except Declined as declined:
@@ -125,12 +126,12 @@ class Fused:
     """A graph after the passes.
 
     Attributes:
-        graph: with the same inputs and outputs.
+        graph: with the same inputs and outputs; it is read as a `Graph` is.
         record: what was done, in order, then what was not, with the reasons.
         origins: node of `graph` → the nodes of the source graph that went into it.
     """
 
-    graph: Graph
+    graph: IrGraph
     record: tuple[Entry, ...]
     origins: dict[str, tuple[str, ...]]
 
@@ -145,7 +146,7 @@ def fuse(
     enabled: frozenset[str] | None = None,
     check: Callable[[IrGraph], None] | None = None,
 ) -> Fused:
-    """Removes the views of a graph, runs a target's passes over it, and returns a new graph.
+    """Makes the IR of a graph, removes its views, and runs a target's passes over it.
 
     Args:
         graph: with its dims resolved.
@@ -159,11 +160,9 @@ def fuse(
     if enabled is None:
         enabled = frozenset(rule.name for each in target.passes for rule in each.rules if rule.default)
     with enough_memory("fuse", graph), collector_paused():
-        # The ir is freed before the pause ends: a collection looks at all that was made in it and still exists.
-        plain = without_views(graph, target)
-        ir = IrGraph(plain.graph, target)
-        ir.origins.start(plain.origins)
-        return _fuse(ir, plain.record, enabled, check)
+        ir = IrGraph.of(graph, target)
+        copies = remove_views(ir)
+        return _fuse(ir, copies, enabled, check)
 
 
 def _fuse(
@@ -173,7 +172,7 @@ def _fuse(
     check: Callable[[IrGraph], None] | None,
 ) -> Fused:
     record = Record()
-    limit = REWRITES_PER_NODE * max(len(ir.nodes), 1)
+    limit = REWRITES_PER_NODE * max(len(ir), 1)
     settled: dict[str, int] = {}  # pass → length of the record when it last reached its fixed point
     for _ in range(MAX_ROUNDS if enabled else 0):
         before = len(record)
@@ -185,4 +184,4 @@ def _fuse(
                     check(ir)
         if len(record) in (before, limit):
             break
-    return Fused(ir.finish(), (*copies, *record.entries(ir)), ir.origins.of(ir.nodes))
+    return Fused(ir, (*copies, *record.entries(ir)), ir.origins)

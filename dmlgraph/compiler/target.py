@@ -44,7 +44,3 @@ class Target:
     def level_for(self, graph: Graph) -> FeatureLevel:
         """The level at which the operators that passes make for a graph must be legal."""
         return min(self.level, graph.level)
-
-    def copy_level_for(self, graph: Graph) -> FeatureLevel:
-        """The level at which the copies that views of a graph need must be legal."""
-        return self.copy_level or self.level_for(graph)

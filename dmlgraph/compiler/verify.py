@@ -19,13 +19,12 @@ def verify(ir: IrGraph) -> None:
     the level and complete; no cycles exist; every node and every reader is registered.
     """
     names = [node.name for node in ir.in_order()]  # terminates only where there is no cycle
-    assert sorted(names) == sorted(ir.nodes)
-    assert set(ir.origins) <= set(ir.nodes), "only existing nodes have origins"
-    assert ir.kinds == collections.Counter(node.kind for node in ir.nodes.values())
-    assert ir.signatures == collections.Counter(_signature(ir, node) for node in ir.nodes.values())
-    for node in ir.nodes.values():
+    assert sorted(names) == sorted(node.name for node in ir)
+    assert ir.kinds == collections.Counter(node.kind for node in ir)
+    assert ir.signatures == collections.Counter(_signature(ir, node) for node in ir)
+    for node in ir:
         _verify_node(ir, node)
-    wanted = ir.graph.output_descs
+    wanted = ir.promised
     assert list(ir.outputs) == list(wanted), "the outputs keep their names and their order"
     for name, source in ir.outputs.items():
         written, before = ir[source.node].output_desc(source.port), wanted[name]
@@ -57,7 +56,7 @@ def _verify_node(ir: IrGraph, node: IrNode) -> None:
 
 def _verify_operand(ir: IrGraph, node: IrNode, port: int, source: Source, desc: TensorDesc) -> None:
     where = f"'{node.name}' input {port}"
-    assert source.node in ir.nodes, f"{where} reads '{source.node}', which does not exist"
+    assert source.node in ir, f"{where} reads '{source.node}', which does not exist"
     produced = ir[source.node].output_desc(source.port)
     if isinstance(node.operator, (Identity, Slice, Slice1)):  # a copy may read elements as words of other types
         assert desc.total_bytes <= produced.total_bytes, f"{where} reads {desc}, but it is {produced}"

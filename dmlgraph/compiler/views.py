@@ -19,13 +19,11 @@ import numpy as np
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.copies import packing, window
-from dmlgraph.compiler.ir_node import Operand, Source
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Operand, Origin, Source
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.resizing import permuted, relaid, resizable, resized
-from dmlgraph.compiler.target import Target
 from dmlgraph.graph.constant_data import Elements
-from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.network import Output
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.common.strided import is_packed, reads_each_once, through
 from dmlgraph.operators.declaration.bindings import Binding
@@ -36,35 +34,19 @@ from dmlgraph.operators.view import Subscript, Transpose, View, with_strides
 COPY = "copy"  # what the record says of each, where it has rules' names for rewrites
 
 
-@dataclasses.dataclass(frozen=True)
-class WithoutViews:
-    """A graph with strides in place of views.
-
-    Attributes:
-        graph: with the same inputs and outputs.
-        record: the copies, with the reasons.
-        origins: copy → the views for which it was made.
-    """
-
-    graph: Graph
-    record: tuple[Entry, ...] = ()
-    origins: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-
-
-def without_views(graph: Graph, target: Target, *, shares_outputs: bool = True) -> WithoutViews:
-    """The graph with strides and copies in place of its views.
+def remove_views(ir: IrGraph, *, shares_outputs: bool = True) -> tuple[Entry, ...]:
+    """Puts strides and copies in the place of a graph's views; returns the record of the copies.
 
     Args:
-        graph: with its dims resolved.
-        target: where the graph will run.
+        ir: to which no pass was applied yet.
         shares_outputs: whether an output may be a view of a buffer, or must be packed.
 
     Raises:
         GraphError: DirectML has no operator for a copy at this level.
     """
-    if not any(isinstance(node, OperatorNode) and node.operator.is_view for node in graph.nodes):
-        return WithoutViews(graph)
-    return _Resolution(graph, target, shares_outputs).run()
+    if not any(isinstance(node.operator, View) for node in ir):
+        return ()
+    return _Resolution(ir, shares_outputs).run()
 
 
 class _Unexpressed(NamedTuple):
@@ -77,59 +59,59 @@ class _Unexpressed(NamedTuple):
     """
 
     operand: Operand
-    source: Output
+    source: Source
     view: View
 
 
 class _Resolution:
     """The state of one pass: how the values of views are read."""
 
-    def __init__(self, graph: Graph, target: Target, shares_outputs: bool) -> None:
-        self.graph, self.target, self.level = graph, target, target.copy_level_for(graph)
-        self.shares_outputs = shares_outputs
-        self.nodes: list[tuple[Node, list[Output | None]]] = []
+    def __init__(self, ir: IrGraph, shares_outputs: bool) -> None:
+        self.ir, self.shares_outputs = ir, shares_outputs
+        self.level = ir.target.copy_level or ir.level
+        self.nodes: list[tuple[Node, list[Source | None]]] = []
         self.by_name: dict[str, Node] = {}
-        self.seen: dict[Output, Operand] = {}  # the value of a view → how to read it
-        self.unexpressed: dict[Output, _Unexpressed] = {}  # the value of a view that no strides express
-        self.views: dict[Output, tuple[str, ...]] = {}  # the value of a view → that view, and those before it
+        self.seen: dict[Source, Operand] = {}  # the value of a view → how to read it
+        self.unexpressed: dict[Source, _Unexpressed] = {}  # the value of a view that no strides express
+        self.views: dict[Source, tuple[str, ...]] = {}  # the value of a view → that view, and those before it
         self.copies: dict[Operand, Source] = {}
         self.record: list[Entry] = []
         self.origins: dict[str, tuple[str, ...]] = {}
-        self.free_names = FreeNames(node.name for node in graph.nodes)
+        self.free_names = FreeNames(ir.names)
 
-    def run(self) -> WithoutViews:
-        live = self.graph.live_nodes()
-        for node in self.graph.nodes:
-            if isinstance(node, OperatorNode) and node.name not in live:
-                continue
-            if isinstance(node, OperatorNode) and isinstance(node.operator, View):
-                self._see(node.name, node.operator)
-            elif isinstance(node, OperatorNode):
-                self._read(node)
-            else:
+    def run(self) -> tuple[Entry, ...]:
+        for node in self.ir.nodes:
+            if not isinstance(node, OperatorNode):
                 self._append(node, [])
-        outputs: dict[str, Output] = {}
+            elif isinstance(node.operator, View):
+                self._see(node.name, node.operator)
+            else:
+                self._read(node)
+        outputs: dict[str, Source] = {}
         layouts: dict[str, TensorDesc] = {}
-        for name, value in self.graph.outputs.items():
-            operand = self._seen((value.node, value.port))
+        for name, source in self.ir.outputs.items():
+            operand = self._seen(source)
             if operand is None:
-                outputs[name] = value.node, value.port
+                outputs[name] = source
             elif self.shares_outputs and self._is_whole(operand):
                 outputs[name], layouts[name] = operand.source, operand.desc
             else:
-                outputs[name] = self._copy((value.node, value.port), f"the output '{name}' needs a packed buffer")
+                outputs[name] = self._copy(source, f"the output '{name}' needs a packed buffer")
                 layouts[name] = operand.desc.like()
-        made = Graph.assembled(self.graph, self.nodes, outputs, layouts)
-        return WithoutViews(made, tuple(self.record), self.origins)
+        self.ir.assemble(self.nodes, outputs, layouts)
+        for name, views in self.origins.items():
+            if name in self.ir:
+                self.ir[name].origin = Origin(views)
+        return tuple(self.record)
 
-    def _append(self, node: Node, sources: list[Output | None]) -> None:
+    def _append(self, node: Node, sources: list[Source | None]) -> None:
         self.nodes.append((node, sources))
         self.by_name[node.name] = node
 
     def _see(self, name: str, view: View) -> None:
-        (source,) = self.graph.sources(name)
+        (source,) = self.ir.sources(name)
         assert source is not None
-        value = name, 0
+        value = Source(name, 0)
         self.views[value] = (*self.views.get(source, ()), name)
         if isinstance(view, Subscript) and view.over((operand := self._operand(source)).desc) is None:
             self.seen[value] = self._window(source, view, name)
@@ -154,12 +136,12 @@ class _Resolution:
         moved = permuted(operand.desc, view.input.sizes, view.permutation) if isinstance(view, Transpose) else None
         return None if moved is None else (Operand(operand.source, moved), relaid(moved, view.output.sizes))
 
-    def _operand(self, source: Output) -> Operand:
+    def _operand(self, source: Source) -> Operand:
         """How a value is read where nothing else is wanted."""
         found = self._seen(source)
-        return Operand(Source(*source), self.graph.desc(*source)) if found is None else found
+        return Operand(source, self.ir.desc(*source)) if found is None else found
 
-    def _seen(self, value: Output) -> Operand | None:
+    def _seen(self, value: Source) -> Operand | None:
         """How the value of a view is read, from a copy where no strides express it; None if it is no view's."""
         chain = [value]
         while chain[-1] in self.unexpressed:
@@ -178,7 +160,7 @@ class _Resolution:
 
     def _read(self, node: OperatorNode) -> None:
         """A node that is no view, which reads what is viewed."""
-        sources = list(self.graph.sources(node.name))
+        sources = list(self.ir.sources(node.name))
         operator = node.operator
         if any(source in self.unexpressed for source in sources) and self._resize(node, sources):
             return
@@ -197,7 +179,7 @@ class _Resolution:
             node = dataclasses.replace(node, operator=operator)
         self._append(node, sources)
 
-    def _resize(self, node: OperatorNode, sources: list[Output | None]) -> bool:
+    def _resize(self, node: OperatorNode, sources: list[Source | None]) -> bool:
         """Lets a node compute in sizes before a reshape, and makes its output the view; False where it cannot."""
         if not resizable(node.operator):
             return False
@@ -214,8 +196,8 @@ class _Resolution:
                 reading = None if operand is None else self._reading(node.operator, port, binding, operand)
                 if isinstance(reading, str):
                     return False
-                operands.append(reading or Operand(Source(*source), desc))
-            elif is_packed(desc) and desc.sizes == self.graph.desc(*source).sizes:
+                operands.append(reading or Operand(source, desc))
+            elif is_packed(desc) and desc.sizes == self.ir.desc(*source).sizes:
                 operands.append(self.unexpressed[source].operand)
             else:
                 return False
@@ -226,7 +208,7 @@ class _Resolution:
             if binding.desc is not None and self._refusal(operator, binding.port, binding.path, binding.desc):
                 return False
         self._append(dataclasses.replace(node, operator=operator), [operand and operand.source for operand in operands])
-        self.seen[node.name, 0] = Operand(Source(node.name, 0), node.operator.first_output.like())
+        self.seen[Source(node.name, 0)] = Operand(Source(node.name, 0), node.operator.first_output.like())
         return True
 
     def _reading(self, operator: Operator, port: int, binding: Binding, operand: Operand) -> Operand | str:
@@ -246,7 +228,7 @@ class _Resolution:
         if desc.strides is None:
             return None
         problem = next(operator.with_inputs({port: desc}).constraints(), None)
-        return self.target.layout_refusal(operator, path, desc) if problem is None else str(problem)
+        return self.ir.target.layout_refusal(operator, path, desc) if problem is None else str(problem)
 
     def _is_whole(self, operand: Operand) -> bool:
         """Whether a value is a packed buffer of an operator, with other sizes or in another order."""
@@ -260,7 +242,7 @@ class _Resolution:
 
     # Copies.
 
-    def _copy(self, source: Output, why: str) -> Source:
+    def _copy(self, source: Source, why: str) -> Source:
         """The packed copy of a view's value, or of another value."""
         operand = self._operand(source)
         made = self.copies.get(operand)
@@ -283,7 +265,7 @@ class _Resolution:
         self._append(ConstantNode(name, TensorDesc(dtype=data.dtype, sizes=data.shape), Elements(data)), [])
         return Source(name, 0)
 
-    def _window(self, source: Output, view: Subscript, name: str) -> Operand:
+    def _window(self, source: Source, view: Subscript, name: str) -> Operand:
         """A slice that no strides can express: how the copy is read."""
         operand, taken = self._operand(source), view.taken
         root = self.by_name[operand.source.node]
@@ -298,17 +280,17 @@ class _Resolution:
             operand = Operand(self._copy(source, f"'{name}': {why}"), view.input.like())
             operator = window(operand.desc, taken.starts, taken.steps, taken.counts, self.level)
         made = self._insert(copy, operator, operand.source)
-        self._note(copy, (name, 0), "a slice that does not begin at the first element, or goes back")
+        self._note(copy, Source(name, 0), "a slice that does not begin at the first element, or goes back")
         return Operand(made, packed)
 
     def _insert(self, name: str, operator: Operator, source: Source) -> Source:
         self._append(OperatorNode(name, operator, operator.attributes, {}), [source])
         return Source(name, 0)
 
-    def _base(self, source: Output) -> str:
+    def _base(self, source: Source) -> str:
         return self.views[source][-1] if source in self.views else source[0]
 
-    def _note(self, copy: str, source: Output, why: str) -> None:
+    def _note(self, copy: str, source: Source, why: str) -> None:
         views = self.views.get(source, (source[0],))
         self.origins[copy] = views
         self.record.append(Entry(COPY, views[-1], why, (views[-1],), (copy,)))

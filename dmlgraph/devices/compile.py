@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from dmlgraph.base.errors import DmlGraphError, OperatorError, Problem, listing, plural
@@ -25,6 +25,7 @@ from dmlgraph.devices.recipe import Recipe, Source, chosen_rules
 from dmlgraph.devices.rules import enabled
 
 if TYPE_CHECKING:
+    from dmlgraph.compiler.ir import IrGraph
     from dmlgraph.devices import Choice
     from dmlgraph.devices.device import Device
     from dmlgraph.devices.executable import Executable
@@ -68,16 +69,38 @@ def compile_graph(
         NotEnoughMemoryError: there is not enough memory to compile it.
     """
     rules = chosen_rules(fuse)
+
+    def on(choice: Choice) -> Executable:
+        executable = _compile(graph, choice, rules, debug)
+        executable.recipe = Recipe(Source.of(graph), choice.name, rules, choice.threads, debug)
+        return executable
+
     with enough_memory("compile", graph):
-        while True:
-            try:
-                executable = _compile(graph, choice, rules, debug)
-                executable.recipe = Recipe(Source.of(graph), choice.name, rules, choice.threads, debug)
-                return executable
-            except DmlGraphError as error:
-                if choice.otherwise is None or not lacks(error):
-                    raise
-                choice = choice.otherwise(_why(error))
+        return _first(choice, on)
+
+
+@finishing
+def compile_ir(ir: IrGraph, choice: Choice) -> Executable:
+    """Lowers what the passes made for a device and compiles it there; raises as `compile_graph`."""
+
+    def on(choice: Choice) -> Executable:
+        desc = lower(ir, choice.device.level)
+        _check_level(desc, choice.device, None)
+        return choice.device.compile(desc, reason=choice.reason)
+
+    with enough_memory("compile", ir):
+        return _first(choice, on)
+
+
+def _first(choice: Choice, compile_on: Callable[[Choice], Executable]) -> Executable:
+    """What is compiled on the first device that lacks nothing."""
+    while True:
+        try:
+            return compile_on(choice)
+        except DmlGraphError as error:
+            if choice.otherwise is None or not lacks(error):
+                raise
+            choice = choice.otherwise(_why(error))
 
 
 def _why(error: DmlGraphError) -> str:

@@ -117,10 +117,8 @@ class Graph:
         self._network = Network()
         self._checked = CheckedOperators()
         self._outputs: dict[str, Output] = {}  # by name
-        self._layouts: dict[str, TensorDesc] = {}  # of outputs that are read with other sizes than their nodes write
         self._next: dict[str, int] = {}
         self.scopes: tuple[Scope, ...] = ()  # entered and not left, the outermost first
-        self.is_fused = False
         self.is_imported = False  # from an ONNX model, whose nodes depend on the target
         self.remarks: tuple[Problem, ...] = ()  # warnings of the file it was read from, which are not of its nodes
         self.fixed: dict[str, str] = {}  # by dim: what cannot follow it
@@ -359,12 +357,7 @@ class Graph:
     @property
     def output_descs(self) -> dict[str, TensorDesc]:
         """The descriptions of the outputs, by name."""
-        return {name: self._layouts.get(name) or value.desc for name, value in self.outputs.items()}
-
-    @property
-    def layouts(self) -> Mapping[str, TensorDesc]:
-        """The descriptions of the outputs that are read with other sizes than their nodes write."""
-        return self._layouts
+        return {name: value.desc for name, value in self.outputs.items()}
 
     def node(self, name: str) -> Node:
         """The node of this name; raises GraphError if there is none."""
@@ -519,46 +512,6 @@ class Graph:
         other.is_imported = self.is_imported
         return other
 
-    def as_fused(self) -> Graph:
-        """The graph of passes that found nothing to do: with the same nodes, as `assembled` makes it."""
-        graph = type(self)(self.name, target=self.target)
-        graph.is_fused = True
-        graph._network = self._network.copy()
-        graph._outputs = dict(self._outputs)
-        graph._layouts = dict(self._layouts)
-        return graph
-
-    @classmethod
-    def assembled(
-        cls,
-        like: Graph,
-        nodes: Iterable[tuple[Node, Sequence[Output | None]]],
-        outputs: Mapping[str, Output],
-        layouts: Mapping[str, TensorDesc] | None = None,
-    ) -> Graph:
-        """A graph of nodes that are known to be legal (made by passes), each with its sources.
-
-        Nodes come in execution order; `layouts` has the outputs that are read with other sizes than they are written
-        with, packed.  Readers may read through other strides than the producer's, which a graph file
-        cannot express: the graph cannot be saved, and its dims are resolved.
-        """
-        graph = cls(like.name, target=like.target)
-        graph.is_fused = True
-        known: dict[int, Outputs] = {}  # by operator: equal nodes share them
-        for node, sources in nodes:
-            if isinstance(node, OperatorNode):
-                written = known.get(id(node.operator))
-                if written is None:
-                    written = known[id(node.operator)] = Outputs.of(node)
-            else:
-                written = Outputs.of(node)
-            graph._network.insert(node, written, sources)
-        for name, (node_name, port) in outputs.items():
-            graph.desc(node_name, port)  # raises for an output that does not exist
-            graph._outputs[name] = node_name, port
-        graph._layouts = dict(layouts or {})
-        return graph
-
     def __copy__(self) -> Graph:
         """An independent graph with the same nodes, which never change."""
         other = Graph.__new__(type(self))
@@ -581,11 +534,7 @@ class Graph:
     # Entry points to higher layers.  Only here does a graph depend on them, through imports at call time.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The canonical document: other processes, and other versions of dmlgraph, know nothing else of a graph.
-
-        Raises:
-            GraphError: the graph is fused.
-        """
+        """The canonical document: other processes, and other versions of dmlgraph, know nothing else of a graph."""
         from dmlgraph.formats.yaml.portable import parts, restore
 
         return restore, (*parts(self), dict(self.fixed))

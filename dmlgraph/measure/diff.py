@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.devices import Choice
-from dmlgraph.devices.compile import compile_graph, fuse_graph
+from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
 from dmlgraph.devices.executable import Array
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 
 BATCH_BYTES = 1 << 28  # of values that are made outputs of one run …
@@ -174,10 +174,10 @@ def _first_difference(
     Puts the values of graph outputs into `kept`.
     """
     a, b = (fused.graph for fused in pair.graphs)
-    outputs = {Source(value.node, value.port): name for name, value in a.outputs.items()}
+    outputs = {source: name for name, source in a.outputs.items()}
     for batch in _batches(_shared_values(a, b)):
         values = [
-            _run(_exposing(each, batch), Side(side.device, False), inputs)[1]
+            _run_exposing(each, batch, side.device, inputs)
             for each, side in zip((a, b), pair.sides, strict=True)
         ]
         for source in batch:
@@ -191,7 +191,7 @@ def _first_difference(
     return None
 
 
-def _shared_values(a: Graph, b: Graph) -> Iterator[tuple[Source, TensorDesc]]:
+def _shared_values(a: IrGraph, b: IrGraph) -> Iterator[tuple[Source, TensorDesc]]:
     """The operator outputs in both graphs, in execution order, with the same name, data type and sizes.
 
     A node made by fusing has the name of a source node only if it computes the same value.
@@ -203,11 +203,10 @@ def _shared_values(a: Graph, b: Graph) -> Iterator[tuple[Source, TensorDesc]]:
             yield source, desc
 
 
-def _values(graph: Graph) -> Iterator[tuple[Source, TensorDesc]]:
-    live = graph.live_nodes()
-    for node in graph.nodes:
-        if isinstance(node, OperatorNode) and node.name in live:
-            for port, desc in enumerate(node.operator.output_descs):
+def _values(graph: IrGraph) -> Iterator[tuple[Source, TensorDesc]]:
+    for node in graph.in_order():
+        if node.operator is not None:
+            for port, desc in enumerate(node.descs):
                 if desc is not None:
                     yield Source(node.name, port), desc
 
@@ -226,20 +225,16 @@ def _batches(values: Iterable[tuple[Source, TensorDesc]]) -> Iterator[list[Sourc
         yield batch
 
 
-def _exposing(graph: Graph, values: Sequence[Source]) -> Graph:
-    """The same nodes with these values as outputs, named by their references."""
-    nodes = []
-    for node in graph.nodes:
-        operands: list[tuple[str, int] | None] = []
-        if isinstance(node, OperatorNode):
-            operands = [None] * len(node.operator.input_descs)
-            for source, from_port, to_port in graph.producers(node.name):
-                operands[to_port] = (source, from_port)
-        nodes.append((node, operands))
-    return Graph.assembled(graph, nodes, {graph.reference(*source): source for source in values})
+def _run_exposing(
+    graph: IrGraph, values: Sequence[Source], device: Choice, inputs: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Runs the same nodes with these values as outputs, named by their references."""
+    exposing = IrGraph(graph.name, graph.level)
+    nodes = ((node.content, node.sources) for node in graph.in_order())
+    exposing.assemble(nodes, {graph.reference(*source): source for source in values})
+    with compile_ir(exposing, device) as executable:
+        return executable.run(inputs)
 
 
-def _operator(graph: Graph, name: str) -> str:
-    node = graph.node(name)
-    assert isinstance(node, OperatorNode)
-    return node.operator.name
+def _operator(graph: IrGraph, name: str) -> str:
+    return graph[name].computation.name

@@ -54,9 +54,8 @@ def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
 
 def _notes(graph: Graph, fused: Fused) -> list[str]:
     """What fusion did, as text: the number of executed nodes before and after, then each rewrite."""
-    before, after = (
-        sum(isinstance(each.node(name), OperatorNode) for name in each.live_nodes()) for each in (graph, fused.graph)
-    )
+    before = sum(isinstance(graph.node(name), OperatorNode) for name in graph.live_nodes())
+    after = sum(isinstance(node, OperatorNode) for node in fused.graph.nodes)
     done = [str(entry) for entry in fused.record if entry.applied]
     return [f"{_nodes(before)} became {_nodes(after)}" if done else "nothing to fuse", *done]
 

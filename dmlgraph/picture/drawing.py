@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.picture.shapes import Kind
+
+if TYPE_CHECKING:
+    from dmlgraph.compiler.ir import IrGraph
 
 LONGEST = 34  # columns of a line in a box; longer lines are cut, and complete in the rows
 LISTED = 3  # origins listed in a fused node's box; more are counted
@@ -93,7 +96,7 @@ class Drawing:
 
 
 def draw(
-    graph: Graph,
+    graph: Graph | IrGraph,
     *,
     title: str | None = None,
     origins: Mapping[str, Sequence[str]] | None = None,
@@ -120,9 +123,10 @@ def draw(
         for producer in graph.producers(node.name)
     ]
     for name, value in graph.outputs.items():
-        rows = (("output", name), *_tensor_rows(value.desc), ("from", value.reference))
-        edges.append(Edge(index[value.node], len(boxes), _short(value.desc), rows))
-        boxes.append(Box(name, Kind.OUTPUT, (cut(name), _short(value.desc)), rows))
+        desc, reference = graph.desc(value.node, value.port), graph.reference(value.node, value.port)
+        rows = (("output", name), *_tensor_rows(desc), ("from", reference))
+        edges.append(Edge(index[value.node], len(boxes), _short(desc), rows))
+        boxes.append(Box(name, Kind.OUTPUT, (cut(name), _short(desc)), rows))
     groups = {}
     if source is not None:
         groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}
@@ -142,7 +146,7 @@ def columns(text: str) -> int:
 # Boxes.
 
 
-def _box(graph: Graph, node: Node, origins: tuple[str, ...]) -> Box:
+def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...]) -> Box:
     kind, lines, rows = _about(graph, node)
     if origins:
         if kind is not Kind.OPERATOR:  # a fused box has the shape of an operator: for others, a line says what it is
@@ -156,7 +160,7 @@ def _box(graph: Graph, node: Node, origins: tuple[str, ...]) -> Box:
     return Box(node.name, kind, tuple(cut(line) for line in (node.name, *lines)), tuple(rows), origins, is_weight)
 
 
-def _about(graph: Graph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:
+def _about(graph: Graph | IrGraph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:
     """The kind of a node, the lines below its name, and its rows."""
     if isinstance(node, InputNode):
         return Kind.INPUT, [_short(node.desc)], [("input", node.name), *_tensor_rows(node.desc)]
@@ -189,7 +193,9 @@ def _level(operator: Operator) -> str:
 # Edges.
 
 
-def _edge(graph: Graph, index: Mapping[str, int], producer: tuple[str, int, int], reader: OperatorNode) -> Edge:
+def _edge(
+    graph: Graph | IrGraph, index: Mapping[str, int], producer: tuple[str, int, int], reader: OperatorNode
+) -> Edge:
     source, from_port, to_port = producer
     binding = reader.operator.bindings(Role.INPUT)[to_port]
     desc = binding.desc

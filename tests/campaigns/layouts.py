@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from dmlgraph.compiler.lowering import (
     OutputEdge,
 )
 from dmlgraph.devices import choose
-from dmlgraph.devices.directml.faults.edit import Value
 from dmlgraph.devices.directml.layouts import refusal
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.declaration.fields import Role
@@ -37,6 +37,13 @@ MAX_ELEMENTS = 1024
 SIZES = (1, 2, 3, 4, 8, 16)
 UNARY = ("negate", "abs", "sign", "identity", "activation_relu", "activation_identity", "clip")
 BINARY = ("add", "subtract", "max", "min")
+
+
+class Value(NamedTuple):
+    """Output `port` of a node, or graph input `port` where `node` is None."""
+
+    node: int | None
+    port: int
 
 
 class Sketch:
@@ -170,7 +177,7 @@ class Sketch:
                 for edge in self.edges
                 if isinstance(edge, InputEdge)
             ),
-            output_edges=tuple(OutputEdge(value.producer, value.port, index) for index, (value, _) in enumerate(ends)),
+            output_edges=tuple(OutputEdge(value.node, value.port, index) for index, (value, _) in enumerate(ends)),
             intermediate_edges=tuple(edge for edge in self.edges if isinstance(edge, IntermediateEdge)),
         )
 

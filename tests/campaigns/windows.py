@@ -12,10 +12,18 @@ from support.sketches import Sample
 from campaigns.campaign import Campaign
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, GraphInput, GraphOutput, InputEdge, OutputEdge
+from dmlgraph.compiler.ir_node import Source
+from dmlgraph.compiler.lowering import (
+    ConstantDescNode,
+    GraphDesc,
+    GraphInput,
+    GraphOutput,
+    InputEdge,
+    OutputEdge,
+    thawed,
+)
 from dmlgraph.devices import choose
 from dmlgraph.devices.compile import lower_graph
-from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import QuantizeLinear
 
@@ -80,26 +88,23 @@ def _is_quantized(sample: Sample, name: str) -> bool:
 def one_by_one(desc: GraphDesc, inputs: Mapping[str, Array]) -> Values:
     """The outputs of a lowered graph; each node runs on DirectML as a graph of its own."""
     device = choose("directml:software").device
-    edit = DescEdit(desc)
+    ir = thawed(desc)
+    assert ir is not None
     values = {
-        Value(None, slot): np.asarray(inputs[given.name] if given.data is None else given.data)
-        for slot, given in enumerate(desc.inputs)
+        Source(given.name, 0): np.asarray(inputs[given.name] if given.data is None else given.data)
+        for given in desc.inputs
     }
-    for index, node in enumerate(desc.nodes):
+    for node in desc.nodes:
         if isinstance(node, ConstantDescNode):
-            values[Value(index, 0)] = node.desc.unpack(np.frombuffer(node.data, np.uint8))
+            values[Source(node.name, 0)] = node.desc.unpack(np.frombuffer(node.data, np.uint8))
             continue
-        sources = {
-            port: edit.sources[Port(index, port)]
-            for port in range(len(node.operator.input_descs))
-            if Port(index, port) in edit.sources
-        }
+        sources = {port: source for port, source in enumerate(ir[node.name].sources) if source is not None}
         written = [(port, each) for port, each in enumerate(node.operator.output_descs) if each is not None]
         single = GraphDesc(
             name=node.name,
             level=desc.level,
             inputs=tuple(
-                GraphInput(f"x{port}", _given(edit.desc(source), node.operator.input_descs[port]))
+                GraphInput(f"x{port}", _given(ir.desc(*source), node.operator.input_descs[port]))
                 for port, source in sources.items()
             ),
             outputs=tuple(GraphOutput(f"y{port}", each) for port, each in written),
@@ -110,9 +115,11 @@ def one_by_one(desc: GraphDesc, inputs: Mapping[str, Array]) -> Values:
         )
         with device.compile(single, reason="asked for") as executable:
             got = executable.run({f"x{port}": values[source] for port, source in sources.items()})
-        values |= {Value(index, port): got[f"y{port}"] for port, _ in written}
-    results = {output.name: (output.desc, edit.outputs[slot]) for slot, output in enumerate(desc.outputs)}
-    return {name: read.unpack(edit.desc(value).pack(values[value])) for name, (read, value) in results.items()}
+        values |= {Source(node.name, port): got[f"y{port}"] for port, _ in written}
+    return {
+        name: read.unpack(ir.desc(*source).pack(values[source]))
+        for (name, source), read in zip(ir.outputs.items(), ir.output_descs.values(), strict=True)
+    }
 
 
 def _given(made: TensorDesc, read: TensorDesc | None) -> TensorDesc:

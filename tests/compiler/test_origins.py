@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dmlgraph as dg
-from dmlgraph.compiler.origins import Origins
+from dmlgraph.compiler.ir_node import Origin
 from dmlgraph.passes import fuse
 
 
 def test_what_went_in_is_merged_in_order() -> None:
-    origins = Origins()
-    assert origins.of(["a", "d"]) == {"a": ("a",), "d": ("d",)}
-    origins.replace(["b", "a"], ["b"], ["b"])  # a new node with an old name
-    origins.replace(["c"], ["b", "d"], [])  # into existing nodes
-    assert origins.of("bdf") == {"f": ("f",), "b": ("b", "a", "c"), "d": ("d", "c")}
-    origins.replace(["d", "b"], ["e"], ["e"])
-    assert origins.of("e") == {"e": ("d", "c", "b", "a")}
-    assert list(origins) == ["e"]
+    a, b, c, d = (Origin((name,)) for name in "abcd")
+    new = Origin.merged(b, a)  # of a new node in the place of both
+    assert list(new) == ["b", "a"]
+    kept, other = Origin.merged(new, c), Origin.merged(d, c)  # of existing nodes in the place of c
+    assert list(kept) == ["b", "a", "c"]
+    assert list(other) == ["d", "c"]
+    assert list(Origin.merged(other, kept)) == ["d", "c", "b", "a"]
 
 
 def test_a_fused_graph_tells_them() -> None:

@@ -14,7 +14,7 @@ SEEDS = range(60)
 
 def ask_where_nothing_fits(ir: IrGraph) -> None:
     """Calls every rule at every node of its kinds for which `after` or `needs` does not hold."""
-    for node in ir.nodes.values():
+    for node in ir:
         for rule in RULES.values():
             if rule.anchors and node.kind not in rule.anchors:
                 continue

@@ -19,7 +19,8 @@ from dmlgraph import _native
 from dmlgraph.base.errors import DmlGraphError, listing
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import not_enough_memory
-from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
+from dmlgraph.compiler.ir_node import Use
+from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, thawed
 from dmlgraph.devices.device import Device, Listing
 from dmlgraph.devices.directml import versions
 from dmlgraph.devices.directml.data_types import type_problems
@@ -31,7 +32,6 @@ from dmlgraph.devices.directml.errors import (
     DirectMLError,
 )
 from dmlgraph.devices.directml.faults import make_safe
-from dmlgraph.devices.directml.faults.edit import DescEdit
 from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
 from dmlgraph.devices.directml.profile import steps
@@ -363,14 +363,15 @@ def _buffer_bytes(graph: GraphDesc) -> list[dict[int, int]]:
 
     DirectML gives a tensor's buffer the size that its first reader states, so all readers state the same size.
     """
-    edit = DescEdit(graph)
     found: list[dict[int, int]] = [{} for _ in graph.nodes]
-    if not edit.is_whole():
-        return found
-    for reader, value in edit.sources.items():
-        desc, whole = edit.read_desc(reader), edit.desc(value).total_bytes
-        if desc is not None and desc.total_bytes < whole:
-            found[reader.node][reader.port] = whole
+    ir = thawed(graph)
+    if ir is not None:
+        for node, buffers in zip(list(ir)[len(graph.inputs) :], found, strict=True):
+            for port, source in enumerate(node.sources):
+                if source is not None:
+                    whole = ir.desc(*source).total_bytes
+                    if ir.read_desc(Use(node.name, port)).total_bytes < whole:
+                        buffers[port] = whole
     return found
 
 

@@ -16,7 +16,9 @@ from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import Scalar, array_of
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.views import without_views
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Source
+from dmlgraph.compiler.views import remove_views
 from dmlgraph.devices.directml.target import target
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.arrays import INLINE_ELEMENTS
@@ -27,7 +29,6 @@ from dmlgraph.formats.dxdispatch.names import operator_type
 from dmlgraph.formats.dxdispatch.text import layout
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
-from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -75,7 +76,8 @@ class _Writer:
         if not graph.outputs:
             raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
         # Views are no operators of DirectML, and a buffer that is printed must be in the output's order.
-        self.graph = without_views(graph, target(graph.level), shares_outputs=False).graph
+        self.graph = IrGraph.of(graph, target(graph.level))
+        remove_views(self.graph, shares_outputs=False)
         self.inputs, self.stem, self.files = inputs, stem, files
         self.resources: dict[str, Any] = {}
         self.dispatchables: dict[str, Any] = {}
@@ -86,13 +88,12 @@ class _Writer:
         self.outputs: dict[tuple[str, int], str] = {}  # operator outputs that are graph outputs → their first name
         for name, value in self.graph.outputs.items():
             if isinstance(self.graph.node(value.node), OperatorNode):
-                self.outputs.setdefault((value.node, value.port), name)
+                self.outputs.setdefault(value, name)
 
     def model(self) -> dict[str, Any]:
         self._check_inputs()
-        live = self.graph.live_nodes()
         # The names of inputs, constants and outputs have priority over those of other values.
-        nodes = [node for node in self.graph.nodes if node.name in live or isinstance(node, InputNode)]
+        nodes = self.graph.nodes
         for node in nodes:
             if isinstance(node, InputNode):
                 self._add_buffer(node.name, node.name, 0, node.desc, self.inputs.get(node.name))
@@ -185,17 +186,16 @@ class _Writer:
         bindings = {key: each for key, each in bound.items() if key not in owned}
         self.commands.append({"type": "dispatch", "dispatchable": name, "bindings": bindings})
 
-    def _shown(self, name: str, value: Value) -> dict[str, Any]:
+    def _shown(self, name: str, value: Source) -> dict[str, Any]:
         """The command that prints an output.
 
         Adds `output`, which the runner ignores, where the resource has another name, or no operator writes it, so that
         it would not be recognised as an output.  In the latter case it also declares the resource's tensor.
         """
-        key = value.node, value.port
-        resource = self.buffers[key]
-        if key not in self.outputs:
-            self.resources[resource]["tensor"] = tensor(value.desc)
-        plain = self.outputs.get(key) == name == resource
+        resource = self.buffers[value]
+        if value not in self.outputs:
+            self.resources[resource]["tensor"] = tensor(self.graph.desc(*value))
+        plain = self.outputs.get(value) == name == resource
         return {"type": "print", "resource": resource} | ({} if plain else {"output": name})
 
 

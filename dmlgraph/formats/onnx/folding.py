@@ -17,10 +17,14 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.passes.canonical.constants import work
+from dmlgraph.compiler.views import remove_views
+from dmlgraph.devices import choose
+from dmlgraph.devices.compile import compile_ir
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Array, Tensor, type_name
-from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import InputNode, OperatorNode
 from dmlgraph.operators.random import RandomGenerator
 
@@ -212,9 +216,11 @@ def numbers(tensor: Tensor) -> Array | None:
     if taken > MOST_WORK:
         message = "its numbers are needed when the model is imported, and computing them is too much work"
         raise Refusal(message, code="too-large", got=f"{taken} operations", allowed=f"{MOST_WORK}")
-    outputs = {"known": (value.node, value.port)}
-    part = Graph.assembled(graph, [(each, graph.sources(each.name)) for each in nodes], outputs)
-    result = part.compile("reference", fuse=False).run({})["known"]
+    reference = choose("reference")
+    part = IrGraph(graph.name, graph.level, reference.device.target)
+    part.assemble(((each, graph.sources(each.name)) for each in nodes), {"known": Source(value.node, value.port)})
+    remove_views(part)
+    result = compile_ir(part, reference).run({})["known"]
     tensor.known = result.reshape(tensor.shape).astype(tensor.dtype)
     return tensor.known
 

@@ -18,6 +18,7 @@ from dmlgraph.base.file_names import FileNames
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.ir import IrGraph, not_saved
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats import safetensors
 from dmlgraph.formats.arrays import INLINE_ELEMENTS, to_stored
@@ -96,12 +97,8 @@ def _document(
 
     Constants of up to `inline` elements are in the text.
     """
-    if graph.is_fused:
-        raise GraphError(
-            "a fused graph cannot be saved: it may use strides that a graph file cannot express",
-            code="fused-graph",
-            hint="save the graph before fusing",
-        )
+    if isinstance(graph, IrGraph):
+        raise not_saved("a graph file")
     files: dict[str, np.ndarray[Any, Any]] = {}
     file_names = FileNames()
     sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}

@@ -42,7 +42,7 @@ class Verifier:
         self._seen: dict[str, int] = {}
 
     def __call__(self, ir: IrGraph) -> None:
-        contents = {name: id(node.content) for name, node in ir.nodes.items()}
+        contents = {node.name: id(node.content) for node in ir}
         if contents != self._seen:
             self._seen = contents
             verify(ir)

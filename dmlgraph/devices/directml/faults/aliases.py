@@ -29,10 +29,12 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.devices.directml.faults.edit import DescEdit, Port, Value
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import IrNode, Source, Use
+from dmlgraph.devices.directml.faults.edits import insert_before, put
 from dmlgraph.devices.directml.faults.orders import (
     CHANNELS_LAST,
     HEADS,
@@ -63,81 +65,92 @@ _IN_ORDER = (Gemm, Join, Reduce)  # they have what they read in the order of its
 _ADAM_IN_PLACE = (0, 1, 2, 3)  # parameters, moments and gradient: it seems to consist of several operators
 
 
-def copy_what_other_windows_read(edit: DescEdit) -> None:
-    """Replaces an identity by a slice if it reads a window, or copies an input of which others read a window."""
-    buffers = _Buffers(edit)
-    windows = {reader for reader, value in edit.sources.items() if _is_part(edit, reader, value)}
-    read = {buffers.root(edit.sources[reader]) for reader in windows}
-    outputs = set(edit.outputs.values())
-    for node in range(len(edit.nodes)):
-        operator = edit.operator(node)
+def copy_what_other_windows_read(ir: IrGraph) -> int:
+    """Replaces an identity by a slice if it reads a window, or copies an input of which others read a window.
+
+    Inserts nothing.
+    """
+    buffers = _Buffers(ir)
+    windows = {reader for reader, value in ir.uses() if _is_part(ir, reader, value)}
+    read = {buffers.root(ir.source(reader)) for reader in windows}
+    outputs = set(ir.outputs.values())
+    for node in ir:
+        operator, use = node.operator, Use(node.name, 0)
         if not isinstance(operator, Identity) or not _is_neutral(operator):
             continue
-        source = buffers.root(edit.sources[Port(node, 0)])
-        is_copy = Value(node, 0) in outputs or not buffers.is_left_out(node)
-        copies_input = _is_known(edit, source) and is_copy
-        if Port(node, 0) in windows or (copies_input and source in read):
-            edit.replace(node, whole_slice(operator.input, operator.output))
+        source = buffers.root(ir.source(use))
+        is_copy = Source(node.name, 0) in outputs or not buffers.is_left_out(node)
+        copies_input = _is_known(ir, source) and is_copy
+        if use in windows or (copies_input and source in read):
+            put(ir, node.name, whole_slice(operator.input, operator.output))
+    return 0
 
 
-def _is_known(edit: DescEdit, value: Value) -> bool:
+def _is_known(ir: IrGraph, value: Source) -> bool:
     """Whether no operator writes a value while the graph runs: DirectML computes sequences before."""
-    operator = edit.operator(value.node)
+    operator = ir[value.node].operator
     return operator is None or isinstance(operator, FillValueSequence)
 
 
-def keep_windows_from_in_place(edit: DescEdit) -> None:
-    """Inserts a copy before an operator that would run in place on a window of another value."""
-    buffers = _Buffers(edit)
+def keep_windows_from_in_place(ir: IrGraph) -> int:
+    """Inserts a copy before an operator that would run in place on a window of another value; returns how many."""
+    buffers, copies = _Buffers(ir), 0
     for reader, value in buffers.in_place():
-        desc = edit.needed_desc(reader)
-        whole = _windowed(edit, buffers, value, reader.node) if not _is_part(edit, reader, value) else edit.desc(value)
+        desc = ir.read_desc(reader)
+        whole = _windowed(ir, buffers, value, reader.node) if not _is_part(ir, reader, value) else ir.desc(*value)
         if whole is not None and _differ_in_size(desc, whole):
-            _insert_copy(edit, reader)
+            copies += _insert_copy(ir, reader)
+    return copies
 
 
-def keep_joined_values(edit: DescEdit) -> None:
-    """Copies an input of a join that an operator would overwrite, if others read this input too.
+def keep_joined_values(ir: IrGraph) -> int:
+    """Copies an input of a join that an operator would overwrite, if others read this input too; returns how many.
 
     If there are several such inputs, the join's result is copied instead, once.  A join of one input needs no copy:
     the operator reads that input directly, and the join is removed.
     """
-    buffers = _Buffers(edit)
+    buffers, copies = _Buffers(ir), 0
     for reader, result in buffers.in_place():
         value = result
-        if has_gaps(edit.desc(Value(reader.node, 0))):
+        if has_gaps(ir.desc(reader.node, 0)):
             continue
-        while isinstance(join := edit.operator(value.node), Join) and not _is_part(edit, reader, value):
-            shared = list(_shared(edit, buffers, value.producer, join))
+        while isinstance(join := ir[value.node].operator, Join) and not _is_part(ir, reader, value):
+            shared = list(_shared(ir, buffers, value.node, join))
             if not shared:
                 break
             if len(join.inputs) > 1:
-                _insert_copy(edit, shared[0] if len(shared) == 1 else reader)
+                copies += _insert_copy(ir, shared[0] if len(shared) == 1 else reader)
                 break
-            edit.read(reader, edit.sources[Port(value.producer, 0)])
-            value = buffers.root(edit.sources[reader])
+            ir.read(reader, ir.source(Use(value.node, 0)))
+            value = buffers.root(ir.source(reader))
             if len(buffers.uses(value)) > 1:
                 break
+    return copies
 
 
-def keep_last_states(edit: DescEdit) -> None:
-    """Copies the states of a recurrent network that an operator would overwrite, if others read the last state."""
-    buffers = _Buffers(edit)
+def keep_last_states(ir: IrGraph) -> int:
+    """Copies the states of a recurrent network that an operator would overwrite, if others read the last state.
+
+    Returns how many.
+    """
+    buffers, copies = _Buffers(ir), 0
     for reader, value in buffers.in_place():
-        operator = edit.operator(value.node)
+        operator = ir[value.node].operator
         if not isinstance(operator, Recurrent) or value.port != 0 or len(operator.backward) > 1:
             continue
         last = operator.output_descs[1]
-        others = {None if use is None else use.node for use in buffers.uses(Value(value.node, 1))}
-        if last is not None and edit.desc(value).sizes != last.sizes and not edit.run_before(reader.node, others):
-            _insert_copy(edit, reader)
+        others = {None if use is None else use.node for use in buffers.uses(Source(value.node, 1))}
+        if last is not None and ir.desc(*value).sizes != last.sizes and not buffers.runs_after(reader.node, others):
+            copies += _insert_copy(ir, reader)
+    return copies
 
 
-def _insert_copy(edit: DescEdit, reader: Port) -> None:
-    """Inserts a copy before an input of a node."""
-    desc = edit.needed_desc(reader)
+def _insert_copy(ir: IrGraph, reader: Use) -> int:
+    """Inserts a copy before an input of a node; returns 1, the dispatches that it costs."""
+    desc = ir.read_desc(reader)
     copy = desc.like(strides=desc.strides)  # so that the node's desc stays as it is
-    edit.insert(f"{edit.nodes[reader.node].name}.copy", whole_slice(desc, copy), reader)
+    insert_before(ir, reader, "copy", whole_slice(desc, copy))
+    return 1
 
 
 def whole_slice(source: TensorDesc, target: TensorDesc) -> Slice:
@@ -149,59 +162,59 @@ def whole_slice(source: TensorDesc, target: TensorDesc) -> Slice:
 class _Buffers:
     """Which values share one buffer, because DirectML elides the nodes between them, and who uses it."""
 
-    def __init__(self, edit: DescEdit) -> None:
-        self._edit = edit
-        self._roots: dict[Value, Value] = {}
-        self._uses: dict[Value, list[Port | None]] = collections.defaultdict(list)
-        for reader, value in edit.sources.items():
-            if not self.is_left_out(reader.node):
+    def __init__(self, ir: IrGraph) -> None:
+        self._ir = ir
+        self._place = {node.name: place for place, node in enumerate(ir.in_order())}
+        self._roots: dict[Source, Source] = {}
+        self._uses: dict[Source, list[Use | None]] = collections.defaultdict(list)
+        for reader, value in ir.uses():
+            if not self.is_left_out(ir[reader.node]):
                 self._uses[self.root(value)].append(reader)
-        for value in edit.outputs.values():
+        for value in ir.outputs.values():
             self._uses[self.root(value)].append(None)
 
-    def root(self, value: Value) -> Value:
+    def root(self, value: Source) -> Source:
         """The first of the values that share a buffer."""
         chain = []
-        while value not in self._roots and value.node is not None and self.is_left_out(value.node):
+        while value not in self._roots and self.is_left_out(self._ir[value.node]):
             chain.append(value)
-            value = self._edit.sources[Port(value.node, 0)]
+            value = self._ir.source(Use(value.node, 0))
         found = self._roots.get(value, value)
         self._roots.update(dict.fromkeys(chain, found))
         return found
 
-    def uses(self, root: Value) -> list[Port | None]:
+    def uses(self, root: Source) -> list[Use | None]:
         """The readers of a buffer; None stands for a graph output."""
         return self._uses.get(root, [])
 
-    def is_made_by_node(self, root: Value) -> bool:
+    def is_made_by_node(self, root: Source) -> bool:
         """Whether an operator writes the buffer at every run.  Sequences are computed at compile time."""
-        operator = self._edit.operator(root.node)
+        operator = self._ir[root.node].operator
         return operator is not None and not isinstance(operator, FillValueSequence)
 
-    def in_place(self) -> Iterator[tuple[Port, Value]]:
+    def in_place(self) -> Iterator[tuple[Use, Source]]:
         """The inputs that DirectML overwrites with an output, and the values whose buffers they are."""
-        for node in range(len(self._edit.nodes)):
+        for node in list(self._ir):
             yield from self.in_place_of(node)
 
-    def in_place_of(self, node: int) -> list[tuple[Port, Value]]:
+    def in_place_of(self, node: IrNode) -> list[tuple[Use, Source]]:
         """The same for one node: if several inputs are possible, DirectML overwrites the last one.
 
         Whether it overwrites a part of a value depends on how the value is stored, so both the part and the other
         candidates are returned then.
         """
-        operator = self._edit.operator(node)
+        operator = node.operator
         if operator is None:
             return []
-        found: list[tuple[Port, Value]] = []
+        found: list[tuple[Use, Source]] = []
         for index in reversed(range(len(operator.input_descs))):
-            reader = Port(node, index)
-            if reader not in self._edit.sources or not self._may_run_in_place(reader, operator):
+            reader, value = Use(node.name, index), node.sources[index]
+            if value is None or not self._may_run_in_place(reader, operator):
                 continue
-            value = self._edit.sources[reader]
-            root, desc = self.root(value), self._edit.needed_desc(reader)
+            root, desc = self.root(value), self._ir.read_desc(reader)
             found += self._before_reordering(root, desc)
-            is_window = isinstance(self._edit.operator(root.node), (Slice, Slice1, Split))
-            if not is_window and not _is_part(self._edit, reader, value) and not self._is_order_kept(reader, desc):
+            is_window = isinstance(self._ir[root.node].operator, (Slice, Slice1, Split))
+            if not is_window and not _is_part(self._ir, reader, value) and not self._is_order_kept(reader, desc):
                 continue  # the output has other strides
             if self.is_made_by_node(root) and self.uses(root) == [reader]:
                 found.append((reader, self._before_splits(root)))
@@ -209,18 +222,18 @@ class _Buffers:
                     break
         return found
 
-    def _is_order_kept(self, reader: Port, desc: TensorDesc) -> bool:
+    def _is_order_kept(self, reader: Use, desc: TensorDesc) -> bool:
         """Whether an operator may write its output with the order of dimensions in which it reads an input.
 
         That depends on what reads the output as it is: neither reshaped nor in another order.
         """
         if is_packed(desc):
             return True
-        value, is_copy = Value(reader.node, 0), isinstance(self._edit.operator(reader.node), Identity)
+        value, is_copy = Source(reader.node, 0), isinstance(self._ir[reader.node].operator, Identity)
         as_it_is = [
-            None if use is None else self._edit.operator(use.node)
+            None if use is None else self._ir[use.node].operator
             for use in self.uses(self.root(value))
-            if use is None or self._reads_as_it_is(use, self._edit.desc(value))
+            if use is None or self._reads_as_it_is(use, self._ir.desc(*value))
         ]
         if is_ordered(desc, CHANNELS_LAST):  # with an input in order beside it, only of five axes
             return is_copy or (bool(as_it_is) and (desc.rank > 4 or not self._has_given_inputs(reader)))
@@ -228,58 +241,79 @@ class _Buffers:
             is_copy or not (each is None or isinstance(each, _IN_ORDER)) for each in as_it_is
         )
 
-    def _reads_as_it_is(self, use: Port, made: TensorDesc) -> bool:
+    def _reads_as_it_is(self, use: Use, made: TensorDesc) -> bool:
         """Whether an input has the sizes and the order of the value that it reads."""
-        desc = self._edit.needed_desc(use)
+        desc = self._ir.read_desc(use)
         return desc.sizes == made.sizes and is_packed(desc)
 
-    def _has_given_inputs(self, reader: Port) -> bool:
+    def _has_given_inputs(self, reader: Use) -> bool:
         """Whether a node has another input, whose order is not DirectML's to choose."""
-        operator = self._edit.operator(reader.node)
-        ports = [Port(reader.node, index) for index in range(len(operator.input_descs) if operator is not None else 0)]
-        values = [self._edit.sources[port] for port in ports if port != reader and port in self._edit.sources]
-        return any(_is_known(self._edit, self.root(value)) for value in values)
+        return any(
+            _is_known(self._ir, self.root(value))
+            for port, value in enumerate(self._ir[reader.node].sources)
+            if port != reader.port and value is not None
+        )
 
-    def _before_reordering(self, root: Value, desc: TensorDesc) -> Iterator[tuple[Port, Value]]:
+    def _before_reordering(self, root: Source, desc: TensorDesc) -> Iterator[tuple[Use, Source]]:
         """The inputs of identities that reorder what an operator reads, if it can run in place before them.
 
         DirectML chooses the order of what is between nodes, and may elide such an identity.
         """
-        while isinstance(copy := self._edit.operator(root.node), Identity) and _is_neutral(copy):
-            place = Port(root.producer, 0)
-            source, before = self.root(self._edit.sources[place]), stored(copy, desc)
+        while isinstance(copy := self._ir[root.node].operator, Identity) and _is_neutral(copy):
+            place = Use(root.node, 0)
+            source, before = self.root(self._ir.source(place)), stored(copy, desc)
             if before is None or len(self.uses(root)) > 1 or not self.is_made_by_node(source):
                 return
             if self.uses(source) == [place] and is_packed(before):
                 yield place, source
             root, desc = source, before
 
-    def _may_run_in_place(self, reader: Port, operator: Operator) -> bool:
+    def _may_run_in_place(self, reader: Use, operator: Operator) -> bool:
         """Whether an operator may overwrite an input: also one with gaps, if its output gets the same gaps."""
         desc = operator.input_descs[reader.port]
         if desc is None or is_dense(desc):
             return may_run_in_place(operator, reader.port)
-        return steps(desc) in _written(self._edit, self, reader.node) and may_run_in_place(
+        return steps(desc) in _written(self._ir, self, reader.node) and may_run_in_place(
             operator.with_inputs({reader.port: desc.like()}), reader.port
         )
 
-    def _before_splits(self, root: Value) -> Value:
+    def _before_splits(self, root: Source) -> Source:
         """The input of a split into one part, if nothing else reads that input: DirectML elides the split then."""
-        while isinstance(split := self._edit.operator(root.node), Split) and len(split.outputs) == 1:
-            place = Port(root.producer, 0)
-            source = self.root(self._edit.sources[place])
+        while isinstance(split := self._ir[root.node].operator, Split) and len(split.outputs) == 1:
+            place = Use(root.node, 0)
+            source = self.root(self._ir.source(place))
             if not self.is_made_by_node(source) or self.uses(source) != [place]:
                 break
             root = source
         return root
 
-    def is_left_out(self, node: int) -> bool:
+    def is_left_out(self, node: IrNode) -> bool:
         """Whether DirectML elides a node and uses its input as its output."""
-        operator = self._edit.operator(node)
+        operator = node.operator
         if not isinstance(operator, Identity) or not _is_neutral(operator):
             return False
-        is_part = _is_part(self._edit, Port(node, 0), self._edit.sources[Port(node, 0)])
-        return not is_part and steps(operator.input) == steps(operator.output)
+        use = Use(node.name, 0)
+        return not _is_part(self._ir, use, self._ir.source(use)) and steps(operator.input) == steps(operator.output)
+
+    def runs_after(self, node: str, others: Set[str | None]) -> bool:
+        """Whether a node depends on all the other nodes; None stands for a graph output, which no node depends on."""
+        last = len(self._place)  # of nodes that were inserted since: their place is not known
+        place = self._place.get(node, last)
+        missing: set[str] = set()
+        for other in others:
+            if other is None or place < self._place.get(other, 0):
+                return False
+            missing.add(other)
+        first = min((self._place.get(other, 0) for other in missing), default=0)  # earlier nodes depend on none of them
+        seen, waiting = {node}, [node]
+        while waiting and missing:
+            for source in self._ir[waiting.pop()].sources:
+                if source is None or source.node in seen or self._place.get(source.node, last) < first:
+                    continue
+                seen.add(source.node)
+                missing.discard(source.node)
+                waiting.append(source.node)
+        return not missing
 
 
 def may_run_in_place(operator: Operator, port: int) -> bool:
@@ -294,21 +328,21 @@ def may_run_in_place(operator: Operator, port: int) -> bool:
     return source is not None and source.like() == target.like() and is_dense(source)
 
 
-def _shared(edit: DescEdit, buffers: _Buffers, node: int, join: Join) -> Iterator[Port]:
+def _shared(ir: IrGraph, buffers: _Buffers, node: str, join: Join) -> Iterator[Use]:
     """The inputs of a join that lie in its result's buffer and that others, which may run later, use too."""
     for index in range(len(join.inputs)):
-        port = Port(node, index)
-        root = buffers.root(edit.sources[port])
+        port = Use(node, index)
+        root = buffers.root(ir.source(port))
         if not buffers.is_made_by_node(root):
             continue
-        uses, producer = buffers.uses(root), edit.operator(root.node)
+        uses, producer = buffers.uses(root), ir[root.node].operator
         if not _lies_in_result(join, index, producer, is_output=None in uses):
             continue
         others = {None if use is None else use.node for use in uses} - {node}
-        if not edit.run_before(node, others):
+        if not buffers.runs_after(node, others):
             yield port
-        elif isinstance(producer, Join) and root.node is not None:
-            yield from _shared(edit, buffers, root.node, producer)
+        elif isinstance(producer, Join):
+            yield from _shared(ir, buffers, root.node, producer)
 
 
 def _lies_in_result(join: Join, index: int, producer: Operator | None, *, is_output: bool) -> bool:
@@ -327,12 +361,12 @@ def _lies_in_result(join: Join, index: int, producer: Operator | None, *, is_out
     return is_aligned and _bytes(before, source) % ALIGNMENT == 0
 
 
-def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> TensorDesc | None:
+def _windowed(ir: IrGraph, buffers: _Buffers, value: Source, user: str) -> TensorDesc | None:
     """The tensor that a value is an aligned part of, if nothing else uses it and `user` writes with the part's strides.
 
     Returns None otherwise.
     """
-    operator, place = edit.operator(value.node), Port(value.producer, 0)
+    operator, place = ir[value.node].operator, Use(value.node, 0)
     if isinstance(operator, (Slice, Slice1)):
         source, window = operator.input, operator.output
         offsets = operator.offsets if isinstance(operator, Slice) else operator.input_window_offsets
@@ -343,7 +377,7 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
         ):
             return None
     elif isinstance(operator, Split):
-        used = [port for port in range(len(operator.outputs)) if buffers.uses(Value(value.node, port))]
+        used = [port for port in range(len(operator.outputs)) if buffers.uses(Source(value.node, port))]
         if used != [value.port]:
             return None
         source, window = operator.input, operator.outputs[value.port]
@@ -352,19 +386,19 @@ def _windowed(edit: DescEdit, buffers: _Buffers, value: Value, user: int) -> Ten
     else:
         return None
     cut = [axis for axis in range(source.rank) if source.sizes[axis] != window.sizes[axis]]
-    if len(cut) != 1 or not _is_made_for(edit, buffers, place, source):
+    if len(cut) != 1 or not _is_made_for(ir, buffers, place, source):
         return None
     (axis,) = cut
-    written, alignment = _written(edit, buffers, user), 1 if isinstance(edit.operator(user), Identity) else ALIGNMENT
-    for strides in _layouts(edit, place, source):
+    written, alignment = _written(ir, buffers, user), 1 if isinstance(ir[user].operator, Identity) else ALIGNMENT
+    for strides in _layouts(ir, place, source):
         part = window.like(strides=strides)
         fits = steps(part) in written or (strides != source.packed_strides and is_dense(part))
         if fits and _bytes(offsets[axis] * strides[axis], source) % alignment == 0:
-            return edit.desc(edit.sources[place])  # of which the source may be a part
+            return ir.desc(*ir.source(place))  # of which the source may be a part
     return None
 
 
-def _layouts(edit: DescEdit, reader: Port, desc: TensorDesc) -> Iterator[tuple[int, ...]]:
+def _layouts(ir: IrGraph, reader: Use, desc: TensorDesc) -> Iterator[tuple[int, ...]]:
     """The strides that a tensor may have where an input reads it.
 
     They are packed in the order of its dimensions, or as it is read, or, because DirectML chooses the order of what is
@@ -373,8 +407,8 @@ def _layouts(edit: DescEdit, reader: Port, desc: TensorDesc) -> Iterator[tuple[i
     yield desc.packed_strides
     if not is_packed(desc):
         yield desc.effective_strides
-    value = edit.sources[reader]
-    while (operator := edit.operator(value.node)) is not None:
+    value = ir.source(reader)
+    while (operator := ir[value.node].operator) is not None:
         read = [each for each in operator.input_descs if each is not None and each.rank == desc.rank]
         reordered = [each for each in read if is_reordered(each)]
         for each in reordered:
@@ -384,27 +418,28 @@ def _layouts(edit: DescEdit, reader: Port, desc: TensorDesc) -> Iterator[tuple[i
             ):
                 strides[axis], step = step, step * desc.sizes[axis]
             yield tuple(strides)
-        if reordered or not read or Port(value.producer, 0) not in edit.sources:
+        before = ir[value.node].sources[0] if read and not reordered else None
+        if before is None:
             return
-        value = edit.sources[Port(value.producer, 0)]
+        value = before
 
 
-def _is_made_for(edit: DescEdit, buffers: _Buffers, reader: Port, desc: TensorDesc) -> bool:
+def _is_made_for(ir: IrGraph, buffers: _Buffers, reader: Use, desc: TensorDesc) -> bool:
     """Whether a buffer is written for one reader only: by a node, or by DirectML to reorder the dimensions."""
-    root = buffers.root(edit.sources[reader])
+    root = buffers.root(ir.source(reader))
     if buffers.is_made_by_node(root):
         return buffers.uses(root) == [reader]
     return is_reordered(desc)
 
 
-def _written(edit: DescEdit, buffers: _Buffers, node: int) -> list[list[tuple[int, int]]]:
+def _written(ir: IrGraph, buffers: _Buffers, node: str) -> list[list[tuple[int, int]]]:
     """The sizes and strides with which a node's output may be written: its own, and those of joins that read it."""
-    value = Value(node, 0)
-    desc, uses = edit.desc(value), buffers.uses(buffers.root(value))
+    value = Source(node, 0)
+    desc, uses = ir.desc(*value), buffers.uses(buffers.root(value))
     if not is_packed(desc):
         packed = [steps(desc.like())] if is_reordered(desc) else []  # it is reordered afterwards
         return [*packed, steps(desc)] if None in uses else packed
-    joins = [edit.operator(use.node) for use in uses if use is not None] if None not in uses else []
+    joins = [ir[use.node].operator for use in uses if use is not None] if None not in uses else []
     results = [join.output for join in joins if isinstance(join, Join) and join.output.rank == desc.rank]
     return [steps(desc), *(steps(desc.like(strides=result.effective_strides)) for result in results)]
 
@@ -418,15 +453,13 @@ def _differ_in_size(window: TensorDesc, whole: TensorDesc) -> bool:
     return -(-sizes[0] // 4) != -(-sizes[1] // 4)
 
 
-def _is_part(edit: DescEdit, reader: Port, value: Value) -> bool:
+def _is_part(ir: IrGraph, reader: Use, value: Source) -> bool:
     """Whether an input reads only some of a value's elements, with strides that skip the rest."""
-    desc = edit.read_desc(reader)
-    if desc is None:
-        return False
+    desc = ir.read_desc(reader)
     reached = math.prod(
         size for size, stride in zip(desc.sizes, desc.effective_strides, strict=True) if stride or size == 1
     )
-    return reached < edit.desc(value).element_count
+    return reached < ir.desc(*value).element_count
 
 
 def _is_neutral(operator: Identity) -> bool:

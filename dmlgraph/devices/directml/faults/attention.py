@@ -8,32 +8,40 @@ So the mask becomes a part of the bias.  DirectML itself turns a mask into numbe
 
 from __future__ import annotations
 
-from dmlgraph.devices.directml.faults.edit import DescEdit, Port
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Use
+from dmlgraph.devices.directml.faults.edits import insert_before, put
 from dmlgraph.operators import Add1, Cast, Identity, MultiheadAttention, ScaleBias
 from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType
 
 
-def add_masks_to_biases(edit: DescEdit) -> None:
-    """Replaces a boolean mask m beside a position bias by a bias with (1 − m) times the filter value."""
-    for node in range(len(edit.nodes)):
-        operator = edit.operator(node)
+def add_masks_to_biases(ir: IrGraph) -> int:
+    """Replaces a boolean mask m beside a position bias by a bias with (1 − m) times the filter value.
+
+    Adds no dispatch: DirectML would run the same steps.
+    """
+    for node in list(ir):
+        operator = node.operator
         if not isinstance(operator, MultiheadAttention) or not _scales_its_bias(operator):
             continue
-        mask, bias = (Port(node, operator.input_fields.index(field)) for field in ("mask", "relative_position_bias"))
-        given, whole = edit.needed_desc(bias), edit.needed_desc(bias).like()
-        name, value = edit.nodes[node].name, operator.mask_filter_value
-        added = edit.needed_desc(mask)
+        mask, bias = (
+            Use(node.name, operator.input_fields.index(field)) for field in ("mask", "relative_position_bias")
+        )
+        given, whole = ir.read_desc(bias), ir.read_desc(bias).like()
+        value, added = operator.mask_filter_value, ir.read_desc(mask)
         flags = added.like(dtype=whole.dtype)
         steps = {
             "mask": Cast(input=added, output=flags),
             "filter": Identity(input=flags, scale_bias=ScaleBias(scale=-value, bias=value)),
         }
         for step, each in steps.items():
-            edit.insert(f"{name}.{step}", each, mask, costs_a_dispatch=False)
+            insert_before(ir, mask, step, each)
         both = Add1(a=given, b=whole)  # not Add, which DirectML may merge with a product that makes the bias
-        edit.insert(f"{name}.bias", both, bias, edit.sources.pop(mask), costs_a_dispatch=False)
+        insert_before(ir, bias, "bias", both, ir.source(mask))
+        ir.read(mask, None)
         without = {"mask": None, "mask_type": MultiheadAttentionMaskType.NONE, "relative_position_bias": whole}
-        edit.replace(node, operator.replace(**without))
+        put(ir, node.name, operator.replace(**without))
+    return 0
 
 
 def _scales_its_bias(operator: MultiheadAttention) -> bool:

@@ -18,53 +18,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dmlgraph.devices.directml.faults.edit import DescEdit, Port
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Use
+from dmlgraph.compiler.lowering import GraphInput
+from dmlgraph.devices.directml.faults.edits import insert_before
 from dmlgraph.operators import ActivationSigmoid, Add, Gemm, Identity, Multiply
 from dmlgraph.operators.declaration.operator import Operator
 
 
-def keep_sums_out_of_products(edit: DescEdit) -> None:
+def keep_sums_out_of_products(ir: IrGraph) -> int:
     """Hides a GEMM from a sum, unless the GEMM has no activation and the other term is read as it was written."""
-    for product, other in _operands(edit, Add):
-        gemm = edit.operator(edit.sources[product].node)
+    for product, other in _operands(ir, Add):
+        gemm = ir[ir.source(product).node].operator
         if not isinstance(gemm, Gemm) or gemm.c is not None:
             continue
-        if gemm.fused_activation is not None or not _is_first_as_written(edit, other):
-            _hide(edit, product)
+        if gemm.fused_activation is not None or not _is_first_as_written(ir, other):
+            _hide(ir, product)
+    return 0
 
 
-def keep_gates_apart(edit: DescEdit) -> None:
+def keep_gates_apart(ir: IrGraph) -> int:
     """Hides a sigmoid from a product with another value of the node whose value it takes, or with a view of that."""
-    for gate, other in _operands(edit, Multiply):
-        sigmoid = edit.sources[gate].node
-        if sigmoid is None or not isinstance(edit.operator(sigmoid), ActivationSigmoid):
+    for gate, other in _operands(ir, Multiply):
+        sigmoid = ir.source(gate).node
+        if not isinstance(ir[sigmoid].operator, ActivationSigmoid):
             continue
-        taken = Port(sigmoid, 0)
-        one, another = edit.sources[taken], edit.sources[other]
-        layouts = {edit.needed_desc(reader) for reader in (taken, gate, other)}
-        if one.node is None or one.node != another.node:
+        taken = Use(sigmoid, 0)
+        one, another = ir.source(taken), ir.source(other)
+        if one.node != another.node or isinstance(ir[one.node].content, GraphInput):
             continue
-        if one.port != another.port or len(layouts) > 1:
-            _hide(edit, gate)
+        if one.port != another.port or len({ir.read_desc(use) for use in (taken, gate, other)}) > 1:
+            _hide(ir, gate)
+    return 0
 
 
-def _operands(edit: DescEdit, kind: type[Operator]) -> Iterator[tuple[Port, Port]]:
+def _operands(ir: IrGraph, kind: type[Operator]) -> Iterator[tuple[Use, Use]]:
     """Both inputs of each operator of a kind, in either order."""
-    for node in range(len(edit.nodes)):
-        if isinstance(edit.operator(node), kind):
-            yield Port(node, 0), Port(node, 1)
-            yield Port(node, 1), Port(node, 0)
+    for node in list(ir):
+        if isinstance(node.operator, kind):
+            yield Use(node.name, 0), Use(node.name, 1)
+            yield Use(node.name, 1), Use(node.name, 0)
 
 
-def _is_first_as_written(edit: DescEdit, reader: Port) -> bool:
+def _is_first_as_written(ir: IrGraph, use: Use) -> bool:
     """Whether an input reads a graph input or a node's first output, in the layout in which it is written."""
-    value = edit.sources[reader]
-    is_first = value.node is None or value.port == 0
-    return is_first and edit.needed_desc(reader) == edit.desc(value)
+    source = ir.source(use)
+    return source.port == 0 and ir.read_desc(use) == ir.desc(*source)
 
 
-def _hide(edit: DescEdit, reader: Port) -> None:
+def _hide(ir: IrGraph, use: Use) -> None:
     """Inserts an identity between an input and the value that it reads; the layout in which it reads stays."""
-    written = edit.desc(edit.sources[reader])
-    copy = Identity(input=written, output=written.like(strides=written.strides))
-    edit.insert(f"{edit.nodes[reader.node].name}.apart", copy, reader, costs_a_dispatch=False)
+    written = ir.desc(*ir.source(use))
+    insert_before(ir, use, "apart", Identity(input=written, output=written.like(strides=written.strides)))

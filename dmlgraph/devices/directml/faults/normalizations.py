@@ -7,17 +7,19 @@ variance of one element is 0, so the result is 0: without `normalize_variance` i
 
 from __future__ import annotations
 
-from dmlgraph.devices.directml.faults.edit import DescEdit
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.devices.directml.faults.edits import put
 from dmlgraph.operators import MeanVarianceNormalization, MeanVarianceNormalization1
 from dmlgraph.operators.declaration.operator import Operator
 
 
-def normalize_single_elements(edit: DescEdit) -> None:
-    """Removes divisions by the standard deviation of single elements."""
-    for index in range(len(edit.nodes)):
-        operator = edit.operator(index)
+def normalize_single_elements(ir: IrGraph) -> int:
+    """Removes divisions by the standard deviation of single elements; adds no dispatch."""
+    for node in ir:
+        operator = node.operator
         if operator is not None and _divides_single_elements(operator):
-            edit.replace(index, operator.replace(normalize_variance=False))
+            put(ir, node.name, operator.replace(normalize_variance=False))
+    return 0
 
 
 def _divides_single_elements(operator: Operator) -> bool:

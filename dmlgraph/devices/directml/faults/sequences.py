@@ -15,46 +15,41 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.lowering import GraphInput, own_inputs
-from dmlgraph.devices.directml.faults.edit import DescEdit, Port
+from dmlgraph.devices.directml.faults.edits import insert_before_output, put
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.operators import FillValueSequence, Identity
 
 LARGEST_SEQUENCE_BYTES = 1 << 20
 
 
-def keep_sequences_from_outputs(edit: DescEdit) -> None:
-    """Inserts an identity between each sequence and each graph output that reads it."""
-    for slot, value in list(edit.outputs.items()):
-        sequence = edit.operator(value.node)
-        if isinstance(sequence, FillValueSequence):
-            copy = Identity(input=edit.output_desc(slot))
-            edit.insert_before_output(f"{edit.nodes[value.producer].name}.copy", copy, slot)
+def keep_sequences_from_outputs(ir: IrGraph) -> int:
+    """Inserts an identity between each sequence and each graph output that reads it; returns how many."""
+    copies = 0
+    for output, source in list(ir.outputs.items()):
+        if isinstance(ir[source.node].operator, FillValueSequence):
+            insert_before_output(ir, output, "copy", Identity(input=ir.output_descs[output]))
+            copies += 1
+    return copies
 
 
-def evaluate_large_sequences(edit: DescEdit) -> None:
-    """Turns sequences that are too large for DirectML into graph inputs that DirectML owns.
+def evaluate_large_sequences(ir: IrGraph) -> int:
+    """Turns sequences that are too large for DirectML into graph inputs that DirectML owns; adds no dispatch.
 
     If a reader does not accept an owned tensor, the input is bound at every run instead.
     """
-    large = {
-        index: operator
-        for index in range(len(edit.nodes))
-        if isinstance(operator := edit.operator(index), FillValueSequence)
-        and operator.output.total_bytes > LARGEST_SEQUENCE_BYTES
-    }
-    for node, sequence in large.items():
-        readers = [reader for reader, value in edit.sources.items() if value.node == node]
-        owned = all(_takes_owned(edit, reader) for reader in readers)
+    for node in list(ir):
+        sequence = node.operator
+        if not isinstance(sequence, FillValueSequence) or sequence.output.total_bytes <= LARGEST_SEQUENCE_BYTES:
+            continue
+        readers = ir.users(Source(node.name, 0))
+        owned = all(reader.computation.takes_owned for reader, _ in readers)
         (values,) = sequence.evaluate()
         output = sequence.output
         desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=owned)
-        edit.become_input(node, GraphInput(edit.nodes[node].name, desc, Elements(np.ascontiguousarray(values))))
-        for reader in readers if owned else ():
-            if (operator := edit.operator(reader.node)) is not None:
-                edit.replace(reader.node, own_inputs(operator, {reader.port}))
-
-
-def _takes_owned(edit: DescEdit, reader: Port) -> bool:
-    operator = edit.operator(reader.node)
-    return operator is None or operator.takes_owned
+        ir.put(node.name, GraphInput(node.name, desc, Elements(np.ascontiguousarray(values))))
+        for reader, port in readers if owned else ():
+            put(ir, reader.name, own_inputs(reader.computation, {port}))
+    return 0

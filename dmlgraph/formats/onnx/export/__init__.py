@@ -15,6 +15,7 @@ import onnx
 
 from dmlgraph.base.errors import GraphError, ModelError
 from dmlgraph.base.memory import enough_memory
+from dmlgraph.compiler.ir import IrGraph, not_saved
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.onnx.export.node import Array
 from dmlgraph.formats.onnx.export.writer import Writer, Written
@@ -68,12 +69,8 @@ def to_model(graph: Graph) -> onnx.ModelProto:
 
 
 def _written(graph: Graph) -> Written:
-    if graph.is_fused:
-        raise GraphError(
-            "a fused graph cannot be saved as a model: it may use strides that ONNX cannot express",
-            code="fused-graph",
-            hint="save the graph before fusing",
-        )
+    if isinstance(graph, IrGraph):
+        raise not_saved("ONNX")
     if not graph.outputs:
         raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
     written = Writer(graph).write()

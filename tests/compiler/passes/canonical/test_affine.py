@@ -30,7 +30,7 @@ Build = Callable[[dg.Graph, dg.Value], dg.Value]
 
 
 def seen(build: Build, dtype: str = "float32", view: Any = affine) -> AffineMap | None:
-    ir = IrGraph(of_one(build, samples(dtype)), target(FeatureLevel.V5_0))
+    ir = IrGraph.of(of_one(build, samples(dtype)), target(FeatureLevel.V5_0))
     found = view(ir, ir[ir.outputs["y"].node])
     assert found is None or found.operand.source.node == "x"
     return found and found.map
@@ -83,7 +83,7 @@ def test_others(name: str) -> None:
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
 def test_only_types_that_scale_bias_leaves_as_they_are(dtype: str) -> None:
     build = lambda g, x: x * 3  # noqa: E731
-    ir = IrGraph(of_one(build, np.ones([1, 1, 1, 2], dtype)), target(FeatureLevel.V5_0))
+    ir = IrGraph.of(of_one(build, np.ones([1, 1, 1, 2], dtype)), target(FeatureLevel.V5_0))
     assert affine(ir, ir[ir.outputs["y"].node]) is None
 
 
