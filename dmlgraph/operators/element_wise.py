@@ -284,7 +284,7 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
     """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
-    involution: ClassVar = frozenset(DataType) - {DataType.INT8}
+    involution: ClassVar = frozenset(DataType) - {DataType.INT8}  # where −(−128) is −127
 
     def affine(self, numbers: Sequence[Scalar | None]) -> AffineMap | None:
         return AffineMap(-1.0)

@@ -30,7 +30,7 @@ class Traits:
     """The traits of an operator without any; `Operator` has them, and its subclasses declare theirs.
 
     Attributes:
-        commutative: f(a, b) = f(b, a), to the bit.
+        commutative: f(a, b) = f(b, a).
         neutral: the b for which f(a, b) = a.
         absorbing: the number that, as either operand, is the result.
         idempotent: f(x, x) = x; of one input f(f(x)) = f(x).

@@ -60,8 +60,7 @@ def is_affine(kind: type[Operator]) -> bool:
 def affine(ir: IrGraph, node: IrNode) -> Affine | None:
     """The affine map that a node computes to the bit (in float16: with the last rounding only); else None.
 
-    MULTIPLY, ADD and SUBTRACT with a finite number, DIVIDE by a power of two, NEGATE, IDENTITY with a ScaleBias and
-    ACTIVATION_LINEAR.  Returns None for an identity, and for a node that has only numbers as operands.
+    Returns None for an identity, for numbers that are not finite, and for a node that has only numbers as operands.
     """
     found = _affine(ir, node)
     if found is None or found.map.is_identity or found.map.is_left_out or not _is_finite(found.map):
@@ -72,12 +71,13 @@ def affine(ir: IrGraph, node: IrNode) -> Affine | None:
 def nearly_affine(ir: IrGraph, node: IrNode) -> Affine | None:
     """`affine`, and also DIVIDE by any number: for patterns that tolerate rounding."""
     found = affine(ir, node)
-    if found is None and isinstance(node.operator, Divide):
-        divided = beside_numbers(ir, node)
-        by = None if divided is None else divided.numbers[1]
-        if divided is not None and by is not None and divided.operand.desc.dtype in FLOATS and float(by.value) != 0.0:
-            return Affine(divided.operand, AffineMap(1.0 / float(by.value)))
-    return found
+    if found is not None or not isinstance(node.operator, Divide):
+        return found
+    divided = beside_numbers(ir, node)
+    divisor = None if divided is None else divided.numbers[1]
+    if divided is None or divisor is None or divisor.dtype not in FLOATS or float(divisor.value) == 0.0:
+        return None
+    return Affine(divided.operand, AffineMap(1.0 / float(divisor.value)))
 
 
 def compose(outer: AffineMap, inner: AffineMap) -> AffineMap:
