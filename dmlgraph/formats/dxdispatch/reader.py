@@ -151,7 +151,7 @@ class _Reader:
     def read(self, inputs: Collection[str], constants: Collection[str]) -> None:
         if not isinstance(self.tree.value, dict):
             self.report.problem(
-                "a model is an object", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
+                "a model is an object", self.tree, "syntax", got=self.tree.plain, allowed=listing(SECTIONS)
             )
             return
         for name, tree in self._section("resources"):
@@ -173,7 +173,7 @@ class _Reader:
     def _build(self, commands: list[_Dispatch | _Show], inputs: Collection[str], constants: Collection[str]) -> None:
         """Adds the nodes of the dispatches, and the outputs, in order."""
         if not any(isinstance(command, _Dispatch) or command.is_output for command in commands):
-            self.report.problem("no operator is dispatched", self.tree, code="no-outputs", field="commands")
+            self.report.problem("no operator is dispatched", self.tree, "no-outputs", "commands")
             return
         buffers = {name: buffer for name, buffer in self.buffers.items() if buffer is not None}
         are_inputs = {name for name, each in buffers.items() if each.is_blank} - set(constants) | set(inputs)
@@ -202,10 +202,7 @@ class _Reader:
             self.graph.output(free.take(_name(name) or "output"), value)
         if not self.graph.outputs:
             self.report.problem(
-                "every result is read by another dispatch",
-                self.tree,
-                code="no-outputs",
-                hint="print the one that you want",
+                "every result is read by another dispatch", self.tree, "no-outputs", hint="print the one that you want"
             )
 
     @staticmethod
@@ -223,16 +220,11 @@ class _Reader:
                 if name not in self.buffers:
                     hint = suggestion(name, self.buffers)
                     self.report.problem(
-                        "there is no resource of this name",
-                        self.tree,
-                        code="unknown-resource",
-                        field=option,
-                        got=name,
-                        hint=hint,
+                        "there is no resource of this name", self.tree, "unknown-resource", option, got=name, hint=hint
                     )
                 elif name in inputs and name in constants:
                     self.report.problem(
-                        "cannot be both an input and a constant", self.tree, code="duplicate", field=option, got=name
+                        "cannot be both an input and a constant", self.tree, "duplicate", option, got=name
                     )
 
     # Commands.
@@ -241,7 +233,7 @@ class _Reader:
         """The dispatches and shown resources, in order."""
         tree = self.tree.value.get("commands")
         if tree is None or not isinstance(tree.value, list):
-            self.report.problem("must be a list of commands", tree or self.tree, code="kind", field="commands")
+            self.report.problem("must be a list of commands", tree or self.tree, "kind", "commands")
             return
         for command in tree.value:
             with self._noting(command):
@@ -359,9 +351,7 @@ class _Reader:
     def _section(self, section: str) -> Iterator[tuple[str, Tree]]:
         tree = self.tree.value.get(section)
         if tree is None or not isinstance(tree.value, dict):
-            self.report.problem(
-                "must be an object", tree or self.tree, code="kind", field=section, got=tree and tree.plain
-            )
+            self.report.problem("must be an object", tree or self.tree, "kind", section, got=tree and tree.plain)
         else:
             yield from tree.value.items()
 

@@ -143,7 +143,7 @@ class _Reader:
     def read(self, dims: Mapping[str, int]) -> Graph:
         if not isinstance(self.tree.value, dict):
             self.report.problem(
-                "a graph file is a mapping", self.tree, code="syntax", got=self.tree.plain, allowed=listing(SECTIONS)
+                "a graph file is a mapping", self.tree, "syntax", got=self.tree.plain, allowed=listing(SECTIONS)
             )
             return self.graph
         self.tree = self._known_keys(self.tree, SECTIONS)
@@ -361,16 +361,14 @@ class _Reader:
             self.report.problem(
                 "must be a list of names, or a mapping from names to values",
                 tree,
-                code="kind",
-                field="outputs",
+                "kind",
+                "outputs",
                 got=tree.plain,
                 hint=f"such as [{tree.value}]" if isinstance(tree.value, str) else None,
             )
             return
         if not tree.value and self.is_whole:
-            self.report.problem(
-                "must name at least one output", tree, code="no-outputs", field="outputs", got=tree.plain
-            )
+            self.report.problem("must name at least one output", tree, "no-outputs", "outputs", got=tree.plain)
         for name, item, place in named:
             source = self._reference(item, "outputs")
             if source is not None and source not in self.broken:
@@ -435,9 +433,9 @@ class _Reader:
             self.report.problem(
                 "must be the name of an input, constant or node",
                 tree,
-                code="kind",
+                "kind",
+                field,
                 node=node,
-                field=field,
                 got=tree.plain,
                 hint="use a fill_value_constant to make a tensor of a number"
                 if isinstance(tree.value, (int, float))
@@ -454,9 +452,9 @@ class _Reader:
             self.report.problem(
                 f"there is no input, constant or node called '{shorten(tree.value)}'",
                 tree,
-                code="unknown-node",
+                "unknown-node",
+                field,
                 node=node,
-                field=field,
                 allowed=None if near or not self.declared else self._names_declared,
                 hint=near,
             )
@@ -480,7 +478,7 @@ class _Reader:
             return
         if not isinstance(tree.value, dict):
             self.report.problem(
-                "must be a mapping", tree, code="kind", node=name, got=tree.plain, hint="such as {key: value, …}"
+                "must be a mapping", tree, "kind", node=name, got=tree.plain, hint="such as {key: value, …}"
             )
             self.broken.add(name)
             return
@@ -536,8 +534,8 @@ class _Reader:
             self.report.problem(
                 "must be a mapping from names",
                 tree,
-                code="kind",
-                field=section,
+                "kind",
+                section,
                 got="a list" if isinstance(tree.value, list) else tree.plain,
                 hint="write 'name: …', without '- ' before it" if isinstance(tree.value, list) else "such as {name: …}",
             )

@@ -57,7 +57,7 @@ class Templates:
     def _section(self, tree: Tree, folder: Folder, *, is_own: bool) -> None:
         if not isinstance(tree.value, dict):
             self._is_whole = False
-            self.report.problem("must be a mapping from names", tree, code="kind", field="templates", got=tree.plain)
+            self.report.problem("must be a mapping from names", tree, "kind", "templates", got=tree.plain)
             return
         for name, item in tree.value.items():
             key = tree.keys[name]
@@ -234,7 +234,7 @@ class Templates:
             item = use.given.get(name)
             if item is None:
                 near = f"the inputs of '{template.name}' are {listing(template.inputs, at_most=8)}; null leaves one out"
-                self.report.problem("must be given", use.key, code="missing", node=use.called, field=name, hint=near)
+                self.report.problem("must be given", use.key, "missing", name, node=use.called, hint=near)
                 yield False
             else:
                 yield self._is_source(use, template, name, item)
@@ -337,7 +337,7 @@ class Templates:
                 self.by_name[name].is_broken = True
             first, way = self.by_name[cycle.path[0]], " -> ".join(map(shorten, reversed(cycle.path)))
             message = "the template uses itself" if len(cycle.names) == 1 else "the templates use one another"
-            self.report.problem(message, first.key, code="recursion", field=f"templates.{first.name}", got=way)
+            self.report.problem(message, first.key, "recursion", f"templates.{first.name}", got=way)
         levels: dict[str, int] = {}
         for name in order:
             levels[name] = 1 + max((levels.get(each, 0) for each in sources[name]), default=0)

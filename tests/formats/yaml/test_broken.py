@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
 
-FOLDER = pathlib.Path(__file__).parents[2] / "documents" / "broken"
+FOLDER = pathlib.Path(__file__).parent / "documents" / "broken"
 FILES = sorted(FOLDER.glob("*.yaml"))
 BLOCKS = os.path.join("parts", "blocks.yaml")
 
