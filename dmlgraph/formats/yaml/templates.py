@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from dmlgraph.base.errors import Problem, listing, shorten, suggestion
+from dmlgraph.base.errors import DocumentError, Problem, listing, shorten, suggestion
 from dmlgraph.base.report import Report
 from dmlgraph.files.folders import find_file
 from dmlgraph.formats.arrays import Folder
@@ -24,15 +24,10 @@ from dmlgraph.formats.yaml.declarations import problem_at as at
 from dmlgraph.formats.yaml.order import in_order
 from dmlgraph.formats.yaml.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
 from dmlgraph.graph.dims import check_name
-from dmlgraph.operators.declaration.operator import Operator
 
 MOST_LEVELS = 50  # of templates inside one another
 TEMPLATE_KEYS = ("dims", "inputs", "nodes", "outputs")
 _A_TEMPLATE = "such as {inputs: [x], nodes: {y: {op: exp, input: x}}, outputs: [y]}"
-
-
-class _WrongError(Exception):
-    """A part of a template cannot be read; the problem is noted."""
 
 
 class Templates:
@@ -100,109 +95,80 @@ class Templates:
 
     # What is in them.
 
-    def _attempt(self, template: Template, read: Callable[[Template], None]) -> None:
+    def _attempt(self, template: Template, read: Callable[[Template, Report], None]) -> None:
         if not template.is_broken:
-            try:
-                read(template)
-            except _WrongError:
-                template.is_broken = True
+            with self.report.at() as part:
+                read(template, part)
+            template.is_broken = template.is_broken or part.failed
 
-    def _parameters(self, template: Template) -> None:
+    def _parameters(self, template: Template, _: Report) -> None:
         """Inputs and dims."""
         if not isinstance(template.tree.value, dict):
-            raise self._wrong(template, "must be a mapping", template.tree, "", code="kind", hint=_A_TEMPLATE)
+            raise _wrong(template, "must be a mapping", template.tree, "", code="kind", hint=_A_TEMPLATE)
         template.tree = known_keys(template.tree, TEMPLATE_KEYS, self.report, node=template.called)
         parts = template.tree.value
         inputs = parts.get("inputs")
         if inputs is not None and inputs.value is not None:
             if not isinstance(inputs.value, list):
                 message, hint = "must be a list of names", "such as [x, w]"
-                raise self._wrong(template, message, inputs, "inputs", code="kind", got=inputs.plain, hint=hint)
+                raise _wrong(template, message, inputs, "inputs", code="kind", got=inputs.plain, hint=hint)
             for each in inputs.value:
                 self._input(template, each)
         dims = parts.get("dims")
         if dims is not None and dims.value is not None:
             if not isinstance(dims.value, dict):
                 message, hint = "must be a mapping from names", "such as {width: 64}"
-                raise self._wrong(template, message, dims, "dims", code="kind", got=dims.plain, hint=hint)
+                raise _wrong(template, message, dims, "dims", code="kind", got=dims.plain, hint=hint)
             for name, default in dims.value.items():
-                self._check_name(template, name, dims)
+                place = functools.partial(Problem.at, location=dims.keys[name].location)
+                with Report(field=f"templates.{template.name}", place=place):
+                    check_name(name, dims.value)
                 if default.value is not None:
-                    self._check_number(template.called, f"dims.{name}", default)
+                    _check_number(template.called, f"dims.{name}", default)
                 template.dims[name] = default
 
-    def _check_name(self, template: Template, name: str, dims: Tree) -> None:
-        """Refuses what is not the name of a dim."""
-        location = dims.keys[name].location
-        with self.report.at(field=f"templates.{template.name}", place=lambda each: each.at(location=location)) as part:
-            check_name(name, dims.value)
-        if part.failed:
-            raise _WrongError
-
-    def _input(self, template: Template, each: Tree) -> None:
+    @staticmethod
+    def _input(template: Template, each: Tree) -> None:
         name = each.value
         if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable():
-            raise self._wrong(template, "is not a name", each, "inputs", code="name", got=each.plain)
+            raise _wrong(template, "is not a name", each, "inputs", code="name", got=each.plain)
         if name in RESERVED:
             hint = "give the input another name"
-            raise self._wrong(template, f"'{name}' is a key of every use", each, "inputs", code="name", hint=hint)
+            raise _wrong(template, f"'{name}' is a key of every use", each, "inputs", code="name", hint=hint)
         if name in template.inputs:
-            raise self._wrong(template, f"the input '{name}' is given twice", each, "inputs", code="duplicate")
+            raise _wrong(template, f"the input '{name}' is given twice", each, "inputs", code="duplicate")
         template.inputs[name] = each
 
-    def _check_number(self, node: str, field: str, tree: Tree) -> None:
-        """Refuses what is neither a number nor text, which may be an expression."""
-        if isinstance(tree.value, str) or is_finite(tree.value):
-            return
-        message = "must be a number or an expression over dims"
-        self.report.problem(message, tree, "kind", field, node=node, got=tree.plain)
-        raise _WrongError
-
-    def _nodes(self, template: Template) -> None:
+    def _nodes(self, template: Template, part: Report) -> None:
         tree = template.tree.value.get("nodes")
         if tree is None or not isinstance(tree.value, dict) or not tree.value:
             where, code = (template.key, "missing") if tree is None else (tree, "kind")
-            raise self._wrong(template, "must have nodes", where, "nodes", code=code, hint=_A_TEMPLATE)
-        wrong = False
+            raise _wrong(template, "must have nodes", where, "nodes", code=code, hint=_A_TEMPLATE)
         for name, item in tree.value.items():
-            try:
-                if name in template.inputs:
-                    called, hint = f"{template.name}/{name}", f"it is an input of the template '{template.name}'"
-                    self.report.problem("the name is taken", tree.keys[name], "duplicate", node=called, hint=hint)
-                    raise _WrongError
-                template.keys[name] = tree.keys[name]
-                made = self._node(template, name, item)
-                if isinstance(made, Use):
-                    template.uses[name] = made
-                    template.nodes[name] = made.tree
-                else:
-                    template.nodes[name], template.operators[name] = made
-            except _WrongError:
-                wrong = True
-        if wrong:
-            raise _WrongError
+            with part.at(node=f"{template.name}/{name}") as node:
+                self._node(template, name, tree.keys[name], item, node)
 
-    def _node(self, template: Template, name: str, tree: Tree) -> Use | tuple[Tree, type[Operator]]:
-        """A node of a template: a use, or a node with its operator; without unknown keys.
-
-        Raises:
-            _WrongError: it cannot be read.
-        """
-        called = f"{template.name}/{name}"
-        if not isinstance(tree.value, dict):
-            hint = "such as {key: value, …}"
-            self.report.problem("must be a mapping", tree, "kind", node=called, got=tree.plain, hint=hint)
-            raise _WrongError
-        if "use" in tree.value:
-            use = self.use(name, template.keys[name], tree, f"{template.name}/")
-            if use.is_broken:
-                raise _WrongError
-            return use
+    def _node(self, template: Template, name: str, key: Tree, tree: Tree, part: Report) -> None:
+        """Reads a node of a template: a use, or a node with its operator; without unknown keys."""
+        if name in template.inputs:
+            hint = f"it is an input of the template '{template.name}'"
+            part.problem("the name is taken", key, "duplicate", hint=hint)
+            return
+        template.keys[name] = key
         operator = operator_of(tree)
-        if operator is None:
-            report_operator(called, tree, self.report)
-            raise _WrongError
-        return known_keys(tree, node_keys(operator), self.report, node=called), operator
+        if not isinstance(tree.value, dict):
+            part.problem("must be a mapping", tree, "kind", got=tree.plain, hint="such as {key: value, …}")
+        elif "use" in tree.value:
+            use = self.use(name, key, tree, f"{template.name}/")
+            template.is_broken |= use.is_broken
+            if not use.is_broken:
+                template.uses[name], template.nodes[name] = use, use.tree
+        elif operator is None:
+            report_operator(f"{template.name}/{name}", tree, part)
+        else:
+            template.operators[name] = operator
+            called = f"{template.name}/{name}"
+            template.nodes[name] = known_keys(tree, node_keys(operator), self.report, node=called)
 
     # Uses.
 
@@ -213,99 +179,86 @@ class Templates:
             name, key, tree: its name, and where it is.
             within: what is before its name in messages.
         """
-        called = within + name
+        part = self.report.at(node=within + name)
         given = tree.value["use"]
         template = self.by_name.get(given.value) if isinstance(given.value, str) else None
         if template is None and self._is_whole:
             allowed = listing(self.by_name, at_most=8) or "nothing: the file has no templates"
-            more = {"got": given.plain, "allowed": allowed, "hint": suggestion(str(given.value), self.by_name)}
-            self.report.problem("is not a template", given, "unknown-template", "use", node=called, **more)
+            hint = suggestion(str(given.value), self.by_name)
+            part.problem(
+                "is not a template", given, "unknown-template", "use", got=given.plain, allowed=allowed, hint=hint
+            )
         elif template is None or template.is_broken:
             template = None  # which is reported
         else:
-            tree = known_keys(tree, (*USE_KEYS, *template.inputs), self.report, node=called)
+            tree = known_keys(tree, (*USE_KEYS, *template.inputs), self.report, node=within + name)
         use = Use(name, key, tree, template, within)
-        use.is_broken = template is None or not all([*self._given(use, template), *self._dims(use, template)])
+        if template is not None:
+            self._check_given(use, template, part)
+            self._check_dims(use, template, part)
+        use.is_broken = template is None or part.failed
         return use
 
-    def _given(self, use: Use, template: Template) -> Iterator[bool]:
-        """Whether each input is given, and in a form that it can have."""
+    def _check_given(self, use: Use, template: Template, part: Report) -> None:
+        """Checks that each input is given, and in a form that it can have."""
         for name in template.inputs:
-            item = use.given.get(name)
-            if item is None:
-                near = f"the inputs of '{template.name}' are {listing(template.inputs, at_most=8)}; null leaves one out"
-                self.report.problem("must be given", use.key, "missing", name, node=use.called, hint=near)
-                yield False
+            if name in use.given:
+                self._check_source(use, name, part.at(field=name))
             else:
-                yield self._is_source(use, template, name, item)
+                hint = f"the inputs of '{template.name}' are {listing(template.inputs, at_most=8)}; null leaves one out"
+                part.problem("must be given", use.key, "missing", name, hint=hint)
 
-    def _is_source(self, use: Use, template: Template, field: str, tree: Tree) -> bool:
-        """Whether a tree names what an input reads: a name, null, one of these for each copy, or first and then."""
-        value, problem = tree.value, None
+    def _check_source(self, use: Use, field: str, part: Report) -> None:
+        """Checks that an input is given as a name, null, one of these for each copy, or first and then."""
+        tree = use.given[field]
+        value = tree.value
         if isinstance(value, (list, dict)) and use.repeat is None:
-            what = (
-                "a list gives a name to each copy"
-                if isinstance(value, list)
-                else "'then' is an output of the copy before"
-            )
-            problem = at(f"{what}, and there is no 'repeat'", tree, code="copies", hint="give one name, or a 'repeat'")
+            is_list = isinstance(value, list)
+            what = "a list gives a name to each copy" if is_list else "'then' is an output of the copy before"
+            hint = "give one name, or a 'repeat'"
+            part.problem(f"{what}, and there is no 'repeat'", tree, "copies", hint=hint)
         elif isinstance(value, list):
-            found = [self._is_name(use, f"{field}.{index}", each) for index, each in enumerate(value)]
-            return all(found)
+            for index, each in enumerate(value):
+                _check_name_of_source(each, part.at(field=str(index)))
         elif isinstance(value, dict):
             tree = known_keys(tree, ("first", "then"), self.report, node=use.called)
             missing = [key for key in ("first", "then") if key not in tree.value]
             then = tree.value.get("then")
             if missing:
                 hint = "such as {first: x, then: y}: the first copy reads x, each other the output y of the one before"
-                problem = at("must be given", tree, code="missing", field=f"{field}.{missing[0]}", hint=hint)
+                part.problem("must be given", tree, "missing", missing[0], hint=hint)
             elif then is None or not isinstance(then.value, str):
-                problem = at("must be the name of an output", then or tree, code="kind", field=f"{field}.then")
+                part.problem("must be the name of an output", then or tree, "kind", "then")
             else:
                 use.given[field] = tree
-                return self._is_name(use, f"{field}.first", tree.value["first"])
+                _check_name_of_source(tree.value["first"], part.at(field="first"))
         else:
-            return self._is_name(use, field, tree)
-        self.report.add(_at_use(problem, use, field))
-        return False
+            _check_name_of_source(tree, part)
 
-    def _is_name(self, use: Use, field: str, tree: Tree) -> bool:
-        if tree.value is None or isinstance(tree.value, str):
-            return True
-        number = isinstance(tree.value, (int, float))
-        hint = "use a fill_value_constant to make a tensor of a number" if number else None
-        message = "must be the name of an input, constant or node"
-        self.report.problem(message, tree, "kind", field, node=use.called, got=tree.plain, hint=hint)
-        return False
-
-    def _dims(self, use: Use, template: Template) -> Iterator[bool]:
+    @staticmethod
+    def _check_dims(use: Use, template: Template, part: Report) -> None:
         tree = use.tree.value.get("dims")
         if tree is not None and tree.value is not None and not isinstance(tree.value, dict):
-            message, hint = "must be a mapping from names", "such as {width: 64}"
-            self.report.problem(message, tree, "kind", "dims", node=use.called, got=tree.plain, hint=hint)
-            yield False
+            message, example = "must be a mapping from names", "such as {width: 64}"
+            part.problem(message, tree, "kind", "dims", got=tree.plain, hint=example)
         for name, item in use.dims.items():
+            field = f"dims.{name}"
             if name not in template.dims:
                 message = f"the template '{template.name}' has no dim of this name"
+                key, near = use.tree.value["dims"].keys[name], suggestion(name, template.dims)
                 allowed = listing(template.dims, at_most=8) or "nothing: it has no dims"
-                more = {"node": use.called, "allowed": allowed, "hint": suggestion(name, template.dims)}
-                self.report.problem(message, use.tree.value["dims"].keys[name], "unknown-dim", f"dims.{name}", **more)
-                yield False
+                part.problem(message, key, "unknown-dim", field, allowed=allowed, hint=near)
             elif isinstance(item.value, list) and use.repeat is None:
                 message = "a list gives one number to each copy, and there is no 'repeat'"
-                self.report.problem(message, item, "copies", f"dims.{name}", node=use.called)
-                yield False
+                part.problem(message, item, "copies", field)
             else:
                 for each in item.value if isinstance(item.value, list) else [item]:
-                    try:
-                        self._check_number(use.called, f"dims.{name}", each)
-                    except _WrongError:
-                        yield False
+                    with part.at():
+                        _check_number(use.called, field, each)
         for name, default in template.dims.items():
             if default.value is None and name not in use.dims:
-                message, hint = f"the dim '{name}' must be given", f"such as dims: {{{name}: 64}}"
-                self.report.problem(message, use.key, "missing", "dims", node=use.called, hint=hint)
-                yield False
+                message, example = f"the dim '{name}' must be given", f"such as dims: {{{name}: 64}}"
+                part.problem(message, use.key, "missing", "dims", hint=example)
 
     def check_then(self, use: Use) -> bool:
         """Whether `then` names outputs of the template; once its outputs are known."""
@@ -349,52 +302,48 @@ class Templates:
                 self.report.problem(message, self.by_name[name].key, "recursion", f"templates.{name}")
         return [self.by_name[name] for name in order if levels[name] <= MOST_LEVELS]
 
-    def _references(self, template: Template) -> None:
+    def _references(self, template: Template, part: Report) -> None:
         """Whether all that nodes and outputs read is in the template."""
-        names, wrong = template.names, False
+        names = template.names
         for use in template.uses.values():
             if not self.check_then(use):
-                wrong = True
+                template.is_broken = True
                 continue
             for field, each in given_names(use):
                 if INDEX not in each.value and names.find(each.value) is None:
-                    self.report.add(_at_use(names.problem(each.value, each), use, field))
-                    wrong = True
+                    part.add(_at_use(names.problem(each.value, each), use, field))
         for name, operator in template.operators.items():
             called = f"{template.name}/{name}"
             for field in operator.input_arrays:
                 for each in references(template.nodes[name].value.get(field)):
                     if not isinstance(each.value, str):
                         message = "must be the name of an input or node"
-                        self.report.problem(message, each, "kind", field, node=name, got=each.plain)
-                        wrong = True
+                        part.problem(message, each, "kind", field, node=name, got=each.plain)
                     elif names.find(each.value) is None:
-                        self.report.add(_fill(names.problem(each.value, each), called, field))
-                        wrong = True
+                        part.add(_fill(names.problem(each.value, each), called, field))
         self._outputs(template)
-        if wrong:
-            raise _WrongError
 
-    def _outputs(self, template: Template) -> None:
+    @staticmethod
+    def _outputs(template: Template) -> None:
         tree = template.tree.value.get("outputs")
         if tree is None or not tree.value or not isinstance(tree.value, (list, dict)):
             where, code, got = (template.key, "missing", None) if tree is None else (tree, "no-outputs", tree.plain)
             message, hint = "must name at least one output", "such as 'outputs: [y]'"
-            raise self._wrong(template, message, where, "outputs", code=code, got=got, hint=hint)
+            raise _wrong(template, message, where, "outputs", code=code, got=got, hint=hint)
         value = tree.value
         named = value.items() if isinstance(value, dict) else ((each.value, each) for each in value)
         for name, item in named:
             if not isinstance(item.value, str):
-                raise self._wrong(template, "must be the name of a node", item, "outputs", code="kind", got=item.plain)
+                raise _wrong(template, "must be the name of a node", item, "outputs", code="kind", got=item.plain)
             found = template.names.find(item.value)
             if found is None:
-                self.report.add(template.names.problem(item.value, item).within(f"templates.{template.name}.outputs"))
-                raise _WrongError
+                problem = template.names.problem(item.value, item)
+                raise DocumentError(problem.within(f"templates.{template.name}.outputs"))
             if found.kind == "input":
                 message, hint = "is an input, not a node", "read directly what the use is given for it"
-                raise self._wrong(template, message, item, "outputs", code="kind", got=item.value, hint=hint)
+                raise _wrong(template, message, item, "outputs", code="kind", got=item.value, hint=hint)
             if name in template.outputs:
-                raise self._wrong(template, f"the output '{name}' is given twice", item, "outputs", code="duplicate")
+                raise _wrong(template, f"the output '{name}' is given twice", item, "outputs", code="duplicate")
             template.outputs[name] = found
 
     # Warnings.
@@ -434,13 +383,26 @@ class Templates:
 
     # Problems.
 
-    def _wrong(
-        self, template: Template, message: str, tree: Tree, field: str, *, code: str, **more: Any
-    ) -> _WrongError:
-        """Notes a problem of a template."""
-        path = f"templates.{template.name}.{field}" if field else f"templates.{template.name}"
-        self.report.problem(message, tree, code=code, field=path, **more)
-        return _WrongError()
+
+def _check_number(node: str, field: str, tree: Tree) -> None:
+    """Refuses what is neither a number nor text, which may be an expression."""
+    if not isinstance(tree.value, str) and not is_finite(tree.value):
+        message = "must be a number or an expression over dims"
+        raise DocumentError(at(message, tree, code="kind", node=node, field=field, got=tree.plain))
+
+
+def _check_name_of_source(tree: Tree, part: Report) -> None:
+    """Refuses what is neither null nor text, which may be a name."""
+    if tree.value is not None and not isinstance(tree.value, str):
+        is_number = isinstance(tree.value, (int, float))
+        hint = "use a fill_value_constant to make a tensor of a number" if is_number else None
+        part.problem("must be the name of an input, constant or node", tree, "kind", got=tree.plain, hint=hint)
+
+
+def _wrong(template: Template, message: str, tree: Tree, field: str, *, code: str, **more: Any) -> DocumentError:
+    """What is wrong with a template."""
+    path = f"templates.{template.name}.{field}" if field else f"templates.{template.name}"
+    return DocumentError(at(message, tree, code=code, field=path, **more))
 
 
 def _fill(problem: Problem, node: str, field: str) -> Problem:
