@@ -3,9 +3,12 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
+
+from dmlgraph.base.tensor import DataType
+from dmlgraph.base.tensor import TensorDesc as Desc
 
 class TensorDesc:
     """A DML_BUFFER_TENSOR_DESC; sizes and strides in elements."""
@@ -256,13 +259,80 @@ class Executable:
     @property
     def stats(self) -> dict[str, Any]: ...
 
+_Descs = Sequence[Desc | None]
+_Instruction = tuple[str, Sequence[int], DataType, DataType, Sequence[float]]
+_Map = tuple[Sequence[int], Sequence[int], Sequence[int]]
+
+class CpuGraph:
+    """A graph for the CPU executor, node by node in executable order.
+
+    A node has a name; by input the number of a value, or −1 where it is absent; the descriptions of its inputs and
+    outputs; and what dmlgraph.devices.cpu.nodes says.  Values are the graph's inputs in order, then the outputs of
+    every node in order, absent ones counted.
+
+    Raises:
+        ValueError, TypeError: a node makes no sense; the message names it.
+    """
+
+    def __init__(self, inputs: Sequence[Desc]) -> None:
+        """`inputs`: the descriptions of the graph's inputs, packed."""
+    def fill(
+        self, name: str, sources: Sequence[int], inputs: _Descs, outputs: _Descs, element: bytes
+    ) -> None: ...
+    def constant(self, name: str, sources: Sequence[int], inputs: _Descs, outputs: _Descs, data: bytes) -> None: ...
+    def element_wise(
+        self,
+        name: str,
+        sources: Sequence[int],
+        inputs: _Descs,
+        outputs: _Descs,
+        instructions: Sequence[_Instruction],
+    ) -> None: ...
+    def reduce(
+        self,
+        name: str,
+        sources: Sequence[int],
+        inputs: _Descs,
+        outputs: _Descs,
+        function: str,
+        axes: Sequence[int],
+    ) -> None: ...
+    def view(
+        self, name: str, sources: Sequence[int], inputs: _Descs, outputs: _Descs, maps: Sequence[_Map]
+    ) -> None: ...
+    def move(
+        self,
+        name: str,
+        sources: Sequence[int],
+        inputs: _Descs,
+        outputs: _Descs,
+        element: bytes | None,
+        pieces: Sequence[tuple[int, Sequence[int], _Map | None, _Map]],
+    ) -> None: ...
+    def native(
+        self,
+        name: str,
+        sources: Sequence[int],
+        inputs: _Descs,
+        outputs: _Descs,
+        step: cpu_steps.Step,
+        followers: Sequence[_Instruction],
+    ) -> None: ...
+    def evaluate(
+        self,
+        name: str,
+        sources: Sequence[int],
+        inputs: _Descs,
+        outputs: _Descs,
+        function: Callable[[list[np.ndarray[Any, Any] | None], list[np.ndarray[Any, Any] | None]], None],
+    ) -> None: ...
+
 class CpuExecutable:
     """A graph planned for the CPU executor.
 
     Args:
         name: of what is run, as a phrase for errors.
-        inputs: the descriptions of the graph's inputs, packed.
-        nodes: as `dmlgraph.devices.cpu.plan` makes them.
+        graph: its nodes; is emptied.
         outputs: values.
         input_names, output_names: in slot order.
         constants: by input the array it always is, or None; is emptied.
@@ -278,8 +348,7 @@ class CpuExecutable:
     def __init__(
         self,
         name: str,
-        inputs: Sequence[Any],
-        nodes: Sequence[tuple[Any, ...]],
+        graph: CpuGraph,
         outputs: Sequence[int],
         input_names: Sequence[str],
         output_names: Sequence[str],
@@ -302,6 +371,9 @@ class CpuExecutable:
         self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
     ) -> BoundRun: ...
     def close(self) -> None: ...
+    @property
+    def steps(self) -> list[tuple[Literal["region", "native", "python"], tuple[str, ...], list[str], list[str]]]:
+        """Of each step how it runs, its nodes, and the names of the buffers that it reads and writes."""
     @property
     def stats(self) -> dict[str, Any]: ...
 
@@ -350,3 +422,277 @@ class cpu_kernels:  # noqa: N801 - a submodule
         Raises:
             ValueError: there is no such kernel, or the arrays do not fit it.
         """
+
+# Made by tools/generators/native_stubs.py from the module.
+
+class cpu_steps:  # noqa: N801 - a submodule
+    """The parameters of the CPU executor's native steps."""
+
+    class Step:
+        """The parameters of a native step; its class has the step's name."""
+
+        name: ClassVar[str]
+
+    class Attention(Step):
+        query: Final[list[int]]
+        key: Final[list[int]]
+        value: Final[list[int]]
+        bias: Final[int]
+        mask: Final[int]
+        positions: Final[int]
+        past_key: Final[int]
+        past_value: Final[int]
+        past_lengths: Final[int]
+        query_heads: Final[int]
+        key_heads: Final[int]
+        mask_type: Final[int]
+        factors: Final[list[float]]
+        def __init__(
+            self,
+            *,
+            query: Sequence[int],
+            key: Sequence[int],
+            value: Sequence[int],
+            bias: int,
+            mask: int,
+            positions: int,
+            past_key: int,
+            past_value: int,
+            past_lengths: int,
+            query_heads: int,
+            key_heads: int,
+            mask_type: int,
+            factors: Sequence[float],
+        ) -> None: ...
+
+    class BlockGemm(Step):
+        transposes_a: Final[bool]
+        transposes_b: Final[bool]
+        has_four_bits: Final[bool]
+        is_signed: Final[bool]
+        sizes: Final[list[int]]
+        scale: Final[list[int]]
+        zero_point: Final[list[int]]
+        def __init__(
+            self,
+            *,
+            transposes_a: bool,
+            transposes_b: bool,
+            has_four_bits: bool,
+            is_signed: bool,
+            sizes: Sequence[int],
+            scale: Sequence[int],
+            zero_point: Sequence[int],
+        ) -> None: ...
+
+    class Convolution(Step):
+        groups: Final[int]
+        strides: Final[list[int]]
+        dilations: Final[list[int]]
+        padding: Final[list[int]]
+        mirrored: Final[bool]
+        backward: Final[bool]
+        def __init__(
+            self,
+            *,
+            groups: int,
+            strides: Sequence[int],
+            dilations: Sequence[int],
+            padding: Sequence[int],
+            mirrored: bool,
+            backward: bool,
+        ) -> None: ...
+
+    class Fold(Step):
+        planes: Final[int]
+        sizes: Final[list[int]]
+        blocks: Final[list[int]]
+        window: Final[list[int]]
+        strides: Final[list[int]]
+        dilations: Final[list[int]]
+        padding: Final[list[int]]
+        def __init__(
+            self,
+            *,
+            planes: int,
+            sizes: Sequence[int],
+            blocks: Sequence[int],
+            window: Sequence[int],
+            strides: Sequence[int],
+            dilations: Sequence[int],
+            padding: Sequence[int],
+        ) -> None: ...
+
+    class FourBits(Step):
+        spreads: Final[bool]
+        is_signed: Final[bool]
+        count: Final[int]
+        def __init__(self, *, spreads: bool, is_signed: bool, count: int) -> None: ...
+
+    class Gather(Step):
+        batches: Final[int]
+        tuples: Final[int]
+        slice: Final[int]
+        is_shared: Final[bool]
+        sizes: Final[list[int]]
+        def __init__(self, *, batches: int, tuples: int, slice: int, is_shared: bool, sizes: Sequence[int]) -> None: ...
+
+    class GatherElements(Step):
+        outer: Final[int]
+        inner: Final[int]
+        size: Final[int]
+        taken: Final[int]
+        def __init__(self, *, outer: int, inner: int, size: int, taken: int) -> None: ...
+
+    class Gemm(Step):
+        transposes_a: Final[bool]
+        transposes_b: Final[bool]
+        def __init__(self, *, transposes_a: bool, transposes_b: bool) -> None: ...
+
+    class Nonzero(Step):
+        members: Final[int]
+        def __init__(self, *, members: int) -> None: ...
+
+    class Pooling(Step):
+        is_maximum: Final[bool]
+        from_infinity: Final[bool]
+        power: Final[int]
+        taps: Final[list[int]]
+        strides: Final[list[int]]
+        dilations: Final[list[int]]
+        padding: Final[list[int]]
+        def __init__(
+            self,
+            *,
+            is_maximum: bool,
+            from_infinity: bool,
+            power: int,
+            taps: Sequence[int],
+            strides: Sequence[int],
+            dilations: Sequence[int],
+            padding: Sequence[int],
+        ) -> None: ...
+
+    class PoolingGradient(Step):
+        is_maximum: Final[bool]
+        taps: Final[list[int]]
+        strides: Final[list[int]]
+        dilations: Final[list[int]]
+        padding: Final[list[int]]
+        def __init__(
+            self,
+            *,
+            is_maximum: bool,
+            taps: Sequence[int],
+            strides: Sequence[int],
+            dilations: Sequence[int],
+            padding: Sequence[int],
+        ) -> None: ...
+
+    class Random(Step):
+        count: Final[int]
+        is_state: Final[bool]
+        def __init__(self, *, count: int, is_state: bool) -> None: ...
+
+    class Recurrent(Step):
+        gates: Final[int]
+        backward: Final[list[int]]
+        bound: Final[list[float]]
+        couples_input_forget: Final[bool]
+        resets_after_product: Final[bool]
+        def __init__(
+            self,
+            *,
+            gates: int,
+            backward: Sequence[int],
+            bound: Sequence[float],
+            couples_input_forget: bool,
+            resets_after_product: bool,
+        ) -> None: ...
+
+    class RegionAlignment(Step):
+        is_maximum: Final[bool]
+        is_nearest: Final[bool]
+        aligns_to_corners: Final[bool]
+        least_samples: Final[int]
+        most_samples: Final[int]
+        scales: Final[list[float]]
+        offsets: Final[list[float]]
+        bounds: Final[list[float]]
+        def __init__(
+            self,
+            *,
+            is_maximum: bool,
+            is_nearest: bool,
+            aligns_to_corners: bool,
+            least_samples: int,
+            most_samples: int,
+            scales: Sequence[float],
+            offsets: Sequence[float],
+            bounds: Sequence[float],
+        ) -> None: ...
+
+    class RegionPooling(Step):
+        scale: Final[float]
+        least: Final[float]
+        def __init__(self, *, scale: float, least: float) -> None: ...
+
+    class Resampling(Step):
+        axes: Final[list[int]]
+        taps: Final[list[int]]
+        indices: Final[list[int]]
+        weights: Final[list[float]]
+        def __init__(
+            self,
+            *,
+            axes: Sequence[int],
+            taps: Sequence[int],
+            indices: Sequence[int],
+            weights: Sequence[float],
+        ) -> None: ...
+
+    class ResamplingGradient(Step):
+        axes: Final[list[int]]
+        counts: Final[list[int]]
+        indices: Final[list[int]]
+        weights: Final[list[float]]
+        def __init__(
+            self,
+            *,
+            axes: Sequence[int],
+            counts: Sequence[int],
+            indices: Sequence[int],
+            weights: Sequence[float],
+        ) -> None: ...
+
+    class Reversal(Step):
+        outer: Final[int]
+        size: Final[int]
+        inner: Final[int]
+        def __init__(self, *, outer: int, size: int, inner: int) -> None: ...
+
+    class Scan(Step):
+        axis: Final[int]
+        from_end: Final[bool]
+        is_exclusive: Final[bool]
+        is_product: Final[bool]
+        def __init__(self, *, axis: int, from_end: bool, is_exclusive: bool, is_product: bool) -> None: ...
+
+    class Scatter(Step):
+        tuples: Final[int]
+        slice: Final[int]
+        sizes: Final[list[int]]
+        def __init__(self, *, tuples: int, slice: int, sizes: Sequence[int]) -> None: ...
+
+    class ScatterElements(Step):
+        outer: Final[int]
+        inner: Final[int]
+        size: Final[int]
+        given: Final[int]
+        def __init__(self, *, outer: int, inner: int, size: int, given: int) -> None: ...
+
+    class Top(Step):
+        axis: Final[int]
+        count: Final[int]
+        descending: Final[bool]
+        def __init__(self, *, axis: int, count: int, descending: bool) -> None: ...

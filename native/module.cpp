@@ -6,6 +6,8 @@ PYBIND11_MODULE(_native, module) {
     dmlgraph::init_gil(module);
     dmlgraph::init_operator_desc(module);
     dmlgraph::init_directml(module);
+    dmlgraph::init_cpu_steps(module);
+    dmlgraph::init_cpu_graph(module);
     dmlgraph::init_cpu(module);
     dmlgraph::init_cpu_kernels(module);
 }

@@ -17,16 +17,18 @@ from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_dims
 @click.argument("file", type=GRAPH)
 @click.option(
     "--device",
+    "name",
     shell_complete=complete_devices,
     help="Fuse for this device, at its feature level; by default at the graph's level.",
 )
 @click.option("--no-fuse", is_flag=True, help="Lower the nodes as they are in the file, without fusion.")
 @click.option("--explain", is_flag=True, help="First print, after '#', what was fused and what was not.")
 @with_dims
-def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
+def lower(file: pathlib.Path, name: str | None, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
     """Print the DML_GRAPH_DESC of a graph.
 
-    It has every node with every field of its C struct, and the edges.
+    It has every node with every field of its C struct, and the edges.  For the device cpu the plan follows: a line for
+    each step, with how it runs, the nodes that it computes together, and what it reads and writes.
 
     \b
     Examples:
@@ -37,12 +39,16 @@ def lower(file: pathlib.Path, device: str | None, no_fuse: bool, explain: bool, 
     """
     from dmlgraph.devices.compile import lower_graph
 
-    choices = [] if device is None else [chosen(device)]
+    choices = [] if name is None else [chosen(name)]
+    devices = [each.device for each in choices]
     graph = load_graph(file, dims, choices)
     tell(graph.warnings())
     with Report(place=graph.located):
-        fused, desc = lower_graph(graph, next((each.device for each in choices), None), fuse=not no_fuse)
+        fused, desc = lower_graph(graph, next(iter(devices), None), fuse=not no_fuse)
     if explain:
         nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"
         click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)
     click.echo(str(desc), nl=False)
+    for device in devices:
+        plan = device.plan(desc)
+        click.echo(f"\n{plan}" if plan else "", nl=False)

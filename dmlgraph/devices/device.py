@@ -56,6 +56,10 @@ class Device(abc.ABC):
             DeviceError: the device cannot run the graph, or failed.
         """
 
+    def plan(self, graph: GraphDesc) -> str:
+        """The steps in which the device runs a lowered graph, as text; empty where they are not known here."""
+        return ""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listing:

@@ -1,14 +1,24 @@
-// Reads a graph for the CPU executor from the tuples that dmlgraph.devices.cpu.plan produces.
+// A graph for the CPU executor, as dmlgraph.devices.cpu.plan builds it node by node.
 #pragma once
 
-#include <pybind11/pybind11.h>
+#include <utility>
 
 #include "cpu/plan/plan.h"
 
 namespace dmlgraph::cpu {
 
-// Throws Python exceptions.
-GraphSpec read_graph(const pybind11::sequence& inputs, const pybind11::sequence& nodes,
-                     const pybind11::sequence& outputs);
+class GraphBuilder {
+public:
+    explicit GraphBuilder(std::vector<TensorDesc> inputs);
+    GraphBuilder(const GraphBuilder&) = delete;
+    GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+    void add(NodeSpec node) { graph_.nodes.push_back(std::move(node)); }
+    // The finished graph, with these values as its outputs; leaves the builder empty.
+    GraphSpec take(std::vector<std::int32_t> outputs);
+
+private:
+    GraphSpec graph_;
+};
 
 }  // namespace dmlgraph::cpu

@@ -64,11 +64,11 @@ using Targets = std::vector<py::object>;  // outputs by slot; null: a new array
 
 class Runner : public std::enable_shared_from_this<Runner> {
 public:
-    Runner(std::string name, const py::sequence& inputs, const py::sequence& nodes, const py::sequence& outputs,
+    Runner(std::string name, cpu::GraphBuilder& graph, std::vector<std::int32_t> outputs,
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::list& constants,
            std::vector<bool> is_owned, const py::function& let_go, int threads)
         : name_(std::move(name)),
-          executable_(cpu::plan(cpu::read_graph(inputs, nodes, outputs)), std::max(1, threads)),
+          executable_(cpu::plan(graph.take(std::move(outputs))), std::max(1, threads)),
           input_names_(std::move(input_names)),
           output_names_(std::move(output_names)),
           is_owned_(std::move(is_owned)),
@@ -182,12 +182,27 @@ public:
     py::list profile(const py::sequence& arrays, const py::sequence& outputs) {
         std::vector<double> seconds;
         finish(checked(arrays, outputs), &seconds);
-        constexpr std::array how{"region", "native", "python"};
         py::list result;
         for (std::size_t s = 0; s < seconds.size(); ++s) {
             const Step& step = *program().steps[s];
-            result.append(py::make_tuple(py::tuple(py::cast(step.nodes)), how[static_cast<std::size_t>(step.kind())],
-                                         seconds[s], step.bytes));
+            result.append(py::make_tuple(py::tuple(py::cast(step.nodes)), how(step), seconds[s], step.bytes));
+        }
+        return result;
+    }
+
+    // Of each step how it runs, its nodes, and the names of the buffers that it reads and writes.
+    py::list steps() const {
+        py::list result;
+        for (const auto& step : program().steps) {
+            std::vector<std::string> read, written;
+            step->visit([&](cpu::View& view, bool writes) {
+                std::vector<std::string>& names = writes ? written : read;
+                const std::string name = buffer_name(view.buffer);
+                if (!name.empty() && std::ranges::find(names, name) == names.end()) {
+                    names.push_back(name);
+                }
+            });
+            result.append(py::make_tuple(how(*step), py::tuple(py::cast(step->nodes)), read, written));
         }
         return result;
     }
@@ -370,6 +385,24 @@ private:
         bool cancelled = false;
     };
 
+    static const char* how(const Step& step) {
+        constexpr std::array names{"region", "native", "python"};
+        return names[static_cast<std::size_t>(step.kind())];
+    }
+
+    // That of the input or output, "constants", or the number of a temporary one; empty: there is no buffer.
+    std::string buffer_name(cpu::BufferId buffer) const {
+        if (buffer == cpu::no_buffer) {
+            return {};
+        }
+        const auto number = static_cast<std::size_t>(buffer);
+        const std::size_t outputs = input_names_.size(), constants = outputs + output_names_.size();
+        return number < outputs      ? static_cast<std::string>(input_names_[number])
+               : number < constants  ? static_cast<std::string>(output_names_[number - outputs])
+               : number == constants ? "constants"
+                                     : "#" + std::to_string(number - constants);
+    }
+
     void set_input(std::size_t slot, const py::object& array, Array& to) const {
         const auto found = cpu::read_array(array.ptr(), program().inputs[slot], false);
         if (!found) {
@@ -520,9 +553,9 @@ private:
 
 void init_cpu(py::module_& module) {
     py::class_<Runner, std::shared_ptr<Runner>>(module, "CpuExecutable", "A graph planned for the CPU executor.")
-        .def(py::init<std::string, const py::sequence&, const py::sequence&, const py::sequence&, std::vector<py::str>,
+        .def(py::init<std::string, cpu::GraphBuilder&, std::vector<std::int32_t>, std::vector<py::str>,
                       std::vector<py::str>, const py::list&, std::vector<bool>, const py::function&, int>(),
-             py::arg("name"), py::arg("inputs"), py::arg("nodes"), py::arg("outputs"), py::arg("input_names"),
+             py::arg("name"), py::arg("graph"), py::arg("outputs"), py::arg("input_names"),
              py::arg("output_names"), py::arg("constants"), py::arg("owned"),
              py::arg("let_go"), py::arg("threads"))
         .def("run", &Runner::run, py::arg("inputs"), py::arg("out"))
@@ -535,6 +568,7 @@ void init_cpu(py::module_& module) {
             py::arg("arrays"), py::arg("outputs"))
         .def("close", &Runner::close)
         .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"))
+        .def_property_readonly("steps", &Runner::steps)
         .def_property_readonly("stats", &Runner::stats);
     py::class_<BoundRun>(module, "BoundRun", "Runs an executable on fixed arrays.")
         .def("__call__", &BoundRun::operator());

@@ -12,10 +12,10 @@ from dmlgraph.base.levels import NEWEST
 from dmlgraph.compiler.lowering import GraphDesc
 from dmlgraph.devices.cpu.threads import checked_threads
 from dmlgraph.devices.device import Device, Family, native_needed
-from dmlgraph.devices.executable import Executable
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.target import Target
+    from dmlgraph.devices.cpu.executable import CpuExecutable
 
 
 class CpuDevice(Device):
@@ -41,10 +41,13 @@ class CpuDevice(Device):
 
         return target(self.level)
 
-    def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
+    def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> CpuExecutable:
         with native_needed():
             from dmlgraph.devices.cpu.executable import CpuExecutable
         return CpuExecutable(graph, self.name, reason, threads=checked_threads(self.threads))
+
+    def plan(self, graph: GraphDesc) -> str:
+        return self.compile(graph, reason="plan").plan()
 
 
 FAMILY = Family.of(CpuDevice)

@@ -14,6 +14,7 @@ from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.base.memory import described, enough_memory
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.lowering import GraphDesc
+from dmlgraph.devices.cpu.nodes import Native
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
 from dmlgraph.graph.constant_data import Elements
@@ -41,8 +42,7 @@ class CpuExecutable(Executable):
             plan = make_plan(graph)
             self._native = _native.CpuExecutable(
                 described(graph),
-                plan.inputs,
-                plan.nodes,
+                plan.graph(),
                 plan.outputs,
                 [slot.name for slot in graph.inputs],
                 [slot.name for slot in graph.outputs],
@@ -51,8 +51,7 @@ class CpuExecutable(Executable):
                 self._let_go,
                 threads,
             )
-        # A native step's payload begins with its name.
-        self._kernels = {name: payload[0] for kind, name, *_, payload in plan.nodes if kind == "native"}
+        self._kernels = {node.name: node.action.step.name for node in plan.nodes if isinstance(node.action, Native)}
         self._stats["nodes"] = len(graph.nodes)
         given = [slot.desc for slot in self._given.values()]
         self._whole_bytes = all(desc.dtype.bits > 4 for desc in (*given, *(slot.desc for slot in graph.outputs)))
@@ -66,6 +65,17 @@ class CpuExecutable(Executable):
         elements = self.graph.inputs[slot].elements
         assert elements is not None
         elements.let_go(restore)
+
+    def plan(self) -> str:
+        """The steps as text, a line each: how it runs, the nodes that it computes, and what it reads and writes.
+
+        That is inputs, outputs, constants, and #1, #2, …: buffers in the arena.
+        """
+        lines = [f"arena: {self._native.stats['arena_bytes']} bytes"]
+        for how, nodes, read, written in self._native.steps:
+            kind = self._kernels.get(nodes[0], "reduction") if how == "native" else how
+            lines.append(f"{kind} [{', '.join(nodes)}]: {', '.join(read)} -> {', '.join(written)}")
+        return "\n".join(lines) + "\n"
 
     @property
     def stats(self) -> dict[str, Any]:

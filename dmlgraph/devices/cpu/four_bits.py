@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dmlgraph._native import cpu_steps
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.devices.cpu.parts import Part, line_of
+from dmlgraph.devices.cpu.nodes import Evaluate, Lowered, Part
+from dmlgraph.devices.cpu.parts import Parts, line_of
 from dmlgraph.operators.declaration.operator import Operator
-
-Payload = tuple[str, Any]
 
 _BYTES = {DataType.INT4: DataType.INT8, DataType.UINT4: DataType.UINT8}
 
@@ -18,7 +18,7 @@ def has_four_bits(operator: Operator) -> bool:
     return any(desc is not None and desc.dtype in _BYTES for desc in (*operator.input_descs, *operator.output_descs))
 
 
-def over_bytes(operator: Operator, way: Callable[[Operator], Payload]) -> Payload | None:
+def over_bytes(operator: Operator, lower: Callable[[Operator], Lowered]) -> Lowered | None:
     """The operator on bytes, each of which has one element, run in this way.
 
     Returns None if its results on bytes may be others.
@@ -26,31 +26,23 @@ def over_bytes(operator: Operator, way: Callable[[Operator], Payload]) -> Payloa
     if not operator.same_on_bytes:
         return None
     wide = operator.replace(**{name: _spread(value) for name, value in operator.tensors.items()})
-    kind, payload = way(wide)
-    if kind == "python":
+    lowered = lower(wide)
+    if isinstance(lowered, Evaluate):
         return None
-    parts: list[Part] = []
-    place: dict[int, int] = {}
-    for port, desc in enumerate(operator.input_descs):
-        if desc is not None and desc.dtype in _BYTES:
-            place[port] = ~len(parts)
-            line = line_of(desc, _BYTES[desc.dtype])
-            parts.append(Part("native", (port,), (desc,), line, _step(desc, spreads=True)))
-    before = len(parts)
-    made = payload if kind == "parts" else [_only(wide, kind, payload)]
-    for part in made:
-        sources = tuple([place.get(each, each) for each in part.behind(before).sources])
-        parts.append(part._replace(sources=sources))
-    output = operator.first_output
+    if not isinstance(lowered, tuple):
+        ports = tuple(range(len(wide.input_descs)))
+        lowered = (Part(lowered, ports, wide.input_descs, wide.first_output),)
+    parts = Parts(operator)
+    spread = {
+        x.source: parts.step(_step(x.desc, spreads=True), x, output=line_of(x.desc, _BYTES[x.dtype]))
+        for x in parts.inputs()
+        if x.dtype in _BYTES
+    }
+    result, output = parts.extend(lowered, spread), operator.first_output
     if output.dtype in _BYTES:
-        line, step = line_of(output, _BYTES[output.dtype]), _step(output, spreads=False)
-        parts.append(Part("native", (~(len(parts) - 1),), (line,), output, step))
-    return "parts", tuple(parts)
-
-
-def _only(operator: Operator, kind: str, payload: Any) -> Part:
-    sources = tuple(range(len(operator.input_descs)))
-    return Part(kind, sources, operator.input_descs, operator.first_output, payload)
+        line = line_of(output, _BYTES[output.dtype])
+        parts.step(_step(output, spreads=False), result.as_desc(line), output=output)
+    return parts.finish()
 
 
 def _spread(value: Any) -> Any:
@@ -62,6 +54,5 @@ def _spread(value: Any) -> Any:
     return value.like(dtype=_BYTES[value.dtype], strides=value.strides)
 
 
-def _step(desc: TensorDesc, *, spreads: bool) -> tuple[str, dict[str, int]]:
-    """The parameters of the struct in native/cpu/steps/four_bits.h."""
-    return "four_bits", {"spreads": spreads, "is_signed": desc.dtype.is_signed, "count": desc.span}
+def _step(desc: TensorDesc, *, spreads: bool) -> cpu_steps.FourBits:
+    return cpu_steps.FourBits(spreads=spreads, is_signed=desc.dtype.is_signed, count=desc.span)

@@ -1,40 +1,24 @@
-"""Plan: a lowered graph as the native module reads it.
-
-Every node becomes a tuple (kind, name, sources, input descriptions, output descriptions, payload).  A source is the
-number of a value.  Values are the graph's inputs in order, then the outputs of every node in order, absent ones
-counted.  The source of an absent input is −1.
-
-| kind | payload |
-|---|---|
-| element_wise | instructions, see dmlgraph.devices.cpu.element_wise |
-| reduce | name of the reduction, see native/cpu/kernels/reduce.h, and the axes |
-| fill | the bytes of one element |
-| constant | the bytes of the buffer |
-| view | for each output its affine map onto the first input, see dmlgraph.devices.cpu.movement |
-| move | the bytes of one element or None, and pieces, see dmlgraph.devices.cpu.movement |
-| native | name of the step, its parameters by name: the structs of native/cpu/steps; for some, instructions |
-| python | a function of the inputs' and the outputs' arrays (None where absent), which writes into the latter |
-
-An operator may become several nodes: the functions of dmlgraph.devices.cpu.reduction return ("parts", parts).
-"""
+"""Plan: a lowered graph as the native module runs it, node by node."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Sequence
 
+from dmlgraph._native import CpuGraph
 from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
 from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.block_products import block_product
-from dmlgraph.devices.cpu.element_wise import instructions
+from dmlgraph.devices.cpu.element_wise import ELEMENT_WISE
 from dmlgraph.devices.cpu.fills import FILLS
 from dmlgraph.devices.cpu.four_bits import has_four_bits, over_bytes
 from dmlgraph.devices.cpu.indexing import INDEXING
 from dmlgraph.devices.cpu.integer_products import INTEGER_PRODUCTS
+from dmlgraph.devices.cpu.lowering import Lowerings
 from dmlgraph.devices.cpu.movement import MOVEMENTS
+from dmlgraph.devices.cpu.nodes import COPY, Constant, Descs, Evaluate, Evaluation, Fill, Lowered, Node
 from dmlgraph.devices.cpu.products import PRODUCTS
 from dmlgraph.devices.cpu.quantized import QUANTIZED
 from dmlgraph.devices.cpu.recurrent import RECURRENT
@@ -47,23 +31,29 @@ from dmlgraph.devices.executable import Array
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 
-Payload = tuple[str, Any]  # kind, payload
-Way = Callable[[Any], Payload | None]  # takes an operator; returns None if the operator cannot run in this way
-Node = tuple[str, str, tuple[int, ...], tuple[TensorDesc | None, ...], tuple[TensorDesc | None, ...], Any]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """The arguments of the native module: descriptions of the packed inputs, nodes, and the outputs as values."""
+    """Descriptions of the packed inputs, nodes in executable order, and the outputs as values.
 
-    inputs: list[TensorDesc]
-    nodes: list[Node]
-    outputs: list[int]
+    Values are the inputs in order, then the outputs of every node in order, absent ones counted.
+    """
+
+    inputs: Sequence[TensorDesc]
+    nodes: Sequence[Node]
+    outputs: Sequence[int]
+
+    def graph(self) -> CpuGraph:
+        """The nodes as the native module takes them."""
+        graph = CpuGraph(self.inputs)
+        for node in self.nodes:
+            node.add_to(graph)
+        return graph
 
 
-# How operators that are not element-wise run.  An operator that is not here, or for which its function returns None,
-# runs its `evaluate`.
-WAYS: Mapping[type[Operator], Way] = {
+# How operators run.  One that is not here, or for which its function returns None, runs its `evaluate`.
+LOWERINGS: Lowerings = {
+    **ELEMENT_WISE,
     **FILLS,
     **TRAINING,
     **MOVEMENTS,
@@ -106,50 +96,49 @@ def make_plan(graph: GraphDesc) -> Plan:
     for slot, given in enumerate(graph.inputs):
         if given.desc.strides is not None and given.desc.dtype.bits > 4:  # 4-bit arrays are packed before the run
             inputs[slot] = given.desc.like()
-            nodes.append(("element_wise", given.name, (slot,), (inputs[slot],), (given.desc,), ()))
+            nodes.append(Node(given.name, (slot,), (inputs[slot],), (given.desc,), COPY))
             values[slot] = count
             count += 1
-    ways: list[Payload] = [
-        ("constant", node.data) if isinstance(node, ConstantDescNode) else payload_of(node.operator, node.name)
+    lowerings: list[Lowered] = [
+        Constant(node.data) if isinstance(node, ConstantDescNode) else lowered(node.operator, node.name)
         for node in graph.nodes
     ]
-    joined = _join_weights(graph, ways)
+    joined = _join_weights(graph, lowerings)
     sources: list[list[int]] = []
     first_value: list[int] = []
-    for node, way in zip(graph.nodes, ways, strict=True):
-        descs = _descs(node)
-        if way[0] == "parts":
-            count += len(way[1]) - len(descs[1])  # the outputs of the last parts are the node's
+    for node, way in zip(graph.nodes, lowerings, strict=True):
+        read, written = _descs(node)
+        if isinstance(way, tuple):
+            count += len(way) - len(written)  # the outputs of the last parts are the node's
         first_value.append(count)
-        sources.append([-1] * len(descs[0]))
-        count += len(descs[1])
+        sources.append([-1] * len(read))
+        count += len(written)
     for edge in graph.input_edges:
         sources[edge.to_node][edge.to_port] = values[edge.input]
     for inner in graph.intermediate_edges:
         sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
     for product, weights in joined.items():
         sources[product] += [*sources[weights], -1]
-    for node, (kind, payload), read, value in zip(graph.nodes, ways, sources, first_value, strict=True):
-        if kind == "parts":
-            first = value - len(payload) + len(_descs(node)[1])
-            for part in payload:
-                found = tuple([read[source] if source >= 0 else first + ~source for source in part.sources])
-                nodes.append((part.kind, node.name, found, part.inputs, (part.output,), part.payload))
+    for node, way, ports, value in zip(graph.nodes, lowerings, sources, first_value, strict=True):
+        if isinstance(way, tuple):
+            first = value - len(way) + len(_descs(node)[1])
+            for part in way:
+                found = tuple([ports[source] if source >= 0 else first + ~source for source in part.sources])
+                nodes.append(Node(node.name, found, part.inputs, (part.output,), part.action))
         else:
-            nodes.append((kind, node.name, tuple(read), *_descs(node), payload))
+            nodes.append(Node(node.name, tuple(ports), *_descs(node), way))
     outputs = [0] * len(graph.outputs)
     for last in graph.output_edges:
         value, slot_desc = first_value[last.from_node] + last.from_port, graph.outputs[last.output].desc
-        written = _written(graph.nodes[last.from_node], ways[last.from_node])[last.from_port]
-        if written is not None and written.dtype is slot_desc.dtype and not _alike(written, slot_desc):  # a view
-            name = graph.outputs[last.output].name
-            nodes.append(("element_wise", name, (value,), (slot_desc,), (slot_desc,), ()))
+        made = _written(graph.nodes[last.from_node], lowerings[last.from_node])[last.from_port]
+        if made is not None and made.dtype is slot_desc.dtype and not _alike(made, slot_desc):  # a view
+            nodes.append(Node(graph.outputs[last.output].name, (value,), (slot_desc,), (slot_desc,), COPY))
             value, count = count, count + 1
         outputs[last.output] = value
     return Plan(inputs, nodes, outputs)
 
 
-def _join_weights(graph: GraphDesc, ways: list[Payload]) -> dict[int, int]:
+def _join_weights(graph: GraphDesc, lowerings: list[Lowered]) -> dict[int, int]:
     """Makes products with dequantized weights read the integers: by product, the node of its weights.
 
     Floats that nothing else reads are not computed.
@@ -158,56 +147,45 @@ def _join_weights(graph: GraphDesc, ways: list[Payload]) -> dict[int, int]:
     for edge in graph.intermediate_edges:
         product, weights = graph.nodes[edge.to_node], graph.nodes[edge.from_node]
         if edge.to_port == 1 and isinstance(product, OperatorDescNode) and isinstance(weights, OperatorDescNode):
-            found = block_product(product.operator, weights.operator, ways[edge.to_node])
+            found = block_product(product.operator, weights.operator, lowerings[edge.to_node])
             if found is not None:
-                ways[edge.to_node] = found
+                lowerings[edge.to_node] = found
                 joined[edge.to_node] = edge.from_node
     read = {edge.from_node for edge in graph.output_edges}
     read |= {each.from_node for each in graph.intermediate_edges if each.to_port != 1 or each.to_node not in joined}
     for node in set(joined.values()) - read:
         weights = graph.nodes[node]
         assert isinstance(weights, OperatorDescNode)
-        ways[node] = ("fill", bytes(weights.operator.first_output.dtype.bits // 8))
+        lowerings[node] = Fill(bytes(weights.operator.first_output.dtype.bits // 8))
     return joined
 
 
-def _written(node: OperatorDescNode | ConstantDescNode, way: Payload) -> tuple[TensorDesc | None, ...]:
+def _written(node: OperatorDescNode | ConstantDescNode, way: Lowered) -> Descs:
     """The node's outputs; the same elements may have other dimensions if parts write them."""
-    kind, payload = way
     outputs = _descs(node)[1]
-    return tuple([part.output for part in payload[-len(outputs) :]]) if kind == "parts" else outputs
+    return tuple([part.output for part in way[-len(outputs) :]]) if isinstance(way, tuple) else outputs
 
 
 def _alike(one: TensorDesc, other: TensorDesc) -> bool:
     return (one.sizes, one.effective_strides) == (other.sizes, other.effective_strides)
 
 
-def _descs(
-    node: OperatorDescNode | ConstantDescNode,
-) -> tuple[tuple[TensorDesc | None, ...], tuple[TensorDesc | None, ...]]:
+def _descs(node: OperatorDescNode | ConstantDescNode) -> tuple[Descs, Descs]:
     if isinstance(node, ConstantDescNode):
         return (), (node.desc,)
     return node.operator.input_descs, node.operator.output_descs
 
 
-def payload_of(operator: Operator, name: str = "") -> Payload:
+def lowered(operator: Operator, name: str = "") -> Lowered:
     """How an operator runs; errors of its run name the node `name`."""
     if has_four_bits(operator):
-        over = over_bytes(operator, payload_of)
-        return over or ("python", _evaluation(operator, name))
-    way = WAYS.get(type(operator))
-    if way is not None:
-        found = way(operator)
-        if found is not None:
-            return found
-    else:
-        code = instructions(operator)
-        if code is not None:
-            return "element_wise", code
-    return "python", _evaluation(operator, name)
+        return over_bytes(operator, lowered) or Evaluate(_evaluation(operator, name))
+    lower = LOWERINGS.get(type(operator))
+    found = None if lower is None else lower(operator)
+    return Evaluate(_evaluation(operator, name)) if found is None else found
 
 
-def _evaluation(operator: Operator, name: str) -> Callable[[list[Array | None], list[Array | None]], None]:
+def _evaluation(operator: Operator, name: str) -> Evaluation:
     """Runs the operator's `evaluate` on arrays; 4-bit tensors are bytes of their buffers."""
     unpacked = [(port, desc) for port, desc in enumerate(operator.input_descs) if desc and desc.dtype.bits == 4]
     results = [(port, desc) for port, desc in enumerate(operator.output_descs) if desc is not None]

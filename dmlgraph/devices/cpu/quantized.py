@@ -4,91 +4,49 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc
-from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
-from dmlgraph.devices.cpu.parts import Parts, Tensor, operands
-from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.devices.cpu.element_wise import dequantized, quantized
+from dmlgraph.devices.cpu.expressions import apply, choose
+from dmlgraph.devices.cpu.lowering import Lowerings, lowers
+from dmlgraph.devices.cpu.nodes import Lowered
+from dmlgraph.devices.cpu.parts import Parts
 from dmlgraph.operators.quantization import Dequantize, DynamicQuantizeLinear, Quantize, QuantizedLinearAdd
-
-Payload = tuple[str, Any]
 
 _SINGLE = DataType.FLOAT32
 
 
-def _add(operator: QuantizedLinearAdd) -> Payload | None:
-    tensors = [Tensor(port, desc) for port, desc in enumerate(operator.input_descs) if desc is not None]
-    values = dict(zip(operator.input_fields, [None] * len(operator.input_fields), strict=True)) | {
-        operator.input_fields[each.source]: value for each, value in zip(tensors, operands(*tensors), strict=True)
-    }
-    code = Code()
-    numbers = [_number(code, *(values[f"{field}{part}"] for part in ("", "_scale", "_zero_point"))) for field in "ab"]
-    scale, zero_point = values["output_scale"], values["output_zero_point"]
-    assert scale is not None
-    _quantize(code, code.add("ADD", *numbers), scale, zero_point, operator.output.dtype)
-    parts = Parts()
-    parts.compute(code, *tensors, output=operator.output)
+def _add(operator: QuantizedLinearAdd) -> Lowered:
+    parts = Parts(operator)
+    a, b = (
+        dequantized(parts.input(field), parts.input(f"{field}_scale"), parts.optional(f"{field}_zero_point"))
+        for field in "ab"
+    )
+    scale, zero_point = parts.input("output_scale"), parts.optional("output_zero_point")
+    parts.store(quantized(a + b, scale, zero_point, operator.output.dtype), operator.output)
     return parts.finish()
 
 
-def _number(code: Code, x: Value | None, scale: Value | None, zero_point: Value | None) -> Value:
-    """(x − zero point) · scale"""
-    assert x is not None
-    assert scale is not None
-    factor = code.convert(scale, _SINGLE)
-    if zero_point is None:
-        return code.append(Instruction("DEQUANTIZE", (x.place, factor.place), x.dtype, _SINGLE))
-    places = (x.place, factor.place, zero_point.place)
-    return code.append(Instruction("DEQUANTIZE_FROM", places, x.dtype, _SINGLE))
-
-
-def _quantize(code: Code, x: Value, scale: Value, zero_point: Value | None, dtype: DataType) -> Value:
-    """round(x / scale) + zero point, in the range of the type."""
-    divisor = code.convert(scale, _SINGLE)
-    if zero_point is None:
-        return code.add("QUANTIZE", x, divisor, result=dtype)
-    places = (x.place, divisor.place, zero_point.place)
-    return code.append(Instruction("QUANTIZE_FROM", places, _SINGLE, dtype))
-
-
-def _by_range(operator: DynamicQuantizeLinear) -> Payload | None:
+def _by_range(operator: DynamicQuantizeLinear) -> Lowered:
     """A NaN makes the scale NaN: reductions to an extreme leave it out, so that NaNs are looked for."""
-    parts, dtype = Parts(), operator.output.dtype
+    parts, dtype, rank = Parts(operator), operator.output.dtype, operator.input.rank
     low, high = dtype.range
-    axes = tuple(range(operator.input.rank))
-    one = (1,) * operator.input.rank
-    x = parts.single(Tensor(0, operator.input))
-    code = Code()
-    code.add("IS_NAN", *operands(x), result=DataType.UINT8)
-    nan = parts.compute(code, x, output=TensorDesc(dtype=DataType.UINT8, sizes=operator.input.sizes))
-    extremes = [parts.reduce(name, x, axes, _SINGLE) for name in ("MIN", "MAX")]
-    any_nan = parts.reduce("MAX", nan, axes, DataType.UINT8)
-    rank = operator.input.rank
+    axes = tuple(range(rank))
+    x = parts.input("input").single()
+    nan = parts.store(x.apply("IS_NAN", result=DataType.UINT8))
+    least, greatest, is_nan = x.min(axes), x.max(axes), nan.max(axes)
     zero, undefined = (parts.number(number, _SINGLE, rank) for number in (0.0, math.nan))
-
-    code = Code()
-    least, greatest, is_nan, none, without = operands(*extremes, any_nan, zero, undefined)
-    bottom, top = code.add("MIN", least, none), code.add("MAX", greatest, none)
-    factor = float(np.float32(1 / (high - low)))
-    range_ = code.add("LINEAR", code.add("SUBTRACT", top, bottom), immediates=(factor, 0.0))
-    code.add("IF", is_nan, without, range_)
-    scale = parts.compute(code, *extremes, any_nan, zero, undefined, output=TensorDesc(dtype=_SINGLE, sizes=one))
-
-    code = Code()
-    least, divisor, none, first = operands(extremes[0], scale, zero, start := parts.number(low, dtype, rank))
-    _quantize(code, code.add("MIN", least, none), code.add("NEGATE", divisor), first, dtype)
-    zero_point = parts.compute(code, extremes[0], scale, zero, start, output=TensorDesc(dtype=dtype, sizes=one))
-
-    code = Code()
-    number, divisor, first = operands(x, scale, zero_point)
-    _quantize(code, number, divisor, first, dtype)
-    parts.compute(code, x, scale, zero_point, output=operator.output)
-    for made, desc in ((scale, operator.output_scale), (zero_point, operator.output_zero_point)):
-        parts.copy(made, desc)
+    bottom, top = apply("MIN", least, zero), apply("MAX", greatest, zero)
+    range_ = (top - bottom).linear(float(np.float32(1 / (high - low))))
+    scale = parts.store(choose(is_nan, undefined, range_))
+    start = parts.number(low, dtype, rank)
+    zero_point = parts.store(quantized(apply("MIN", least, zero), -scale, start, dtype))
+    parts.store(quantized(x, scale, zero_point, dtype), operator.output)
+    scale.copy(operator.output_scale)
+    zero_point.copy(operator.output_zero_point)
     return parts.finish()
 
 
@@ -125,28 +83,27 @@ def in_steps(desc: TensorDesc, steps: list[Steps], sizes: tuple[int, ...]) -> Te
     return TensorDesc(dtype=desc.dtype, sizes=tuple([each.number for each in steps]), strides=tuple(strides))
 
 
-def _by_blocks(operator: Dequantize | Quantize) -> Payload | None:
+def _by_blocks(operator: Dequantize | Quantize) -> Lowered | None:
     """Element-wise along dimensions of blocks, and of the places in a block, where scales and zero points repeat."""
-    sizes, code, parts = operator.input.sizes, Code(), Parts()
+    sizes, parts = operator.input.sizes, Parts(operator)
     steps = block_steps(sizes, list(operator.quantizations))
     if steps is None:
         return None
-    tensors = [Tensor(port, in_steps(desc, steps, sizes)) for port, desc in enumerate(operator.input_descs) if desc]
-    if len(tensors) == 1:
-        tensors.append(parts.number(1, _SINGLE, len(steps)))
-    x, scale, *zero_point = operands(*tensors)
+    x, *given = (each.as_desc(in_steps(each.desc, steps, sizes)) for each in parts.inputs())
+    scale, *zero_points = given or [parts.number(1, _SINGLE, len(steps))]
+    zero_point = zero_points[0] if zero_points else None
     output = in_steps(operator.output, steps, sizes)
     if isinstance(operator, Dequantize):
-        code.convert(_number(code, x, scale, zero_point[0] if zero_point else None), output.dtype)
+        result = dequantized(x, scale, zero_point)
     else:
-        _quantize(code, code.convert(x, _SINGLE), scale, zero_point[0] if zero_point else None, output.dtype)
-    parts.compute(code, *tensors, output=output)
+        result = quantized(x, scale, zero_point, output.dtype)
+    parts.store(result, output)
     return parts.finish()
 
 
-QUANTIZED: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
-    Dequantize: _by_blocks,
-    Quantize: _by_blocks,
-    QuantizedLinearAdd: _add,
-    DynamicQuantizeLinear: _by_range,
+QUANTIZED: Lowerings = {
+    **lowers(_by_blocks, Dequantize),
+    **lowers(_by_blocks, Quantize),
+    **lowers(_add, QuantizedLinearAdd),
+    **lowers(_by_range, DynamicQuantizeLinear),
 }

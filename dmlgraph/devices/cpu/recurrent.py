@@ -7,44 +7,42 @@ few units in the last place a step; others may let it grow.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
 
+from dmlgraph._native import cpu_steps
 from dmlgraph.base.tensor import DataType
-from dmlgraph.devices.cpu.element_wise import Code, Value, activate
-from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.recurrent import Gru, Lstm, Rnn
+from dmlgraph.devices.cpu.element_wise import activate
+from dmlgraph.devices.cpu.expressions import Expression, Operand, instructions
+from dmlgraph.devices.cpu.lowering import Lowerings, lowers
+from dmlgraph.devices.cpu.nodes import Lowered, Native
+from dmlgraph.operators.recurrent import Gru, Lstm, Recurrent, Rnn
 
-Payload = tuple[str, Any]
-
-_SUM = Value(0, DataType.FLOAT32)  # what an activation reads
+_SUM = Operand(0, DataType.FLOAT32)  # what an activation reads
 
 
-def _network(operator: Any) -> Payload | None:
-    code = Code()
+def _network(operator: Recurrent) -> Lowered | None:
+    activations: list[Expression] = []
     for each in operator.activation_descs:
-        activated = activate(code, each, _SUM, operator.input.dtype)
+        activated = activate(each, _SUM, operator.input.dtype)
         if activated is None:
             return None
-        if activated is _SUM:  # an activation is one instruction
-            code.add("IDENTITY", _SUM)
-    activations = code.finish()
-    if activations is None:
+        activations.append(_SUM.apply("IDENTITY") if activated is _SUM else activated)  # each is one instruction
+    code = instructions(*activations)
+    if code is None:
         return None
-    parameters = {
-        "gates": operator.gates,
-        "backward": operator.backward,
-        "bound": _bound(operator),
-        "couples_input_forget": getattr(operator, "couple_input_forget", False),
-        "resets_after_product": getattr(operator, "linear_before_reset", False),
-    }
-    return "native", ("recurrent", parameters, activations)
+    step = cpu_steps.Recurrent(
+        gates=operator.gates,
+        backward=operator.backward,
+        bound=_bound(operator),
+        couples_input_forget=isinstance(operator, Lstm) and operator.couple_input_forget,
+        resets_after_product=isinstance(operator, Gru) and operator.linear_before_reset,
+    )
+    return Native(step, code)
 
 
-def _bound(operator: Any) -> tuple[float, ...]:
+def _bound(operator: Recurrent) -> tuple[float, ...]:
     """± what the arguments of activations are clipped to; empty: they are not clipped."""
     bound = operator.bound
     return () if bound is None or math.isnan(bound) else (bound,)
 
 
-RECURRENT: Mapping[type[Operator], Callable[[Any], Payload | None]] = dict.fromkeys((Rnn, Lstm, Gru), _network)
+RECURRENT: Lowerings = lowers(_network, Rnn, Lstm, Gru)

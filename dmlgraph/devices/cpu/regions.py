@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 
+from dmlgraph._native import cpu_steps
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.devices.cpu.parts import Parts, Tensor
-from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.devices.cpu.lowering import Lowerings, lowers
+from dmlgraph.devices.cpu.nodes import Lowered
+from dmlgraph.devices.cpu.parts import Parts
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
 from dmlgraph.operators.roi import AligningForward, RoiAlign, RoiAlign1, RoiPooling
 
-Payload = tuple[str, Any]
 
-
-def _align(operator: AligningForward) -> Payload | None:
-    return _step(
-        "region_alignment",
-        operator,
+def _align(operator: AligningForward) -> Lowered:
+    step = cpu_steps.RegionAlignment(
         is_maximum=operator.reduction_function is ReduceFunction.MAX,
         is_nearest=operator.interpolation_mode is InterpolationMode.NEAREST_NEIGHBOR,
         aligns_to_corners=operator.align_regions_to_corners,
@@ -29,31 +24,27 @@ def _align(operator: AligningForward) -> Payload | None:
         offsets=(operator.input_pixel_offset, operator.output_pixel_offset),
         bounds=(operator.out_of_bounds_input_value, _least(operator.output)),
     )
+    return _in_single(operator, step)
 
 
-def _pool(operator: RoiPooling) -> Payload | None:
-    return _step("region_pooling", operator, scale=operator.spatial_scale, least=_least(operator.output))
+def _pool(operator: RoiPooling) -> Lowered:
+    return _in_single(operator, cpu_steps.RegionPooling(scale=operator.spatial_scale, least=_least(operator.output)))
 
 
 def _least(desc: TensorDesc) -> float:
     return float(np.finfo(desc.dtype.numpy).min)
 
 
-def _step(name: str, operator: Any, **parameters: Any) -> Payload | None:
-    """The step; its parameters are those of its struct in native/cpu/steps."""
-    parts, output = Parts(), operator.output
-    tensors = [Tensor(port, desc) for port, desc in enumerate(operator.input_descs)]
-    given = [parts.packed(parts.single(each) if each.desc.dtype.is_float else each) for each in tensors]
+def _in_single(operator: AligningForward | RoiPooling, step: cpu_steps.Step) -> Lowered:
+    """The step on packed tensors, those of floats in float32."""
+    parts, output = Parts(operator), operator.output
+    given = [(each.single() if each.dtype.is_float else each).packed() for each in parts.inputs()]
     is_single = output.dtype is DataType.FLOAT32
     made = output if is_single and output.strides is None else TensorDesc(dtype=DataType.FLOAT32, sizes=output.sizes)
-    result = parts.step(name, parameters, *given, output=made)
+    result = parts.step(step, *given, output=made)
     if made is not output:
-        parts.convert_to(result, output)
+        parts.store(result, output)
     return parts.finish()
 
 
-REGIONS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
-    RoiAlign: _align,
-    RoiAlign1: _align,
-    RoiPooling: _pool,
-}
+REGIONS: Lowerings = {**lowers(_align, RoiAlign, RoiAlign1), **lowers(_pool, RoiPooling)}

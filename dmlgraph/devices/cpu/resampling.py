@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import numpy as np
 
+from dmlgraph._native import cpu_steps
 from dmlgraph.base.tensor import DataType
-from dmlgraph.devices.cpu.element_wise import Code, Value
-from dmlgraph.devices.cpu.parts import Part
-from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.devices.cpu.expressions import Operand, instructions
+from dmlgraph.devices.cpu.lowering import Lowerings, lowers
+from dmlgraph.devices.cpu.nodes import Lowered
+from dmlgraph.devices.cpu.parts import Parts
+from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.resampling import (
+    BackwardResampling,
+    ForwardResampling,
     Resample,
     Resample1,
     Resample2,
@@ -22,39 +24,42 @@ from dmlgraph.operators.resampling import (
     Upsample2d,
 )
 
+_RESULT = Operand(0, DataType.FLOAT32)
 
-def _resample(operator: Any) -> tuple[str, Any]:
+
+def _resample(operator: ForwardResampling) -> Lowered:
     with np.errstate(all="ignore"):
         along = list(operator.taps(operator.input.sizes, operator.output.sizes))
         tables = [(taps.indices.T.ravel(), taps.weights.T.ravel().astype(np.float32)) for _, taps in along]
-    code = Code()
-    code.convert(Value(0, DataType.FLOAT32), operator.output.dtype)
-    parameters = {
-        "axes": tuple(axis for axis, _ in along),
-        "taps": tuple(taps.indices.shape[1] for _, taps in along),
-        "indices": tuple(int(each) for indices, _ in tables for each in indices),
-        "weights": tuple(float(each) for _, weights in tables for each in weights),
-    }
-    payload = ("resampling", parameters, code.finish())
-    return "parts", (Part("native", (0,), (operator.input,), operator.output, payload),)
+    step = cpu_steps.Resampling(
+        axes=[axis for axis, _ in along],
+        taps=[taps.indices.shape[1] for _, taps in along],
+        indices=[each for indices, _ in tables for each in indices.tolist()],
+        weights=[each for _, weights in tables for each in weights.tolist()],
+    )
+    return _followed(operator, step)
 
 
-def _gradient(operator: Any) -> tuple[str, Any]:
+def _gradient(operator: BackwardResampling) -> Lowered:
     """The transpose: the taps of each output element become terms of the elements that they read."""
     with np.errstate(all="ignore"):
         along = list(operator.taps(operator.output_gradient.sizes, operator.input_gradient.sizes))
     sizes = operator.output_gradient.sizes
     terms = [_terms(taps, sizes[axis]) for axis, taps in along]
-    code = Code()
-    code.convert(Value(0, DataType.FLOAT32), operator.output_gradient.dtype)
-    parameters = {
-        "axes": tuple(axis for axis, _ in along),
-        "counts": tuple(each for counts, _, _ in terms for each in counts.tolist()),
-        "indices": tuple(each for _, indices, _ in terms for each in indices.tolist()),
-        "weights": tuple(each for _, _, weights in terms for each in weights.tolist()),
-    }
-    payload = ("resampling_gradient", parameters, code.finish())
-    return "parts", (Part("native", (0,), (operator.input_gradient,), operator.output_gradient, payload),)
+    step = cpu_steps.ResamplingGradient(
+        axes=[axis for axis, _ in along],
+        counts=[each for counts, _, _ in terms for each in counts.tolist()],
+        indices=[each for _, indices, _ in terms for each in indices.tolist()],
+        weights=[each for _, _, weights in terms for each in weights.tolist()],
+    )
+    return _followed(operator, step)
+
+
+def _followed(operator: ForwardResampling | BackwardResampling, step: cpu_steps.Step) -> Lowered:
+    """The step of the one input, then the conversion to the type of the output."""
+    parts, output = Parts(operator), operator.first_output
+    parts.step(step, *parts.inputs(), output=output, followers=instructions(_RESULT.convert(output.dtype)))
+    return parts.finish()
 
 
 def _terms(taps: Taps, size: int) -> tuple[Array, Array, Array]:
@@ -68,7 +73,7 @@ def _terms(taps: Taps, size: int) -> tuple[Array, Array, Array]:
     )
 
 
-RESAMPLINGS: Mapping[type[Operator], Callable[[Any], tuple[str, Any]]] = {
-    **dict.fromkeys((Resample, Resample1, Resample2, Resample3, Upsample2d), _resample),
-    **dict.fromkeys((ResampleGrad, ResampleGrad1), _gradient),
+RESAMPLINGS: Lowerings = {
+    **lowers(_resample, Resample, Resample1, Resample2, Resample3, Upsample2d),
+    **lowers(_gradient, ResampleGrad, ResampleGrad1),
 }

@@ -60,7 +60,8 @@ def absorption_refusal(made: Operator, instead_of: Operator | None) -> str | Non
 
 
 def runs_by_definition(operator: Operator) -> bool:
-    """Whether `evaluate` computes part of the operator, as on `reference`."""
+    """Whether `evaluate` computes the operator, as on `reference`."""
     with native_needed():
-        from dmlgraph.devices.cpu.plan import payload_of
-    return payload_of(operator)[0] == "python"
+        from dmlgraph.devices.cpu.nodes import Evaluate
+        from dmlgraph.devices.cpu.plan import lowered
+    return isinstance(lowered(operator), Evaluate)

@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from dmlgraph._native import cpu_steps
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value
-from dmlgraph.devices.cpu.parts import Part, Parts, Tensor, operands, packed_step
+from dmlgraph.devices.cpu.element_wise import quantized
+from dmlgraph.devices.cpu.expressions import Expression, Operand, apply, choose, instructions
+from dmlgraph.devices.cpu.lowering import Lowerings, lowers
+from dmlgraph.devices.cpu.nodes import Fill, Lowered, Native
+from dmlgraph.devices.cpu.parts import Parts, Tensor, packed_step
 from dmlgraph.operators.common.windows import Sizes, Windows
-from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.normalization import LocalResponseNormalization
 from dmlgraph.operators.normalization_grad import LocalResponseNormalizationGrad
 from dmlgraph.operators.patches import Fold
@@ -29,6 +32,7 @@ from dmlgraph.operators.pooling import (
     AveragePoolingGrad,
     LpPooling,
     LpPooling1,
+    Maxima,
     MaxPooling,
     MaxPooling1,
     MaxPooling2,
@@ -37,60 +41,52 @@ from dmlgraph.operators.pooling import (
     QuantizedLinearAveragePooling,
 )
 
-Payload = tuple[str, Any]
-
-_SUMS = Value(0, DataType.FLOAT32)
-_EXACT_SUMS = Value(0, DataType.FLOAT64)  # of a quantized tensor
+_SINGLE = DataType.FLOAT32
+_SUMS = Operand(0, _SINGLE)
+_EXACT_SUMS = Operand(0, DataType.FLOAT64)  # of a quantized tensor
 _OPERAND = 2  # the port of the first one of instructions
 _MOST_INDICES = 2**32 - 1  # elements of a plane whose places 32 bits hold
-_EXPONENTS = {0.5: ("SQRT",), 1.0: (), 0.75: ("SQRT", "SQRT")}
 
 
-def _maximum(operator: Any) -> Payload | None:
+def _maximum(operator: Maxima) -> Lowered | None:
     x, indices = operator.input, operator.indices_desc
     if indices is not None and math.prod(x.sizes[2:]) >= _MOST_INDICES:
         return None
-    code = Code()
-    if x.dtype.is_float:
-        code.convert(_SUMS, x.dtype)
     window = operator.window
     is_reduction = indices is None and window.taps == x.sizes[2:] and not any((*window.start, *window.end))
-    return "native", ("pooling", *_step(window, code, is_maximum=True, from_infinity=is_reduction))
+    step = _pooling(window, is_maximum=True, from_infinity=is_reduction)
+    followers = instructions(_SUMS.convert(x.dtype)) if x.dtype.is_float else ()
+    return None if followers is None else Native(step, followers)
 
 
-def _average(operator: Any) -> Payload | None:
-    x, parts, code = operator.input, Parts(), Code()
-    divisors = parts.constant(_divisors(operator.window, x.sizes[2:], operator.include_padding), DataType.FLOAT32)
-    code.convert(code.add("DIVIDE", _SUMS, Value(_OPERAND, DataType.FLOAT32)), x.dtype)
-    _pool(parts, operator, code, divisors)
+def _average(operator: AveragePooling | AveragePooling1) -> Lowered:
+    parts = Parts(operator)
+    x = parts.input("input")
+    divisors = parts.constant(_divisors(operator.window, x.desc.sizes[2:], operator.include_padding), _SINGLE)
+    mean = _SUMS / Operand(_OPERAND, _SINGLE)
+    _sums(_pooling(operator.window), x, x, [divisors], mean, operator.output)
     return parts.finish()
 
 
-def _quantized_average(operator: QuantizedLinearAveragePooling) -> Payload | None:
-    dtype, parts, code = operator.output.dtype, Parts(), Code()
-    rank = operator.output.rank
-    divisors = parts.constant(
-        _divisors(operator.window, operator.input.sizes[2:], operator.include_padding), DataType.FLOAT32
-    )
-    divisor, step = (Value(_OPERAND + k, DataType.FLOAT32) for k in range(2))
-    mean = code.add("DIVIDE", code.convert(_EXACT_SUMS, DataType.FLOAT32), divisor)
-    read = [divisors, Tensor(_port(operator, "output_scale"), operator.output_scale)]
-    if operator.output_zero_point is None:
+def _quantized_average(operator: QuantizedLinearAveragePooling) -> Lowered:
+    parts, dtype, output = Parts(operator), operator.output.dtype, operator.output
+    divisors = _divisors(operator.window, operator.input.sizes[2:], operator.include_padding)
+    read = [parts.constant(divisors, _SINGLE), parts.input("output_scale")]
+    divisor, scale = (Operand(_OPERAND + k, _SINGLE) for k in range(2))
+    mean = _EXACT_SUMS.convert(_SINGLE) / divisor
+    zero_point = parts.optional("output_zero_point")
+    if zero_point is None:
         # The mean of no elements is the greatest integer: CLIP makes infinity of NaN.
-        steps = code.add("CLIP", code.add("DIVIDE", mean, step), immediates=(-math.inf, math.inf))
-        code.add("QUANTIZE", steps, Value(_OPERAND + 2, DataType.FLOAT32), result=dtype)
-        read.append(parts.number(1, DataType.FLOAT32, rank))
+        steps = (mean / scale).apply("CLIP", -math.inf, math.inf)
+        result = quantized(steps, Operand(_OPERAND + 2, _SINGLE), None, dtype)
+        read.append(parts.number(1, _SINGLE, output.rank))
     else:
-        code.append(Instruction("QUANTIZE_FROM", (mean.place, step.place, _OPERAND + 2), DataType.FLOAT32, dtype))
-        read.append(Tensor(_port(operator, "output_zero_point"), operator.output_zero_point))
-    port, zero_point = _port(operator, "input_zero_point"), operator.input_zero_point
-    scale = Tensor(_port(operator, "input_scale"), operator.input_scale)
-    _pool(parts, operator, code, *read, quantized=(scale, port if zero_point is None else Tensor(port, zero_point)))
+        result = quantized(mean, scale, Operand(_OPERAND + 2, zero_point.dtype), dtype)
+        read.append(zero_point)
+    x_zero_point = parts.optional("input_zero_point") or parts.port("input_zero_point")
+    x, x_scale = parts.input("input"), parts.input("input_scale")
+    _sums(_pooling(operator.window), x, x_scale, read, result, output, x_zero_point)
     return parts.finish()
-
-
-def _port(operator: Operator, field: str) -> int:
-    return operator.input_fields.index(field)
 
 
 def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
@@ -108,15 +104,15 @@ def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
     return divisors.reshape(1, 1, *divisors.shape or (1,) * len(sizes))
 
 
-def _norm(operator: Any) -> Payload | None:
-    x, p, parts, code = operator.input, operator.p, Parts(), Code()
-    root = _SUMS
+def _norm(operator: LpPooling | LpPooling1) -> Lowered:
+    parts, p = Parts(operator), operator.p
+    x = parts.input("input")
+    root: Expression = _SUMS
     if p == 2:
-        root = code.add("SQRT", _SUMS)
+        root = root.apply("SQRT")
     elif p > 2:
-        root = code.add("CONSTANT_POW", _SUMS, immediates=(1 / p,))
-    code.convert(root, x.dtype)
-    _pool(parts, operator, code, power=p)
+        root = root.apply("CONSTANT_POW", 1 / p)
+    _sums(_pooling(operator.window, power=p), x, x, [], root, operator.output)
     return parts.finish()
 
 
@@ -141,170 +137,153 @@ def _neighbourhood(
     return Windows(taps, one, one, start, end)
 
 
-def _local_response(operator: LocalResponseNormalization) -> Payload | None:
-    x = operator.input
-    window = _neighbourhood(operator, x)
+def _local_response(operator: LocalResponseNormalization) -> Lowered | None:
+    parts = Parts(operator)
+    x = parts.input("input")
+    window = _neighbourhood(operator, x.desc)
     if window is None:
         return None
-    parts, code = Parts(), Code()
-    base = code.add("LINEAR", _SUMS, immediates=(operator.alpha_share, operator.bias))
-    numerator = code.convert(Value(_OPERAND, x.dtype), DataType.FLOAT32)
-    result = code.add("DIVIDE", numerator, _power(code, base, operator.beta))
-    code.convert(result, operator.output.dtype)
-    _pool(parts, operator, code, Tensor(0, x), window=window, power=2)
+    base = _SUMS.linear(operator.alpha_share, operator.bias)
+    result = Operand(_OPERAND, x.dtype).convert(_SINGLE) / _power(base, operator.beta)
+    _sums(_pooling(window, power=2), x, x, [x], result, operator.output)
     return parts.finish()
 
 
-def _local_response_gradient(operator: LocalResponseNormalizationGrad) -> Payload | None:
+def _local_response_gradient(operator: LocalResponseNormalizationGrad) -> Lowered | None:
     """g / s^beta − 2 · alpha · beta / size · x · Σ (g / s^beta · x / s), with the sums s of squares."""
     desc = operator.input
     window = _neighbourhood(operator, desc)
     if window is None:
         return None
-    parts, whole = Parts(), TensorDesc(dtype=DataType.FLOAT32, sizes=desc.sizes)
-    x, gradient = (parts.single(Tensor(port, each)) for port, each in enumerate(operator.input_descs) if each)
-    code = Code()
-    code.add("LINEAR", _in_range(code, _SUMS, desc.dtype), immediates=(operator.alpha_share, operator.bias))
-    base = _sums_of(parts, window, code, x, output=whole, power=2)
-    code = Code()
-    number, divisor = operands(gradient, base)
-    code.add("DIVIDE", number, _power(code, divisor, operator.beta))
-    direct = parts.compute(code, gradient, base, output=whole)
-    code = Code()
-    passed, number, divisor = operands(direct, x, base)
-    code.add("MULTIPLY", passed, code.add("DIVIDE", number, divisor))
-    products = parts.compute(code, direct, x, base, output=whole)
-    code = Code()
-    passed, number = (Value(_OPERAND + k, DataType.FLOAT32) for k in range(2))
-    share = code.add("LINEAR", number, immediates=(2 * operator.alpha_share * operator.beta, 0.0))
-    result = code.add("SUBTRACT", passed, code.add("MULTIPLY", share, _SUMS))
-    code.convert(result, operator.output_gradient.dtype)
-    _sums_of(parts, window, code, products, direct, x, output=operator.output_gradient)
+    parts, whole = Parts(operator), TensorDesc(dtype=_SINGLE, sizes=desc.sizes)
+    x, gradient = (each.single() for each in parts.inputs())
+    squares = _in_range(_SUMS, desc.dtype).linear(operator.alpha_share, operator.bias)
+    base = _sums(_pooling(window, power=2), x, x, [], squares, whole)
+    direct = parts.store(gradient / _power(base, operator.beta))
+    products = parts.store(direct * (x / base))
+    passed, number = (Operand(_OPERAND + k, _SINGLE) for k in range(2))
+    result = passed - number.linear(2 * operator.alpha_share * operator.beta) * _SUMS
+    _sums(_pooling(window), products, products, [direct, x], result, operator.output_gradient)
     return parts.finish()
 
 
-def _in_range(code: Code, x: Value, dtype: DataType) -> Value:
+def _in_range(x: Expression, dtype: DataType) -> Expression:
     """x, but infinite or zero if it is in the type."""
     if dtype is x.dtype:
         return x
-    kept = code.convert(code.convert(x, dtype), x.dtype)
-    is_infinite = code.add("IS_INFINITY", kept, result=DataType.UINT8, immediates=(0,))
-    is_zero = code.add("EQUAL", kept, code.add("LINEAR", kept, immediates=(0.0, 0.0)), result=DataType.UINT8)
-    return code.add("IF", code.add("LOGICAL_OR", is_infinite, is_zero), kept, x)
+    kept = x.convert(dtype).convert(x.dtype)
+    is_infinite = kept.apply("IS_INFINITY", 0, result=DataType.UINT8)
+    return choose(apply("LOGICAL_OR", is_infinite, kept.equals(kept.linear(0.0))), kept, x)
 
 
-def _sums_of(
-    parts: Parts, window: Windows, code: Code, x: Tensor, *read: Tensor, output: TensorDesc, power: int = 0
-) -> Tensor:
-    """Sums of the windows of a tensor's powers, or of its elements: `read` are operands of the instructions."""
-    parameters, epilogue = _step(window, code, power=power)
-    return parts.step("pooling", parameters, x, x, *read, output=output, epilogue=epilogue)
+def _power(base: Expression, exponent: float) -> Expression:
+    if exponent == 1:
+        return base
+    if exponent not in (0.5, 0.75):
+        return base.apply("CONSTANT_POW", exponent)
+    root = base.apply("SQRT")
+    return root if exponent == 0.5 else root * root.apply("SQRT")  # √x · √√x
 
 
-def _power(code: Code, base: Value, exponent: float) -> Value:
-    if exponent not in _EXPONENTS:
-        return code.add("CONSTANT_POW", base, immediates=(exponent,))
-    roots = [base]
-    for opcode in _EXPONENTS[exponent]:
-        roots.append(code.add(opcode, roots[-1]))
-    return roots[-1] if len(roots) < 3 else code.add("MULTIPLY", *roots[1:])  # √x · √√x
-
-
-def _pool(
-    parts: Parts,
-    operator: Any,
-    code: Code,
-    *read: Tensor,
-    window: Windows | None = None,
-    quantized: tuple[Tensor, Tensor | int] | None = None,
-    power: int = 0,
-) -> None:
-    """Sums of the input's windows: `read` are operands of the instructions, `quantized` its scale and zero point."""
-    x, output = Tensor(0, operator.input), operator.output
-    scale, *zero_point = (x,) if quantized is None else quantized
-    repeated = [each._replace(desc=each.desc.broadcast_to(output.sizes)) for each in read]
-    parameters, epilogue = _step(window or operator.window, code, power=power)
-    parts.step("pooling", parameters, x, scale, *repeated, *zero_point, output=output, epilogue=epilogue)
-
-
-def _step(window: Windows, code: Code, **more: Any) -> tuple[Mapping[str, Any], tuple[Instruction, ...]]:
-    """The parameters of the struct in native/cpu/steps/pooling.h, and the instructions."""
-    epilogue = code.finish()
-    if epilogue is None:
-        raise LookupError("pooling needs a kernel that does not exist")
-    return {"is_maximum": False, "from_infinity": False, "power": 0, **_fields(window), **more}, epilogue
-
-
-def _fields(window: Windows) -> dict[str, Any]:
-    return {"taps": window.taps, "strides": window.strides, "dilations": window.dilations, "padding": window.start}
-
-
-def _maximum_gradient(operator: MaxPoolingGrad) -> Payload | None:
-    if math.prod(operator.input.sizes[2:]) >= _MOST_INDICES:
-        return None
-    return packed_step("pooling_gradient", operator, {"is_maximum": True, **_fields(operator.window)})
-
-
-def _average_gradient(operator: AveragePoolingGrad) -> Payload | None:
-    """The gradient divided by the number of each window's taps, then added at all of them."""
-    parts, gradient, output = Parts(), operator.input_gradient, operator.output_gradient
-    divisors = parts.constant(_divisors(operator.window, output.sizes[2:], operator.include_padding), gradient.dtype)
-    code = Code()
-    given = (Tensor(0, gradient), divisors)
-    code.add("DIVIDE", *operands(*given))
-    shares = parts.compute(code, *given, output=TensorDesc(dtype=gradient.dtype, sizes=gradient.sizes))
-    parameters = {"is_maximum": False, **_fields(operator.window)}
-    total = parts.step("pooling_gradient", parameters, shares, output=output.like())
-    if output.strides is not None:
-        parts.copy(total, output)
-    return parts.finish()
-
-
-def _fold(operator: Fold) -> Payload | None:
-    """Floats are added in float64, which is rounded once."""
-    parts, output = Parts(), operator.output
-    is_half = output.dtype is DataType.FLOAT16
-    x = Tensor(0, operator.input)
-    x = parts.single(x) if is_half else parts.packed(x)
-    sums = output.like(strides=None, dtype=DataType.FLOAT64) if is_half else output.like(strides=None)
-    parameters = {
-        "planes": math.prod(output.sizes[:2]),
-        "sizes": output.sizes[2:],
-        "blocks": operator.blocks(output.sizes),
-        "window": operator.window_sizes,
-        "strides": operator.strides,
-        "dilations": operator.dilations,
-        "padding": operator.start_padding,
-    }
-    made = parts.step("fold", parameters, x, output=sums)
-    if sums != output:
-        parts.convert_to(made, output)
-    return parts.finish()
-
-
-def _unpool(operator: MaxUnpooling) -> Payload | None:
-    x, indices, output = operator.input, operator.indices, operator.output
-    if any(desc.strides is not None for desc in (x, indices, output)):
-        return None
-    count, size = x.element_count, output.element_count
-    zeros = TensorDesc(dtype=x.dtype, sizes=(size,))
-    given = tuple([TensorDesc(dtype=desc.dtype, sizes=(count,)) for desc in (indices, x)])
-    parameters = {"tuples": count, "slice": 1, "sizes": (size,)}
-    return "parts", (
-        Part("fill", (), (), zeros, bytes(x.dtype.bits // 8)),
-        Part("native", (~0, 1, 0), (zeros, *given), output, ("scatter", parameters)),
+def _pooling(
+    window: Windows, *, is_maximum: bool = False, from_infinity: bool = False, power: int = 0
+) -> cpu_steps.Pooling:
+    return cpu_steps.Pooling(
+        is_maximum=is_maximum,
+        from_infinity=from_infinity,
+        power=power,
+        taps=window.taps,
+        strides=window.strides,
+        dilations=window.dilations,
+        padding=window.start,
     )
 
 
-WINDOWS: Mapping[type[Operator], Callable[[Any], Payload | None]] = {
-    **dict.fromkeys((AveragePooling, AveragePooling1), _average),
-    **dict.fromkeys((LpPooling, LpPooling1), _norm),
-    **dict.fromkeys((MaxPooling, MaxPooling1, MaxPooling2), _maximum),
-    QuantizedLinearAveragePooling: _quantized_average,
-    MaxPoolingGrad: _maximum_gradient,
-    AveragePoolingGrad: _average_gradient,
-    MaxUnpooling: _unpool,
-    LocalResponseNormalization: _local_response,
-    LocalResponseNormalizationGrad: _local_response_gradient,
-    Fold: _fold,
+def _sums(
+    step: cpu_steps.Pooling, x: Tensor, scale: Tensor, read: Sequence[Tensor], result: Expression, output: TensorDesc,
+    *zero_point: Tensor | int,
+) -> Tensor:  # fmt: skip
+    """Sums of the windows of x, and the result that follows from them and from the tensors `read`.
+
+    `scale` and `zero_point` are those of a quantized x; the scale of others is x again.
+    """
+    repeated = [each.as_desc(each.desc.broadcast_to(output.sizes)) for each in read]
+    followers = instructions(result.convert(output.dtype))
+    return x.parts.step(step, x, scale, *repeated, *zero_point, output=output, followers=followers)
+
+
+def _gradient_step(window: Windows, *, is_maximum: bool) -> cpu_steps.PoolingGradient:
+    return cpu_steps.PoolingGradient(
+        is_maximum=is_maximum,
+        taps=window.taps,
+        strides=window.strides,
+        dilations=window.dilations,
+        padding=window.start,
+    )
+
+
+def _maximum_gradient(operator: MaxPoolingGrad) -> Lowered | None:
+    if math.prod(operator.input.sizes[2:]) >= _MOST_INDICES:
+        return None
+    return packed_step(operator, _gradient_step(operator.window, is_maximum=True))
+
+
+def _average_gradient(operator: AveragePoolingGrad) -> Lowered:
+    """The gradient divided by the number of each window's taps, then added at all of them."""
+    parts, output = Parts(operator), operator.output_gradient
+    gradient = parts.input("input_gradient")
+    divisors = _divisors(operator.window, output.sizes[2:], operator.include_padding)
+    shares = parts.store(gradient / parts.constant(divisors, gradient.dtype))
+    total = parts.step(_gradient_step(operator.window, is_maximum=False), shares, output=output.like())
+    if output.strides is not None:
+        total.copy(output)
+    return parts.finish()
+
+
+def _fold(operator: Fold) -> Lowered:
+    """Floats are added in float64, which is rounded once."""
+    parts, output = Parts(operator), operator.output
+    is_half = output.dtype is DataType.FLOAT16
+    x = parts.input("input")
+    sums = output.like(dtype=DataType.FLOAT64) if is_half else output.like()
+    step = cpu_steps.Fold(
+        planes=math.prod(output.sizes[:2]),
+        sizes=output.sizes[2:],
+        blocks=operator.blocks(output.sizes),
+        window=operator.window_sizes,
+        strides=operator.strides,
+        dilations=operator.dilations,
+        padding=operator.start_padding,
+    )
+    made = parts.step(step, x.single() if is_half else x.packed(), output=sums)
+    if sums != output:
+        parts.store(made, output)
+    return parts.finish()
+
+
+def _unpool(operator: MaxUnpooling) -> Lowered | None:
+    x, indices, output = operator.input, operator.indices, operator.output
+    if any(desc.strides is not None for desc in (x, indices, output)):
+        return None
+    parts, count, size = Parts(operator), x.element_count, output.element_count
+    zeros = parts.add(Fill(bytes(x.dtype.bits // 8)), [], TensorDesc(dtype=x.dtype, sizes=(size,)))
+    lines = [parts.input(field) for field in ("indices", "input")]
+    given = [each.as_desc(TensorDesc(dtype=each.dtype, sizes=(count,))) for each in lines]
+    parts.step(cpu_steps.Scatter(tuples=count, slice=1, sizes=(size,)), zeros, *given, output=output)
+    return parts.finish()
+
+
+WINDOWS: Lowerings = {
+    **lowers(_average, AveragePooling),
+    **lowers(_average, AveragePooling1),
+    **lowers(_norm, LpPooling),
+    **lowers(_norm, LpPooling1),
+    **lowers(_maximum, MaxPooling, MaxPooling1, MaxPooling2),
+    **lowers(_quantized_average, QuantizedLinearAveragePooling),
+    **lowers(_maximum_gradient, MaxPoolingGrad),
+    **lowers(_average_gradient, AveragePoolingGrad),
+    **lowers(_unpool, MaxUnpooling),
+    **lowers(_local_response, LocalResponseNormalization),
+    **lowers(_local_response_gradient, LocalResponseNormalizationGrad),
+    **lowers(_fold, Fold),
 }

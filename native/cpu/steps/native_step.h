@@ -1,7 +1,7 @@
 // The native steps that are not regions: a new one is added to this list.
 //
-// A step has a struct of parameters and a function that makes the step from them; bind/cpu_graph.cpp reads the
-// parameters by name from the plan of dmlgraph/devices/cpu. The tensors of most are packed: other arrays of the caller are
+// A step has a struct of parameters and a function that makes the step from them; bind/init_cpu_steps.cpp binds the
+// struct for dmlgraph/devices/cpu. The tensors of most are packed: other arrays of the caller are
 // copied before. Those of others have any strides: `is_strided`.
 #pragma once
 

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import _native
+from dmlgraph._native import cpu_steps
 from dmlgraph.devices.cpu import CpuDevice
-from dmlgraph.devices.cpu.plan import WAYS
+from dmlgraph.devices.cpu.nodes import AffineMap, Fill, Native, View
+from dmlgraph.devices.cpu.plan import LOWERINGS
 from dmlgraph.devices.executable import Executable
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.operator import Operator
 
 Array = np.ndarray[Any, Any]
 
@@ -178,24 +182,24 @@ def test_a_number_of_threads_that_is_none(threads: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "message"),
+    ("lower", "message"),
     [
         (
-            ("native", ("resampling", {"axes": (0,), "taps": (1,), "indices": (), "weights": ()}, ())),
+            lambda _: Native(cpu_steps.Resampling(axes=(0,), taps=(1,), indices=(), weights=())),
             MISTAKE + "'sums'",
         ),
-        (("view", (((0,), (2,), (0,)),)), MISTAKE + "'negate'"),  # reads beyond the last element
-        (("native", ("scan", {"axis": 0})), "a native step lacks the parameter 'from_end'"),
-        (("view",), "not enough values to unpack"),
+        (lambda _: View((AffineMap((0,), (2,), (0,)),)), MISTAKE + "'negate'"),  # reads beyond the last element
+        (lambda _: Native(cpu_steps.Scan(axis=0)), "incompatible constructor arguments"),
+        (lambda _: Fill(7), "incompatible function arguments"),
     ],
 )
 def test_a_mistake_in_a_plan_is_an_error_of_dmlgraph(
-    way: tuple[Any, ...], message: str, monkeypatch: pytest.MonkeyPatch
+    lower: Callable[[Operator], Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     g = dg.Graph("g")
     x = g.input("x", sizes=[4], dtype="float32")
     g.output("y", dg.negate(dg.cumulative_summation(x, axis=0, name="sums")))
-    monkeypatch.setitem(WAYS, REGISTRY["cumulative_summation"], lambda _: way)
+    monkeypatch.setitem(LOWERINGS, REGISTRY["cumulative_summation"], lower)
     with pytest.raises(dg.DeviceError, match=f"the graph 'g' cannot be planned: .*{message}") as caught:
         g.compile("cpu")
     assert caught.value.code == "plan"

@@ -14,10 +14,13 @@ from dmlgraph._native import cpu_kernels
 from dmlgraph.base.errors import OperatorError
 from dmlgraph.base.levels import NEWEST
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.devices.cpu.element_wise import Code, Instruction, Value, activate, instructions
+from dmlgraph.devices.cpu import element_wise as lowerings
+from dmlgraph.devices.cpu.element_wise import activate
+from dmlgraph.devices.cpu.expressions import Operand
+from dmlgraph.devices.cpu.expressions import instructions as written
+from dmlgraph.devices.cpu.nodes import Instruction
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ElementWise
-from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.fill import Fill
 
 Array = np.ndarray[Any, Any]
@@ -104,6 +107,13 @@ def sample(dtype: DataType, seed: int) -> Array:
     values = np.concatenate([given, np.frombuffer(random.bytes(rest), dtype.numpy)])
     random.shuffle(values)
     return values
+
+
+def instructions(operator: Operator) -> tuple[Instruction, ...] | None:
+    """Those of an element-wise operator; None if it has none."""
+    lower = lowerings.ELEMENT_WISE.get(type(operator))
+    found: Any = None if lower is None else lower(operator)
+    return None if found is None else found.instructions
 
 
 def execute(code: tuple[Instruction, ...], inputs: list[Array], level: str) -> Array:
@@ -288,11 +298,12 @@ def test_all_float16_numbers(name: str, level: str) -> None:
 
 def test_a_fused_activation_works_on_the_float32_of_its_host() -> None:
     float32 = DataType.FLOAT32
-    code, x = Code(), Value(0, float32)
-    assert activate(code, FusedActivation.of(REGISTRY["activation_relu"], {}), x, float32) == Value(~0, float32)
-    assert code.finish() == (Instruction("RELU", (0,), float32, float32),)
-    assert activate(Code(), FusedActivation.of(REGISTRY["activation_softmax"], {}), x, float32) is None
-    assert activate(Code(), FusedActivation.of(REGISTRY["activation_softmax1"], {"axes": [3]}), x, float32) is None
+    x = Operand(0, float32)
+    relu = activate(FusedActivation.of(REGISTRY["activation_relu"], {}), x, float32)
+    assert relu is not None
+    assert relu.dtype is float32
+    assert written(relu) == (Instruction("RELU", (0,), float32, float32),)
+    assert activate(FusedActivation.of(REGISTRY["activation_softmax"], {}), x, float32) is None
 
 
 def test_what_changes_nothing_has_no_instructions() -> None:

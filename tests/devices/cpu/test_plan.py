@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -10,8 +11,21 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import _native
+from dmlgraph._native import cpu_steps
 from dmlgraph.devices.cpu import CpuDevice
-from dmlgraph.devices.cpu.plan import make_plan
+from dmlgraph.devices.cpu.nodes import (
+    AffineMap,
+    Constant,
+    ElementWise,
+    Instruction,
+    Move,
+    Native,
+    Node,
+    Piece,
+    Reduce,
+    View,
+)
+from dmlgraph.devices.cpu.plan import Plan, make_plan
 from dmlgraph.devices.executable import Executable
 
 Array = np.ndarray[Any, Any]
@@ -208,47 +222,63 @@ def test_a_wide_graph_of_thousands_of_nodes_is_right() -> None:
     np.testing.assert_array_equal(compiled(g).run({"x": data})["y"], data * 1000 + 499_500)
 
 
-def native(nodes: list[Any], outputs: list[int]) -> Any:
-    x = dg.TensorDesc(dtype="float32", sizes=[2])
-    return _native.CpuExecutable("g", [x], nodes, outputs, ["x"], ["y"], [None], [False], print, 1)
+def native(nodes: Sequence[Node], outputs: Sequence[int], desc: dg.TensorDesc) -> Any:
+    """An executable of one input with this description."""
+    graph = Plan([desc], nodes, outputs).graph()
+    return _native.CpuExecutable("g", graph, outputs, ["x"], ["y"], [None], [False], print, 1)
 
 
 X = dg.TensorDesc(dtype="float32", sizes=[2])
-ADD = ("ADD", (0, 0), X.dtype, X.dtype, ())
-SCAN = {"axis": 0, "from_end": False, "is_exclusive": False, "is_product": False}
+ADD = Instruction("ADD", (0, 0), X.dtype, X.dtype)
+SCAN = cpu_steps.Scan(axis=0, from_end=False, is_exclusive=False, is_product=False)
+
+
+def node(action: Any, *sources: int) -> Node:
+    return Node("n", sources, (X,) * len(sources), (X,), action)
 
 
 @pytest.mark.parametrize(
     ("nodes", "outputs", "message"),
     [
-        ([("odd", "n", (0,), (X,), (X,), ())], [1], "'odd' is no kind of node"),
-        (
-            [("element_wise", "n", (5,), (X,), (X,), (ADD,))],
-            [1],
-            "node 'n' reads a value that is not computed before it",
-        ),
-        ([("element_wise", "n", (), (X,), (X,), (ADD,))], [1], "node 'n'"),
-        ([("element_wise", "n", (0,), (X,), (X,), (("ODD", (0,), X.dtype, X.dtype, ()),))], [1], "no kernel ODD"),
-        ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0,), X.dtype, X.dtype, ()),))], [1], "number of operands"),
-        ([("element_wise", "n", (0,), (X,), (X,), (("ADD", (0, 3), X.dtype, X.dtype, ()),))], [1], "an operand"),
-        ([("native", "n", (0,), (X,), (X,), ("odd", {}))], [1], "no native step 'odd'"),
-        ([("native", "n", (0,), (X,), (X,), ("scan", ()))], [1], "no dictionary"),
-        ([("native", "n", (0,), (X,), (X,), ("scan", {"axis": 0}))], [1], "lacks the parameter 'from_end'"),
-        ([("native", "n", (0,), (X,), (X,), ("scan", {**SCAN, "axis": "first"}))], [1], "an integer"),
-        ([("native", "n", (0,), (X,), (X,), ("scan", {**SCAN, "depth": 1}))], [1], "scan: .* other parameters"),
+        ([node(ElementWise((ADD,)), 5)], [1], "node 'n' reads a value that is not computed before it"),
+        ([node(ElementWise((ADD,)))], [1], "node 'n'"),
+        ([node(ElementWise((ADD._replace(opcode="ODD"),)), 0)], [1], "no kernel ODD"),
+        ([node(ElementWise((ADD._replace(operands=(0,)),)), 0)], [1], "number of operands"),
+        ([node(ElementWise((ADD._replace(operands=(0, 3)),)), 0)], [1], "an operand"),
+        ([node(Native(SCAN, (ADD,)), 0)], [1], "node 'n': no instructions can follow"),
+        ([node(Reduce("ODD", (0,)), 0)], [1], "node 'n': there is no reduction ODD"),
+        ([node(Reduce("SUM", (1,)), 0)], [1], "node 'n': an axis is out of range"),
+        ([node(View((AffineMap((), (), ()),)), 0)], [1], "node 'n': an affine map"),
+        ([node(Move(None, (Piece(0, (2,), None, AffineMap((0,), (1,), (0,))),)), 0)], [1], "node 'n': a piece"),
+        ([node("odd", 0)], [1], "no attribute 'add_to'"),
         ([], [7], "an output is not a value of the graph"),
         ([], [0], "an input or constant cannot be an output"),
     ],
     ids=str,
 )
-def test_a_plan_that_makes_no_sense_is_refused(nodes: list[Any], outputs: list[int], message: str) -> None:
-    with pytest.raises((ValueError, TypeError), match=message):
-        native(nodes, outputs)
+def test_a_plan_that_makes_no_sense_is_refused(nodes: list[Node], outputs: list[int], message: str) -> None:
+    with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+        native(nodes, outputs, X)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"axis": 0},
+        {"axis": "first", "from_end": False, "is_exclusive": False, "is_product": False},
+        {"axis": 0, "from_end": None, "is_exclusive": False, "is_product": False},
+        {"axis": 0, "from_end": False, "is_exclusive": False, "is_product": False, "depth": 1},
+    ],
+)
+def test_a_step_takes_its_parameters_by_name_and_no_others(fields: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="Scan"):
+        cpu_steps.Scan(**fields)
 
 
 def doubled_and_viewed(origin: int, step: int) -> Any:
-    double = ("element_wise", "n", (0,), (X,), (X,), (ADD,))
-    return native([double, ("view", "the view", (1,), (X,), (X,), (((0,), (step,), (origin,)),))], [2])
+    double = Node("n", (0,), (X,), (X,), ElementWise((ADD,)))
+    view = Node("the view", (1,), (X,), (X,), View((AffineMap((0,), (step,), (origin,)),)))
+    return native([double, view], [2], X)
 
 
 def test_a_plan_that_would_touch_other_memory_is_never_run() -> None:
@@ -265,18 +295,17 @@ def test_what_is_joined_is_not_computed_in_memory_that_is_cleared_later() -> Non
     gapped = dg.TensorDesc(dtype="float32", sizes=[2, 2], strides=[3, 1])
     line = dg.TensorDesc(dtype="float32", sizes=[5])
 
-    def place(at: int) -> Any:
-        return ((0, 1), (1, 1), (at, 0))
+    def place(at: int) -> AffineMap:
+        return AffineMap((0, 1), (1, 1), (at, 0))
 
-    pieces = tuple((port, (1, 2), place(0), place(port)) for port in (0, 1))
+    pieces = tuple(Piece(port, (1, 2), place(0), place(port)) for port in (0, 1))
     nodes = [
-        ("element_wise", "first", (0,), (row,), (row,), (ADD,)),
-        ("element_wise", "second", (1,), (row,), (row,), (ADD,)),
-        ("move", "joined", (1, 2), (row, row), (gapped,), (None, pieces)),
-        ("native", "sums", (3,), (line,), (line,), ("scan", SCAN)),
+        Node("first", (0,), (row,), (row,), ElementWise((ADD,))),
+        Node("second", (1,), (row,), (row,), ElementWise((ADD,))),
+        Node("joined", (1, 2), (row, row), (gapped,), Move(None, pieces)),
+        Node("sums", (3,), (line,), (line,), Native(SCAN)),
     ]
-    executable = _native.CpuExecutable("g", [row], nodes, [4], ["x"], ["y"], [None], [False], print, 1)
-    results = executable.run({"x": np.float32([[1, 2]])}, None)
+    results = native(nodes, [4], row).run({"x": np.float32([[1, 2]])}, None)
     np.testing.assert_array_equal(results["y"], np.cumsum([2, 4, 0, 4, 8]))
 
 
@@ -285,7 +314,7 @@ def test_the_plan_numbers_values_in_order() -> None:
     x = g.input("x", sizes=[2], dtype="float32")
     g.output("y", dg.add(x, g.constant("c", np.ones(2, np.float32)), name="sum"))
     plan = make_plan(g.lower(fuse=False))
-    kinds = {node[1]: (node[0], node[2]) for node in plan.nodes}
-    assert kinds["c"] == ("constant", ())
-    assert kinds["sum"] == ("element_wise", (0, 1))
+    found = {each.name: (type(each.action), each.sources) for each in plan.nodes}
+    assert found["c"] == (Constant, ())
+    assert found["sum"] == (ElementWise, (0, 1))
     assert plan.outputs == [2]

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cpu.near import Array, compiled, desc, filled, layouts, make, run, seeds
 
-from dmlgraph.devices.cpu.plan import payload_of
+from dmlgraph.devices.cpu.nodes import Native
+from dmlgraph.devices.cpu.plan import lowered
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 FUNCTIONS = {"rnn": 1, "gru": 2, "lstm": 3}  # activations of a direction
@@ -133,7 +134,7 @@ class TestAllOptions:
     @pytest.mark.parametrize("activation", ACTIVATIONS, ids=str)
     def test_every_activation_runs_natively(self, activation) -> None:
         operator = made("lstm", 3, 2, 3, 5, activation_descs=[activation] * 3)
-        assert payload_of(operator)[0] == "native"
+        assert isinstance(lowered(operator), Native)
         check(operator, arrays_of(operator, 7))
 
 
