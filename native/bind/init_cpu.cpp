@@ -16,6 +16,7 @@
 #include "bind/gil.h"
 #include "bind/init.h"
 #include "cpu/kernels/kernel.h"
+#include "cpu/region/region_step.h"
 #include "cpu/runtime/buffer_pool.h"
 #include "cpu/runtime/executable.h"
 #include "cpu/runtime/roof.h"
@@ -190,7 +191,8 @@ public:
         return result;
     }
 
-    // Of each step how it runs, its nodes, and the names of the buffers that it reads and writes.
+    // Of each step how it runs, its nodes, and the names of the buffers that it reads and writes. A reduction by itself
+    // is a region, too.
     py::list steps() const {
         py::list result;
         for (const auto& step : program().steps) {
@@ -202,7 +204,9 @@ public:
                     names.push_back(name);
                 }
             });
-            result.append(py::make_tuple(how(*step), py::tuple(py::cast(step->nodes)), read, written));
+            const bool is_region = dynamic_cast<const cpu::RegionStep*>(step.get()) != nullptr;
+            result.append(py::make_tuple(is_region ? "region" : how(*step), py::tuple(py::cast(step->nodes)), read,
+                                         written));
         }
         return result;
     }

@@ -73,7 +73,7 @@ class CpuExecutable(Executable):
         """
         lines = [f"arena: {self._native.stats['arena_bytes']} bytes"]
         for how, nodes, read, written in self._native.steps:
-            kind = self._kernels.get(nodes[0], "reduction") if how == "native" else how
+            kind = self._kernels[nodes[0]] if how == "native" else how
             lines.append(f"{kind} [{', '.join(nodes)}]: {', '.join(read)} -> {', '.join(written)}")
         return "\n".join(lines) + "\n"
 

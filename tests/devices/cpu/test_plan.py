@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.cpu.plans import check_plan
 
 import dmlgraph as dg
 from dmlgraph import _native
@@ -35,11 +36,6 @@ def compiled(graph: dg.Graph) -> Executable:
     return CpuDevice().compile(graph.lower(fuse=False), reason="test")
 
 
-def regions(graph: dg.Graph) -> list[list[str]]:
-    found: list[list[str]] = compiled(graph).stats["regions"]
-    return found
-
-
 def agree(graph: dg.Graph, **inputs: Array) -> None:
     results = compiled(graph).run(inputs)
     for name, expected in graph.compile("reference", fuse=False).run(inputs).items():
@@ -50,8 +46,13 @@ def test_a_chain_is_one_region_without_memory() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[8, 8], dtype="float32")
     g.output("y", dg.activation_relu(dg.add(x, x, name="twice"), name="y"))
-    assert regions(g) == [["twice", "y"]]
-    assert compiled(g).stats["arena_bytes"] == 0
+    check_plan(
+        g,
+        """
+        arena: 0 bytes
+        region [twice, y]: x, constants -> y
+        """,
+    )
 
 
 def test_a_way_out_of_a_region_and_back_parts_it() -> None:
@@ -61,7 +62,15 @@ def test_a_way_out_of_a_region_and_back_parts_it() -> None:
     lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
     turned = dg.reverse_subsequences(twice, lengths, axis=1, name="turned")
     g.output("y", dg.subtract(twice, turned, name="y"))
-    assert regions(g) == [["twice"], ["y"]]
+    check_plan(
+        g,
+        """
+        arena: 256 bytes
+        region [twice]: x -> #1
+        reversal [turned]: #1, constants -> #2
+        region [y]: #1, #2 -> y
+        """,
+    )
     agree(g, x=np.arange(32, dtype=np.float32).reshape(4, 8))
 
 
@@ -70,9 +79,13 @@ def test_a_fused_activation_belongs_to_the_product() -> None:
     x, w = g.input("x", sizes=[4, 8], dtype="float16"), g.input("w", sizes=[8, 3], dtype="float16")
     product = dg.gemm(x, w, fused_activation={"op": "activation_elu", "alpha": 0.5}, name="product")
     g.output("y", dg.add(product, product, name="y"))
-    executable = compiled(g)
-    assert executable.stats["native"] == ["product", "y"]
-    assert executable.stats["regions"] == []
+    check_plan(
+        g,
+        """
+        arena: 0 bytes
+        gemm [product, y]: x, w -> y
+        """,
+    )
     agree(g, x=np.eye(4, 8, dtype=np.float16), w=np.linspace(-3, 3, 24, dtype=np.float16).reshape(8, 3))
 
 
@@ -80,7 +93,14 @@ def test_an_activation_without_instructions_stays_where_it_is() -> None:
     g = dg.Graph()
     x, w = g.input("x", sizes=[1, 1, 2, 2], dtype="float32"), g.input("w", sizes=[1, 1, 2, 2], dtype="float32")
     g.output("y", dg.gemm(x, w, fused_activation="activation_softmax", name="product"))
-    assert compiled(g).stats["regions"] == []
+    check_plan(
+        g,
+        """
+        arena: 64 bytes
+        gemm [product]: x, w -> #1
+        region [product]: #1 -> y
+        """,
+    )
     agree(g, x=np.eye(2, dtype=np.float32)[None, None], w=np.zeros((1, 1, 2, 2), np.float32))
 
 
@@ -90,7 +110,14 @@ def test_what_a_later_region_alone_reads_is_computed_there() -> None:
     early = dg.negate(dg.abs(z, name="abs"), name="early")
     lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
     g.output("y", dg.subtract(early, dg.reverse_subsequences(x, lengths, axis=1), name="y"))
-    assert regions(g) == [["abs", "early", "y"]]
+    check_plan(
+        g,
+        """
+        arena: 128 bytes
+        reversal [reverse_subsequences]: x, constants -> #1
+        region [abs, early, y]: z, #1, constants -> y
+        """,
+    )
     data = np.arange(32, dtype=np.float32).reshape(4, 8)
     agree(g, x=data, z=data - 9)
 
@@ -101,7 +128,14 @@ def test_what_reads_two_tensors_is_computed_later_too() -> None:
     total = dg.add(x, z, name="total")
     lengths = g.constant("lengths", np.full((4, 1), 3, np.uint32))
     g.output("y", dg.subtract(total, dg.reverse_subsequences(x, lengths, axis=1), name="y"))
-    assert regions(g) == [["total", "y"]]
+    check_plan(
+        g,
+        """
+        arena: 128 bytes
+        reversal [reverse_subsequences]: x, constants -> #1
+        region [total, y]: x, z, #1, constants -> y
+        """,
+    )
     data = np.arange(32, dtype=np.float32).reshape(4, 8)
     agree(g, x=data, z=data - 9)
 
@@ -116,7 +150,19 @@ def test_what_would_hold_two_results_instead_of_one_is_computed_at_once() -> Non
 
     total = dg.add(turned(x), turned(z), name="total")
     g.output("y", dg.subtract(total, turned(turned(turned(x))), name="y"))
-    assert regions(g) == [["total"], ["y"]]
+    check_plan(
+        g,
+        """
+        arena: 384 bytes
+        reversal [reverse_subsequences]: x, constants -> #1
+        reversal [reverse_subsequences_1]: z, constants -> #2
+        region [total]: #1, #2 -> #3
+        reversal [reverse_subsequences_2]: x, constants -> #4
+        reversal [reverse_subsequences_3]: #4, constants -> #5
+        reversal [reverse_subsequences_4]: #5, constants -> #6
+        region [y]: #3, #6 -> y
+        """,
+    )
     data = np.arange(32, dtype=np.float32).reshape(4, 8)
     agree(g, x=data, z=data - 9)
 
@@ -127,7 +173,14 @@ def test_a_normalization_by_channel_is_one_pass_over_the_tensor() -> None:
     x = g.input("x", sizes=[2, 3, 4, 5], dtype="float32")
     each = [g.input(name, sizes=[1, 3, 1, 1], dtype="float32") for name in ("mean", "variance", "scale", "bias")]
     g.output("y", dg.batch_normalization(x, *each, spatial=True, epsilon=1e-5, name="y"))
-    assert regions(g) == [["y"], ["y"]]
+    check_plan(
+        g,
+        """
+        arena: 64 bytes
+        region [y]: variance, scale -> #1
+        region [y]: x, mean, #1, bias -> y
+        """,
+    )
 
 
 def test_nodes_that_read_the_same_tensor_run_together() -> None:
@@ -135,7 +188,13 @@ def test_nodes_that_read_the_same_tensor_run_together() -> None:
     x = g.input("x", sizes=[4, 8], dtype="float32")
     g.output("a", dg.abs(x, name="a"))
     g.output("b", dg.negate(x, name="b"))
-    assert regions(g) == [["a", "b"]]
+    check_plan(
+        g,
+        """
+        arena: 0 bytes
+        region [a, b]: x -> a, b
+        """,
+    )
     agree(g, x=np.arange(32, dtype=np.float32).reshape(4, 8) - 9)
 
 
@@ -144,7 +203,14 @@ def test_other_sizes_are_another_region() -> None:
     x = g.input("x", sizes=[1, 8], dtype="float32")
     z = g.input("z", sizes=[4, 8], dtype="float32")
     g.output("y", dg.add(dg.negate(x, name="small"), z, name="large"))
-    assert regions(g) == [["small"], ["large"]]
+    check_plan(
+        g,
+        """
+        arena: 64 bytes
+        region [small]: x -> #1
+        region [large]: #1, z -> y
+        """,
+    )
     agree(g, x=np.arange(8, dtype=np.float32).reshape(1, 8), z=np.ones((4, 8), np.float32))
 
 
@@ -152,7 +218,13 @@ def test_dimensions_of_size_1_make_no_difference() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[1, 4, 1, 8], dtype="float32")
     g.output("y", dg.negate(dg.abs(x)))
-    assert len(regions(g)) == 1
+    check_plan(
+        g,
+        """
+        arena: 0 bytes
+        region [abs, negate]: x -> y
+        """,
+    )
     agree(g, x=np.arange(32, dtype=np.float32).reshape(1, 4, 1, 8) - 9)
 
 
@@ -163,8 +235,14 @@ def test_what_has_no_kernel_runs_its_evaluate() -> None:
     scale = g.constant("scale", np.array([1, 2, 4], np.float32))
     zero = g.constant("zero", np.array([0, 1], ml_dtypes.int4))
     g.output("y", dg.dequantize(x, [scale, zero], quantization_type="scale_zero_point", name="wide"))
+    check_plan(
+        g,
+        """
+        arena: 0 bytes
+        python [wide]: x, constants -> y
+        """,
+    )
     executable = compiled(g)
-    assert executable.stats["python"] == ["wide"]
     values = np.array([-8, -1, 0, 7, 1, 2], ml_dtypes.int4)
     assert executable.run({"x": values})["y"].tolist() == [-8, -1, 0, 12, 0, 4]
     assert executable.bind({"x": values})()["y"].tolist() == [-8, -1, 0, 12, 0, 4]
@@ -204,9 +282,10 @@ def test_ten_thousand_nodes_are_one_region() -> None:
         value = dg.tanh(value + x)
     g.output("y", value)
     desc = g.lower(fuse=False)
-    executable = CpuDevice().compile(desc, reason="test")
+    (region,) = CpuDevice().plan(desc).splitlines()[1:]
     assert len(desc.nodes) == 10_000
-    assert len(executable.stats["regions"]) == 1
+    assert region.startswith("region [add, tanh, ")
+    assert region.endswith(", tanh_4999]: x -> y")
 
 
 def test_a_wide_graph_of_thousands_of_nodes_is_right() -> None:

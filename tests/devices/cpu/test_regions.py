@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.cpu.plans import check_plan, check_steps
 
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
@@ -214,9 +215,13 @@ def test_fills_and_sequences_cost_no_step() -> None:
     g.output("y", (x + fill) * sequence - fill)
     data = values((3, 50))
     both(g, {"x": data})
-    stats = CpuDevice().compile(g.lower(fuse=False), reason="").stats
-    assert len(stats["regions"]) == 1
-    assert stats["arena_bytes"] == 0
+    check_plan(
+        g,
+        """
+        arena: 0 bytes
+        region [add, multiply, subtract]: x, constants -> y
+        """,
+    )
 
 
 def test_fills_and_sequences_can_be_outputs_and_be_read_by_other_steps() -> None:
@@ -275,7 +280,8 @@ def test_data_types_of_different_widths_share_a_region() -> None:
     g.output("half", half)
     g.output("low", dg.cast(wide + 300, dtype="uint8"))
     both(g, {"x": values((5, 999), "uint8")})
-    assert len(CpuDevice().compile(g.lower(fuse=False), reason="").stats["regions"]) == 1
+    casts = "cast, multiply, cast_1, cast_2, cast_3, cast_4, add, add_1, cast_5"
+    check_steps(g, f"region [{casts}]: x, constants -> half, wide, long, low")
 
 
 def test_results_that_no_cache_holds() -> None:
