@@ -21,6 +21,7 @@ from dmlgraph.devices.cpu.expressions import instructions as written
 from dmlgraph.devices.cpu.nodes import Instruction
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import ElementWise
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.fill import Fill
 
 Array = np.ndarray[Any, Any]
