@@ -27,7 +27,8 @@ import networkx as nx
 import yaml
 
 import dmlgraph as dg
-from dmlgraph.compiler import lowering, passes
+from dmlgraph import passes
+from dmlgraph.compiler import lowering
 
 SIZES = (2, 3)
 
