@@ -45,14 +45,14 @@ def _left_out(operator: type[Operator], field: str, value: object) -> bool:
     if value is not None:
         return False
     member = operator.fields.get(field)
-    return member is not None and member.default is None and (not member.required or field in operator.input_fields)
+    return member is not None and (member.default is None or member.role is Role.INPUT)
 
 
 @functools.cache
 def _model(operator: type[Operator]) -> type[BaseModel]:
     """The model of an operator's inputs and attributes."""
     fields: dict[str, Any] = {
-        member.field: (member.annotation, ... if member.required else _default(member))
+        member.field: (member.annotation, _default(member))
         for member in operator.fields.values()
         if member.role is not Role.OUTPUT
     }
@@ -64,5 +64,5 @@ _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 def _default(member: FieldMember) -> Any:
     """The default as a valid value: Pydantic does not check defaults."""
-    is_float = member.kind is Kind.FLOAT and member.default is not None
-    return as_float32(member.default) if is_float else member.default
+    is_number = member.kind is Kind.FLOAT and isinstance(member.default, (int, float))
+    return as_float32(member.default) if is_number else member.default

@@ -34,14 +34,7 @@ from dmlgraph.operators.declaration.descriptor import described
 from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.declaration.struct import (
-    Declared,
-    FieldMember,
-    Member,
-    members_of,
-    struct_values,
-    take_declared,
-)
+from dmlgraph.operators.declaration.struct import FieldMember, Member, members_of, struct_values, take_fields
 from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
 from dmlgraph.operators.declaration.traits import Traits
 
@@ -56,9 +49,9 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
 
     dml: ClassVar[str]  # the name without DML_OPERATOR_
     name: ClassVar[str]  # in Python and YAML: without ELEMENT_WISE_, lower case
-    declared: ClassVar[Mapping[str, Declared]] = {}  # the fields of the class's own body
+    own_fields: ClassVar[Mapping[str, FieldMember]] = {}  # those that the class's own body declares
+    fields: ClassVar[Mapping[str, FieldMember]]  # its members that are not counts, by field
     members: ClassVar[tuple[Member, ...]]
-    fields: ClassVar[Mapping[str, FieldMember]]  # the members that are not counts, by field
     input_fields: ClassVar[tuple[str, ...]]
     output_fields: ClassVar[tuple[str, ...]]
     input_arrays: ClassVar[Mapping[str, bool]]  # input field → whether it is an array of inputs
@@ -82,16 +75,16 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
 
     def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.declared = take_declared(cls)
+        cls.own_fields = take_fields(cls)
         if dml is None:  # a family's base, not an operator
             return
         cls.dml = dml
         cls.name = dml.removeprefix("ELEMENT_WISE_").lower()
         cls.family = cls.__module__.rpartition(".")[2]
-        declared = [each.declared for each in reversed(cls.__mro__) if issubclass(each, Operator)]
-        cls.members = tuple(members_of({field: each for own in declared for field, each in own.items()}))
-        members = [m for m in cls.members if isinstance(m, FieldMember)]
-        cls.fields = {m.field: m for m in members}
+        bases = [each for each in reversed(cls.__mro__) if issubclass(each, Operator)]
+        cls.fields = {field: member for base in bases for field, member in base.own_fields.items()}
+        members = cls.fields.values()
+        cls.members = tuple(members_of(members))
         cls.input_arrays = {m.field: m.count is not None for m in members if m.role is Role.INPUT}
         cls.output_arrays = {m.field: m.count is not None for m in members if m.role is Role.OUTPUT}
         cls.input_fields, cls.output_fields = tuple(cls.input_arrays), tuple(cls.output_arrays)

@@ -42,45 +42,35 @@ class FieldMember(Member):
 
     Attributes:
         annotation: the field's type, with its markers.
-        default: what it is if it is left out; None: it is absent, or follows from other fields.
-        required: whether it cannot be left out.
+        default: what it is if it is left out; None: it is absent, or follows from other fields; `...`: it is required.
     """
 
     field: str
     annotation: Any = dataclasses.field(default=None, compare=False)
-    default: Any = None
-    required: bool = False
+    default: Any = ...
+
+    @property
+    def required(self) -> bool:
+        return self.default is ...
 
     @property
     def is_inferred(self) -> bool:
         """Whether the field, if it is left out, follows from others."""
-        return self.default is None and not self.required and not self.optional
+        return self.default is None and not self.optional
 
 
-class Declared(typing.NamedTuple):
-    """A field as a class declares it: its annotation, and its default if it has one."""
-
-    annotation: Any
-    default: Any = None
-    required: bool = True
-
-
-def take_declared(cls: type) -> dict[str, Declared]:
+def take_fields(cls: type) -> dict[str, FieldMember]:
     """The fields that the body of a class declares, by name; their defaults are no longer attributes of the class.
 
     Class variables are not fields.  Annotations are text, as `from __future__ import annotations` makes them.
     """
     names = vars(sys.modules[cls.__module__])
-    own = vars(cls)
-    declared = {}
-    for name, text in inspect.get_annotations(cls).items():
-        if text.startswith("ClassVar"):
-            continue
-        annotation = eval(text, names)
-        declared[name] = Declared(annotation, own[name], required=False) if name in own else Declared(annotation)
-        if name in own:
+    texts = {name: text for name, text in inspect.get_annotations(cls).items() if not text.startswith("ClassVar")}
+    fields = {name: _field(name, eval(text, names), vars(cls).get(name, ...)) for name, text in texts.items()}
+    for name, member in fields.items():
+        if not member.required:
             delattr(cls, name)
-    return declared
+    return fields
 
 
 def struct_name(field: str, kind: Kind) -> str:
@@ -93,35 +83,36 @@ def struct_name(field: str, kind: Kind) -> str:
     return words
 
 
-def members_of(fields: Mapping[str, Declared]) -> Iterator[Member]:
-    """The members of the struct with these declared fields."""
+def _field(name: str, annotation: Any, default: Any) -> FieldMember:
+    of_type = {type(each): each for each in getattr(annotation, "__metadata__", ())}
+    kind = of_type.get(Kind) or Kind.ENUM
+    count, typed_by = of_type.get(Count), of_type.get(TypedBy)
+    return FieldMember(
+        struct_name(name, kind),
+        kind,
+        name,
+        role=of_type.get(Role),
+        count=count.member if count else None,
+        typed_by=typed_by.field if typed_by else None,
+        optional=types.NoneType in typing.get_args(getattr(annotation, "__origin__", None)),
+        entries=of_type.get(Entries),
+        axes=of_type.get(Axes),
+        rank_of=of_type.get(RankOf),
+        number_type=of_type.get(NumberType),
+        missing=of_type.get(Missing),
+        annotation=annotation,
+        default=default,
+    )
+
+
+def members_of(fields: Iterable[FieldMember]) -> Iterator[Member]:
+    """The members of the struct with these fields: each count precedes the first of its arrays."""
     counted = set()
-    for name, declared in fields.items():
-        of_type = {type(each): each for each in getattr(declared.annotation, "__metadata__", ())}
-        plain = getattr(declared.annotation, "__origin__", declared.annotation)
-        kind = of_type.get(Kind) or Kind.ENUM
-        count = of_type.get(Count)
-        typed_by = of_type.get(TypedBy)
-        if count and count.member not in counted:
-            counted.add(count.member)
-            yield Member(count.member, Kind.UINT, None, counts=name)
-        yield FieldMember(
-            struct_name(name, kind),
-            kind,
-            name,
-            role=of_type.get(Role),
-            count=count.member if count else None,
-            typed_by=typed_by.field if typed_by else None,
-            optional=types.NoneType in typing.get_args(plain),
-            entries=of_type.get(Entries),
-            axes=of_type.get(Axes),
-            rank_of=of_type.get(RankOf),
-            number_type=of_type.get(NumberType),
-            missing=of_type.get(Missing),
-            annotation=declared.annotation,
-            default=declared.default,
-            required=declared.required,
-        )
+    for field in fields:
+        if field.count is not None and field.count not in counted:
+            counted.add(field.count)
+            yield Member(field.count, Kind.UINT, None, counts=field.field)
+        yield field
 
 
 def struct_values(members: Iterable[Member], values: Mapping[str, Any]) -> Iterator[tuple[Member, Any]]:
