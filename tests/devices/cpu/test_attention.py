@@ -212,7 +212,7 @@ def check_levels() -> None:
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_every_instruction_set(level: str) -> None:
     environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
-    code = "import test_attention; test_attention.check_levels()"
+    code = "from devices.cpu import test_attention; test_attention.check_levels()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
     )

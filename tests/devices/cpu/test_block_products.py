@@ -105,7 +105,7 @@ def check_levels() -> None:
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_every_instruction_set(level: str) -> None:
-    command = [sys.executable, "-P", "-c", "import test_block_products; test_block_products.check_levels()"]
+    command = [sys.executable, "-P", "-c", "from devices.cpu import test_block_products as t; t.check_levels()"]
     environment = {**os.environ, "DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run(command, env=environment, check=True)
 

@@ -329,7 +329,7 @@ def check_level() -> None:
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_endings_of_every_instruction_set(level: str) -> None:
     environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
-    code = "import test_epilogues; test_epilogues.check_level()"
+    code = "from devices.cpu import test_epilogues; test_epilogues.check_level()"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
     )

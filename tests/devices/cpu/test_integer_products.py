@@ -362,7 +362,7 @@ def check_weights(operator: Any, field: str, random: np.random.Generator) -> Non
 @pytest.mark.parametrize("level", cpu_kernels.levels())
 def test_every_instruction_set(level: str) -> None:
     environment = os.environ | {"DMLGRAPH_CPU_LEVEL": level, "PYTHONPATH": str(Path(__file__).parents[2])}
-    code = "import test_integer_products; test_integer_products.check_random(0, 12)"
+    code = "from devices.cpu import test_integer_products; test_integer_products.check_random(0, 12)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment, capture_output=True, text=True, check=False
     )
