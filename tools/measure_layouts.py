@@ -24,8 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
 
-from layout_instances import Instance, instances, large_instances
-from layout_trials import Trial, outcome, trials
+from support.layout_instances import Instance, instances, large_instances
+from support.layout_trials import Trial, outcome, trials
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType

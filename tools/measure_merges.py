@@ -21,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests"))
 
 import numpy as np
 from campaigns.windows import one_by_one
-from merge_cases import HOSTS, OF_TWO, PAIRS, PRODUCERS, UNARY_CONSUMERS, Case, Made, build, differs
+from support.merge_cases import HOSTS, OF_TWO, PAIRS, PRODUCERS, UNARY_CONSUMERS, Case, Made, build, differs
 
 from dmlgraph.base.errors import OperatorError
 from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
