@@ -17,7 +17,7 @@ from dmlgraph.base.errors import GraphError, ModelError
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.compiler.ir import IrGraph, not_saved
 from dmlgraph.files.whole import NewFiles
-from dmlgraph.formats.onnx.export.node import Array
+from dmlgraph.formats.onnx.export.emitter import Array
 from dmlgraph.formats.onnx.export.writer import Writer, Written
 from dmlgraph.graph.graph import Graph
 

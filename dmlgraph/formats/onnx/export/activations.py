@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlgraph.formats.onnx.export.node import BOOL, FLOAT32, INT32, UINT32, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT32, UINT32, Emitter, Symbol
 from dmlgraph.formats.onnx.export.reduction import merged
 from dmlgraph.formats.onnx.export.table import applies, exports
 from dmlgraph.operators import Operator
@@ -23,7 +23,7 @@ _SAME: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def _same(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _same(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     name, fields = _SAME[operator.name]
     return node.call(name, x, **{theirs: getattr(operator, ours) for theirs, ours in fields.items()})
 
@@ -33,7 +33,7 @@ for _name, (_how, _) in _SAME.items():
 
 
 @applies("activation_relu", how="Relu; unsigned: Identity")
-def _relu(node: Node, _: Operator, x: Tensor) -> Tensor:
+def _relu(node: Emitter, _: Operator, x: Symbol) -> Symbol:
     return x if x.dtype.kind == "u" else node.widely("Relu", x)
 
 
@@ -43,36 +43,36 @@ def _number(operator: Any, field: str) -> float:
 
 
 @applies("activation_linear", how="Mul, Add")
-def _linear(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _linear(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     return node.line(x, _number(operator, "alpha"), _number(operator, "beta"))
 
 
 @applies("activation_celu", how="Celu")
-def _celu(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _celu(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     return node.widely("Celu", x, alpha=_number(operator, "alpha"))
 
 
 @applies("activation_scaled_tanh", how="Tanh, Mul")
-def _scaled_tanh(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _scaled_tanh(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     bent = node.call("Tanh", node.line(x, _number(operator, "beta"), 0))
     return node.line(bent, _number(operator, "alpha"), 0)
 
 
 @applies("activation_softplus", how="Softplus, Mul, Div")
-def _softplus(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _softplus(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     steepness = _number(operator, "steepness")
     bent = node.call("Softplus", node.line(x, steepness, 0))
     return bent if steepness == 1 else node.call("Div", bent, node.number(steepness, x.dtype))
 
 
 @applies("activation_parametric_softplus", how="Softplus, Mul")
-def _parametric_softplus(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _parametric_softplus(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     bent = node.call("Softplus", node.line(x, _number(operator, "beta"), 0))
     return node.line(bent, _number(operator, "alpha"), 0)
 
 
 @applies("activation_shrink", how="Shrink; a negative threshold: Greater, Less, Where")
-def _shrink(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _shrink(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     wide = x if x.is_float else node.cast(x, FLOAT32)
     bias, threshold = _number(operator, "bias"), _number(operator, "threshold")
     if threshold >= 0:
@@ -93,25 +93,25 @@ def _shrink(node: Node, operator: Operator, x: Tensor) -> Tensor:
 
 
 @applies("activation_swish", how="Sigmoid, Mul")
-def _swish(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _swish(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     return node.call("Mul", x, node.call("Sigmoid", node.line(x, _number(operator, "sigmoid_input_scale"), 0)))
 
 
 @applies("activation_hard_swish", how="HardSigmoid, Mul")
-def _hard_swish(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _hard_swish(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     alpha, beta = _number(operator, "alpha"), _number(operator, "beta")
     return node.call("Mul", x, node.call("HardSigmoid", x, alpha=alpha, beta=beta))
 
 
 @exports("activation_parameterized_relu", how="PRelu")
-def _parameterized_relu(node: Node) -> Tensor:
+def _parameterized_relu(node: Emitter) -> Symbol:
     return node.widely("PRelu", node.raw("input"), node.raw("slope"))
 
 
 _ALONG = {"softmax": "Softmax", "log_softmax": "LogSoftmax", "hardmax": "Hardmax"}
 
 
-def _along_axes(node: Node, operator: Operator, x: Tensor) -> Tensor:
+def _along_axes(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     """Over several axes together: as one axis, the last."""
     name = _ALONG[operator.name.removeprefix("activation_").removesuffix("1")]
     sizes = operator.output.sizes  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ for _name, _how in _ALONG.items():
     applies(f"activation_{_name}", f"activation_{_name}1", how=_how)(_along_axes)
 
 
-def passing(node: Node, flags: Tensor, x: Tensor) -> Tensor:
+def passing(node: Emitter, flags: Symbol, x: Symbol) -> Symbol:
     """x where the bools are true, else 0."""
     assert flags.dtype == BOOL
     return node.call("Where", flags, x, node.number(0, x.dtype), dtype=x.dtype)

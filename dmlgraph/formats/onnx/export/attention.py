@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import BOOL, INT64, Node, Sizes, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.attention import SOURCES, Attention, Dimensions
 from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType as MaskType
 
 
 @exports("multihead_attention", "multihead_attention1", how="MatMul, Mul, Add, Where, Softmax")
-def _attention(node: Node) -> list[Tensor]:
+def _attention(node: Emitter) -> list[Symbol]:
     operator = node.operator
     assert isinstance(operator, Attention)
     sizes = operator.dimensions
@@ -34,7 +34,7 @@ def _attention(node: Node) -> list[Tensor]:
     return [given[field] for field in operator.output_fields if getattr(operator, field) is not None]
 
 
-def _parts(node: Node, sizes: Dimensions) -> list[Tensor]:
+def _parts(node: Emitter, sizes: Dimensions) -> list[Symbol]:
     """Queries, keys and values with their biases, past ones first: {B, heads, S or T, D or V}."""
     found, start = [], 0
     rows = (sizes.queries, sizes.new, sizes.new)
@@ -59,7 +59,7 @@ def _parts(node: Node, sizes: Dimensions) -> list[Tensor]:
     return found
 
 
-def _by_heads(node: Node, field: str, place: int | None, shape: Sizes) -> Tensor:
+def _by_heads(node: Emitter, field: str, place: int | None, shape: Sizes) -> Symbol:
     """A tensor, or a part of a stack, as {B, heads, rows, width}."""
     batch, rows, heads, width = shape
     if place is None:
@@ -71,7 +71,7 @@ def _by_heads(node: Node, field: str, place: int | None, shape: Sizes) -> Tensor
     return node.transpose(x, (0, 2, 1, 3))
 
 
-def _shared(node: Node, x: Tensor, sizes: Dimensions, width: int) -> Tensor:
+def _shared(node: Emitter, x: Symbol, sizes: Dimensions, width: int) -> Symbol:
     """Keys or values repeated for the query heads that share them."""
     group = sizes.query_heads // sizes.key_heads
     if group == 1:
@@ -84,13 +84,13 @@ def _shared(node: Node, x: Tensor, sizes: Dimensions, width: int) -> Tensor:
 # Masks: what is added to the scores.
 
 
-def _filtered(node: Node, excluded: Tensor) -> Tensor:
+def _filtered(node: Emitter, excluded: Symbol) -> Symbol:
     """The filter value where the bools are true, else 0."""
     value, zero = node.number(node.field("mask_filter_value"), node.dtype), node.number(0, node.dtype)
     return node.call("Where", excluded, value, zero, dtype=node.dtype)
 
 
-def _by_flags(node: Node, _: Dimensions) -> Tensor:
+def _by_flags(node: Emitter, _: Dimensions) -> Symbol:
     """1 − mask times the filter value."""
     times = node.cast(node.call("Sub", node.number(1, node["mask"].dtype), node["mask"]), node.dtype)
     none = node.call("Equal", times, node.number(0, node.dtype), dtype=BOOL)
@@ -98,16 +98,16 @@ def _by_flags(node: Node, _: Dimensions) -> Tensor:
     return node.call("Where", none, node.number(0, node.dtype), filled, dtype=node.dtype)
 
 
-def _keys(node: Node, sizes: Dimensions) -> Tensor:
+def _keys(node: Emitter, sizes: Dimensions) -> Symbol:
     return node.constant(np.arange(sizes.total), INT64)
 
 
-def _by_length(node: Node, sizes: Dimensions) -> Tensor:
+def _by_length(node: Emitter, sizes: Dimensions) -> Symbol:
     lengths = node.cast(node.flat("mask", sizes.batch, 1, 1, 1), INT64)
     return _filtered(node, node.call("GreaterOrEqual", _keys(node, sizes), lengths, dtype=BOOL))
 
 
-def _by_bounds(node: Node, sizes: Dimensions) -> Tensor:
+def _by_bounds(node: Emitter, sizes: Dimensions) -> Symbol:
     bounds = node.cast(node.flat("mask", 2, sizes.batch, 1, 1, 1), INT64)
     end, start = (node.call("Gather", bounds, node.number(row, INT64), axis=0) for row in (0, 1))
     keys = _keys(node, sizes)
@@ -115,16 +115,16 @@ def _by_bounds(node: Node, sizes: Dimensions) -> Tensor:
     return _filtered(node, node.call("Or", before, node.call("GreaterOrEqual", keys, end, dtype=BOOL)))
 
 
-def _by_segments(node: Node, sizes: Dimensions) -> Tensor:
+def _by_segments(node: Emitter, sizes: Dimensions) -> Symbol:
     """Lengths of keys, bounds of queries and of keys, counted through the whole batch."""
     batch = sizes.batch
     numbers = node.cast(node.reshape(node["mask"], (-1,)), INT64)
 
-    def part(start: int) -> Tensor:
+    def part(start: int) -> Symbol:
         taken = node.call("Slice", numbers, node.ints([start]), node.ints([start + batch]))
         return node.reshape(taken, (batch, 1, 1, 1))
 
-    def inside(places: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    def inside(places: Symbol, start: Symbol, end: Symbol) -> Symbol:
         after = node.call("LessOrEqual", start, places, dtype=BOOL)
         return node.call("And", after, node.call("Less", places, end, dtype=BOOL))
 
@@ -137,7 +137,7 @@ def _by_segments(node: Node, sizes: Dimensions) -> Tensor:
     return _filtered(node, node.call("Not", node.call("And", of_queries, of_keys)))
 
 
-_MASKS: dict[MaskType, Callable[[Node, Dimensions], Tensor]] = {
+_MASKS: dict[MaskType, Callable[[Emitter, Dimensions], Symbol]] = {
     MaskType.BOOLEAN: _by_flags,
     MaskType.KEY_SEQUENCE_LENGTH: _by_length,
     MaskType.KEY_SEQUENCE_END_START: _by_bounds,
@@ -145,7 +145,7 @@ _MASKS: dict[MaskType, Callable[[Node, Dimensions], Tensor]] = {
 }
 
 
-def _counted(node: Node, sizes: Dimensions) -> Tensor:
+def _counted(node: Emitter, sizes: Dimensions) -> Symbol:
     """Which keys have a weight: the past ones within the lengths, and the new ones up to the query."""
     lengths = node.cast(node.flat("past_sequence_lengths", sizes.batch, 1, 1, 1), INT64)
     keys, queries = np.arange(sizes.total), np.arange(sizes.queries)[:, None]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import BOOL, UINT32, UINT64, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, UINT32, UINT64, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import applies, exports
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.operators import Operator
 
 
-def _unsigned(node: Node, x: Tensor) -> Tensor:
+def _unsigned(node: Emitter, x: Symbol) -> Symbol:
     """The same bits as an unsigned integer."""
     if x.is_float:
         raise Refusal("ONNX has no operator on the bits of floats", code="dtype", got=str(x.dtype), allowed="integers")
@@ -20,7 +20,7 @@ def _unsigned(node: Node, x: Tensor) -> Tensor:
 @exports("bit_and", how="BitwiseAnd")
 @exports("bit_or", how="BitwiseOr")
 @exports("bit_xor", how="BitwiseXor")
-def _bits(node: Node) -> Tensor:
+def _bits(node: Emitter) -> Symbol:
     return node.call(
         {"bit_and": "BitwiseAnd", "bit_or": "BitwiseOr", "bit_xor": "BitwiseXor"}[node.operator.name],
         node.raw("a"),
@@ -29,13 +29,13 @@ def _bits(node: Node) -> Tensor:
 
 
 @applies("bit_not", how="BitwiseNot")
-def _bit_not(node: Node, _: Operator, x: Tensor) -> Tensor:
+def _bit_not(node: Emitter, _: Operator, x: Symbol) -> Symbol:
     return node.call("BitwiseNot", x)
 
 
 @exports("bit_shift_left", how="BitShift")
 @exports("bit_shift_right", how="BitShift")
-def _shift(node: Node) -> Tensor:
+def _shift(node: Emitter) -> Symbol:
     """The lowest 5 bits of the count are what counts; 64 bits are shifted by at most 63."""
     left = node.operator.name == "bit_shift_left"
     a, b = _unsigned(node, node.raw("a")), _unsigned(node, node.raw("b"))
@@ -54,7 +54,7 @@ def _shift(node: Node) -> Tensor:
 
 
 @exports("bit_count", how="BitShift, BitwiseAnd, Add")
-def _bit_count(node: Node) -> Tensor:
+def _bit_count(node: Emitter) -> Symbol:
     x = _unsigned(node, node.raw("input"))
     wide = UINT64 if x.bits == 64 else UINT32
     x = node.cast(x, wide)

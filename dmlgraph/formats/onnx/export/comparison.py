@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dmlgraph.formats.onnx.export.node import BOOL, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.directml_enums import IsInfinityMode
 
@@ -16,11 +16,11 @@ _COMPARISONS = {
 _LOGIC = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 
 
-def _comparison(node: Node) -> Tensor:
+def _comparison(node: Emitter) -> Symbol:
     return node.flags(node.call(_COMPARISONS[node.operator.name], node.raw("a"), node.raw("b"), dtype=BOOL))
 
 
-def _logic(node: Node) -> Tensor:
+def _logic(node: Emitter) -> Symbol:
     a, b = (node.truth(node.raw(field)) for field in ("a", "b"))
     return node.flags(node.call(_LOGIC[node.operator.name], a, b))
 
@@ -32,17 +32,17 @@ for _name, _how in _LOGIC.items():
 
 
 @exports("logical_not", how="Not, Cast")
-def _not(node: Node) -> Tensor:
+def _not(node: Emitter) -> Symbol:
     return node.flags(node.call("Not", node.truth(node.raw("input"))))
 
 
 @exports("is_nan", how="IsNaN, Cast")
-def _is_nan(node: Node) -> Tensor:
+def _is_nan(node: Emitter) -> Symbol:
     return node.flags(node.call("IsNaN", node.raw("input"), dtype=BOOL))
 
 
 @exports("is_infinity", how="IsInf, Cast")
-def _is_infinity(node: Node) -> Tensor:
+def _is_infinity(node: Emitter) -> Symbol:
     mode = node.field("infinity_mode")
     negative, positive = mode is not IsInfinityMode.POSITIVE, mode is not IsInfinityMode.NEGATIVE
     return node.flags(

@@ -11,37 +11,37 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import BOOL, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 
 _BY_MAGNITUDE = ("int8", "int32")  # types that DirectML divides without their sign
 
 
 @exports("divide", how="Div; integers whose divisor may be 0 or −1 also Equal, Where")
-def _divide(node: Node) -> Tensor:
+def _divide(node: Emitter) -> Symbol:
     return _divided(node, "Div") if _is_exact(node) else node.call("Div", node.raw("a"), node.raw("b"))
 
 
 @exports("modulus_truncate", how="Mod; as divide")
-def _truncated(node: Node) -> Tensor:
+def _truncated(node: Emitter) -> Symbol:
     if _is_exact(node):
         return _divided(node, "Mod", fmod=1)
     return node.call("Mod", node.raw("a"), node.raw("b"), fmod=1)
 
 
 @exports("modulus_floor", how="Mod; as divide; floats: Div, Floor, Mul, Sub")
-def _floored(node: Node) -> Tensor:
+def _floored(node: Emitter) -> Symbol:
     a, b = node.raw("a"), node.raw("b")
     if _is_exact(node):
         return _divided(node, "Mod", fmod=0)
     return node.call("Sub", a, node.call("Mul", b, node.call("Floor", node.call("Div", a, b))))
 
 
-def _is_exact(node: Node) -> bool:
+def _is_exact(node: Emitter) -> bool:
     return node.dtype.kind in "iu"
 
 
-def _divided(node: Node, operator: str, **attributes: Any) -> Tensor:
+def _divided(node: Emitter, operator: str, **attributes: Any) -> Symbol:
     """Integers divided, or what remains."""
     a, b, known = node.raw("a"), node.raw("b"), node.known("b")
     if known is not None and not ((known == 0) | (known.astype(np.int64) == -1)).any():
@@ -59,7 +59,7 @@ def _divided(node: Node, operator: str, **attributes: Any) -> Tensor:
     return node.call("Where", by_zero, _by_zero(node, a), made, dtype=a.dtype)
 
 
-def _by_zero(node: Node, a: Tensor) -> Tensor:
+def _by_zero(node: Emitter, a: Symbol) -> Symbol:
     """What DirectML gives for a divided by zero: all bits set, with the sign of a where magnitudes are divided."""
     all_set = node.number(np.invert(np.zeros((), a.dtype)), a.dtype)
     if str(a.dtype) not in _BY_MAGNITUDE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
-from dmlgraph.formats.onnx.export.node import BOOL, INT64, Array, DType, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, Array, DType, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.fill import FillValueSequence
 
@@ -13,18 +13,18 @@ _OF_RANGE = ("int16", "int32", "int64", "float32", "float64")  # types of ONNX's
 
 
 @exports("fill_value_constant", how="ConstantOfShape")
-def _fill(node: Node) -> Tensor:
+def _fill(node: Emitter) -> Symbol:
     return filled(node, node.field("value").value, node.output.sizes, node.dtype)
 
 
-def filled(node: Node, value: object, sizes: tuple[int, ...], dtype: DType) -> Tensor:
+def filled(node: Emitter, value: object, sizes: tuple[int, ...], dtype: DType) -> Symbol:
     """A tensor of one number."""
     number = onnx.numpy_helper.from_array(np.asarray([value], dtype), "value")
     return node.call("ConstantOfShape", node.ints(sizes), dtype=dtype, value=number)
 
 
 @exports("fill_value_sequence", how="Range; where its numbers would differ a constant")
-def _sequence(node: Node) -> Tensor:
+def _sequence(node: Emitter) -> Symbol:
     operator = node.operator
     assert isinstance(operator, FillValueSequence)
     sizes, dtype = node.output.sizes, node.dtype
@@ -55,7 +55,7 @@ def _exact(dtype: np.dtype[np.generic]) -> float:
 
 
 @exports("diagonal_matrix", how="Range, Sub, Equal, Where")
-def _diagonal(node: Node) -> Tensor:
+def _diagonal(node: Emitter) -> Symbol:
     from dmlgraph.operators.common.numerics import cut
 
     offset = node.number(node.field("offset"), INT64)
@@ -66,7 +66,7 @@ def _diagonal(node: Node) -> Tensor:
 
 
 @exports("diagonal_matrix1", how="Range, Sub, GreaterOrEqual, Less, Where")
-def _diagonal1(node: Node) -> Tensor:
+def _diagonal1(node: Emitter) -> Symbol:
     begin, end = node.field("diagonal_fill_begin"), node.field("diagonal_fill_end")
     number = _diagonals(node)
     after = node.call("GreaterOrEqual", number, node.number(begin, INT64), dtype=BOOL)
@@ -79,7 +79,7 @@ def _diagonal1(node: Node) -> Tensor:
     return node.expand(made, sizes, sizes if rest is not None else sizes[-2:])
 
 
-def _diagonals(node: Node) -> Tensor:
+def _diagonals(node: Emitter) -> Symbol:
     """The number of each element's diagonal, {rows, columns}: 0 for the main one, positive above it."""
     rows, columns = node.output.sizes[-2:]
     zero, one = node.number(0, INT64), node.number(1, INT64)

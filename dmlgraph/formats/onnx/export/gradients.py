@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.export.activations import passing
-from dmlgraph.formats.onnx.export.node import BOOL, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
 from dmlgraph.formats.onnx.export.normalization import local_bases, local_sums
 from dmlgraph.formats.onnx.export.reduction import reduced
 from dmlgraph.formats.onnx.export.table import exports
@@ -13,13 +13,13 @@ from dmlgraph.operators.common.element_wise import finite_bound
 
 
 @exports("activation_relu_grad", how="Greater, Where")
-def _relu(node: Node) -> Tensor:
+def _relu(node: Emitter) -> Symbol:
     x = node["input"]
     return passing(node, node.call("Greater", x, node.number(0, x.dtype), dtype=BOOL), node["input_gradient"])
 
 
 @exports("clip_grad", "clip_grad1", how="Less, And, Where")
-def _clip(node: Node) -> Tensor:
+def _clip(node: Emitter) -> Symbol:
     x, bounds = node["input"], []
     for field in ("min", "max"):
         bound = node.field(field)
@@ -35,7 +35,7 @@ def _clip(node: Node) -> Tensor:
     "batch_normalization_training_grad",
     how="Sub, Mul, ReduceSum, ReduceMean, Sqrt, Div",
 )
-def _batch(node: Node) -> list[Tensor]:
+def _batch(node: Emitter) -> list[Symbol]:
     gradient, mul = node.wide("input_gradient"), "Mul"
     axes = tuple(axis for axis, size in enumerate(node.desc("scale").sizes) if size == 1)
     centred = node.call("Sub", node.wide("input"), node.wide("mean"))
@@ -54,7 +54,7 @@ def _batch(node: Node) -> list[Tensor]:
 
 
 @exports("local_response_normalization_grad", how="AveragePool, Mul, Add, Pow, Sub")
-def _local_response(node: Node) -> Tensor:
+def _local_response(node: Emitter) -> Symbol:
     x, gradient, beta = node.wide("input"), node.wide("input_gradient"), node.field("beta")
     bases = local_bases(node)
     powers = [node.call("Pow", bases, node.number(-each, bases.dtype)) for each in (beta, beta + 1)]
@@ -65,7 +65,7 @@ def _local_response(node: Node) -> Tensor:
 
 
 @exports("adam_optimizer", how="Mul, Add, Pow, Sqrt, Div, Sub")
-def _adam(node: Node) -> list[Tensor]:
+def _adam(node: Emitter) -> list[Symbol]:
     gradient = node.wide("gradient")
     beta1, beta2 = node.field("beta1"), node.field("beta2")
     square = node.call("Mul", gradient, gradient)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import BOOL, INT32, INT64, Node, Sizes, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, INT32, INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 
 
-def _indices(node: Node, *sizes: int) -> Tensor:
+def _indices(node: Emitter, *sizes: int) -> Symbol:
     """The indices with these sizes, in a type that ONNX takes."""
     x = node.flat("indices", *sizes)
     return x if x.dtype in (INT32, INT64) else node.cast(x, INT64)
 
 
 @exports("gather", how="Gather")
-def _gather(node: Node) -> Tensor:
+def _gather(node: Emitter) -> Symbol:
     sizes, axis = node.desc("input").sizes, node.field("axis")
     kept = _last(node.desc("indices").sizes, node.field("index_dimensions"))
     made = node.call("Gather", node["input"], _indices(node, *kept), axis=axis)
@@ -27,18 +27,18 @@ def _last(sizes: Sizes, count: int) -> tuple[int, ...]:
 
 
 @exports("gather_elements", how="GatherElements")
-def _gather_elements(node: Node) -> Tensor:
+def _gather_elements(node: Emitter) -> Symbol:
     indices = _indices(node, *node.desc("indices").sizes)
     return node.call("GatherElements", node["input"], indices, axis=node.field("axis"))
 
 
 @exports("scatter_elements", how="ScatterElements")
-def _scatter_elements(node: Node) -> Tensor:
+def _scatter_elements(node: Emitter) -> Symbol:
     indices = _indices(node, *node.desc("indices").sizes)
     return node.call("ScatterElements", node["input"], indices, node["updates"], axis=node.field("axis"))
 
 
-def _tuples(node: Node) -> tuple[Tensor, Tensor, tuple[int, ...], tuple[int, ...]]:
+def _tuples(node: Emitter) -> tuple[Symbol, Symbol, tuple[int, ...], tuple[int, ...]]:
     """The input and the indices without the leading dimensions that do not count, and their sizes."""
     source = _last(node.desc("input").sizes, node.field("input_dimension_count"))
     sizes = _last(node.desc("indices").sizes, node.field("indices_dimension_count"))
@@ -46,7 +46,7 @@ def _tuples(node: Node) -> tuple[Tensor, Tensor, tuple[int, ...], tuple[int, ...
 
 
 @exports("gather_nd", "gather_nd1", how="GatherND")
-def _gather_nd(node: Node) -> Tensor:
+def _gather_nd(node: Emitter) -> Symbol:
     x, indices, source, sizes = _tuples(node)
     batches = node.field("batch_dimension_count")
     made = node.call("GatherND", x, indices, batch_dims=batches)
@@ -54,14 +54,14 @@ def _gather_nd(node: Node) -> Tensor:
 
 
 @exports("scatter_nd", how="ScatterND")
-def _scatter_nd(node: Node) -> Tensor:
+def _scatter_nd(node: Emitter) -> Symbol:
     x, indices, source, sizes = _tuples(node)
     updates = node.flat("updates", *sizes[:-1], *source[sizes[-1] :])
     return node.reshape(node.call("ScatterND", x, indices, updates), node.output.sizes, source)
 
 
 @exports("one_hot", how="OneHot")
-def _one_hot(node: Node) -> Tensor:
+def _one_hot(node: Emitter) -> Symbol:
     """Indices beyond the axis, and negative ones, are counted as ONNX does: from the end."""
     sizes, axis = node.desc("indices").sizes, node.field("axis")
     values = node.reshape(node["values"], (-1,))
@@ -76,7 +76,7 @@ def _one_hot(node: Node) -> Tensor:
 
 
 @exports("nonzero_coordinates", how="TopK, Div, Mod, Where")
-def _nonzero(node: Node) -> list[Tensor]:
+def _nonzero(node: Emitter) -> list[Symbol]:
     """The places of elements other than zero come first, because equal elements keep their order."""
     sizes = node.desc("input").sizes
     count, total = int(np.prod(sizes)), node.ints([0])

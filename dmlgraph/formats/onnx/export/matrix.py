@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dmlgraph.formats.onnx.export.node import Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.directml_enums import MatrixTransform
 
 
 @exports("gemm", how="Gemm; more than two dimensions: MatMul, Transpose, Mul, Add")
-def _gemm(node: Node) -> Tensor:
+def _gemm(node: Emitter) -> Symbol:
     a, b = (_transposed(node, field) for field in ("a", "b"))
     alpha, beta = node.field("alpha"), node.field("beta")
     has_c = node.field("c") is not None
@@ -33,11 +33,11 @@ def _gemm(node: Node) -> Tensor:
     return node.activated(made)
 
 
-def _transposed(node: Node, field: str) -> bool:
+def _transposed(node: Emitter, field: str) -> bool:
     return bool(node.field(f"trans_{field}") is MatrixTransform.TRANSPOSE)
 
 
-def _matrix(node: Node, field: str, transposed: bool) -> Tensor:
+def _matrix(node: Emitter, field: str, transposed: bool) -> Symbol:
     """A factor with its own batches, which ONNX broadcasts."""
     if not transposed:
         return node.raw(field)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.export.reduction import reduced
 from dmlgraph.formats.onnx.export.table import exports
 
 
 @exports("batch_normalization", how="BatchNormalization; parameters of other sizes: Sub, Sqrt, Div, Mul, Add")
-def _batch(node: Node) -> Tensor:
+def _batch(node: Emitter) -> Symbol:
     sizes, fields = node.output.sizes, ("scale", "bias", "mean", "variance")
     by_channel = (1, *sizes[1:2], *(1,) * (len(sizes) - 2))
     if len(sizes) > 1 and all(node.desc(field).sizes == by_channel for field in fields):
@@ -21,28 +21,28 @@ def _batch(node: Node) -> Tensor:
     return _finished(node, _divided(node, centred, node.wide("variance")))
 
 
-def _divided(node: Node, centred: Tensor, variance: Tensor) -> Tensor:
+def _divided(node: Emitter, centred: Symbol, variance: Symbol) -> Symbol:
     """centred / √(variance + epsilon)"""
     return node.call("Div", centred, _deviation(node, variance))
 
 
-def _deviation(node: Node, variance: Tensor) -> Tensor:
+def _deviation(node: Emitter, variance: Symbol) -> Symbol:
     return node.call("Sqrt", node.line(variance, 1, node.field("epsilon")))
 
 
-def _finished(node: Node, x: Tensor) -> Tensor:
+def _finished(node: Emitter, x: Symbol) -> Symbol:
     """activation(x · scale + bias), without what is left out."""
     x = x if node.field("scale") is None else node.call("Mul", x, node.wide("scale"))
     x = x if node.field("bias") is None else node.call("Add", x, node.wide("bias"))
     return node.cast(node.activated(x), node.dtype)
 
 
-def _means(node: Node, x: Tensor, axes: tuple[int, ...]) -> Tensor:
+def _means(node: Emitter, x: Symbol, axes: tuple[int, ...]) -> Symbol:
     return reduced(node, "ReduceMean", x, axes)
 
 
 @exports("batch_normalization_training", how="ReduceMean, Sub, Sqrt, Div, Mul, Add")
-def _batch_training(node: Node) -> list[Tensor]:
+def _batch_training(node: Emitter) -> list[Symbol]:
     x, axes = node.wide("input"), _ones(node.desc("scale").sizes)
     mean = _means(node, x, axes)
     centred = node.call("Sub", x, mean)
@@ -64,7 +64,7 @@ def _ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
     "mean_variance_normalization2",
     how="LayerNormalization; other axes: ReduceMean, Sub, Sqrt, Div, Mul, Add",
 )
-def _mean_variance(node: Node) -> Tensor:
+def _mean_variance(node: Emitter) -> Symbol:
     operator: object = node.operator
     axes: tuple[int, ...] = operator.reduced  # type: ignore[attr-defined]
     use_mean, use_variance = operator.uses  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ def _mean_variance(node: Node) -> Tensor:
     return _finished(node, x)
 
 
-def _layer(node: Node, axes: tuple[int, ...]) -> Tensor | None:
+def _layer(node: Emitter, axes: tuple[int, ...]) -> Symbol | None:
     """As LayerNormalization, if the axes are the last ones and the scale has their sizes."""
     sizes, rank = node.output.sizes, node.output.rank
     start = rank - len(axes)
@@ -97,7 +97,7 @@ def _layer(node: Node, axes: tuple[int, ...]) -> Tensor | None:
     "local_response_normalization",
     how="LRN; others than across an odd number of channels: AveragePool, Mul, Add, Pow, Div",
 )
-def _local_response(node: Node) -> Tensor:
+def _local_response(node: Emitter) -> Symbol:
     alpha, beta, bias = (node.field(name) for name in ("alpha", "beta", "bias"))
     if node.field("cross_channel") and node.field("local_size") % 2:
         return node.call("LRN", node["input"], alpha=alpha, beta=beta, bias=bias, size=node.field("local_size"))
@@ -106,14 +106,14 @@ def _local_response(node: Node) -> Tensor:
     return node.cast(node.call("Div", node.wide("input"), power), node.dtype)
 
 
-def local_bases(node: Node) -> Tensor:
+def local_bases(node: Emitter) -> Symbol:
     """bias + alpha / size · Σ x² over the neighbourhoods."""
     x = node.wide("input")
     sums = local_sums(node, node.call("Mul", x, x))
     return node.line(sums, node.field("alpha") / node.field("local_size"), node.field("bias"))
 
 
-def local_sums(node: Node, x: Tensor) -> Tensor:
+def local_sums(node: Emitter, x: Symbol) -> Symbol:
     """Sums over the neighbourhood of each element: averages that count the padding, times their number."""
     size, rank = node.field("local_size"), node.output.rank
     before, after = (size - 1) // 2, size // 2
@@ -128,7 +128,7 @@ def local_sums(node: Node, x: Tensor) -> Tensor:
 
 
 @exports("lp_normalization", how="ReduceL1, ReduceSumSquare, Mul, Add, Sqrt, Div")
-def _lp(node: Node) -> Tensor:
+def _lp(node: Emitter) -> Symbol:
     x, axes = node["input"], (node.field("axis"),)
     if node.field("p") == 1:
         norm = reduced(node, "ReduceL1", x, axes)

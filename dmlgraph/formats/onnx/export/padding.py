@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.directml_enums import PaddingMode
@@ -15,7 +15,7 @@ _NUMPY = {**_MODES, PaddingMode.SYMMETRIC: "symmetric"}
 
 
 @exports("padding", "padding1", how="Pad; symmetric, and wider than the tensor: Gather")
-def _pad(node: Node) -> Tensor:
+def _pad(node: Emitter) -> Symbol:
     x, mode = node["input"], node.field("padding_mode")
     starts, ends, sizes = node.field("start_padding"), node.field("end_padding"), node.desc("input").sizes
     if not any((*starts, *ends)):

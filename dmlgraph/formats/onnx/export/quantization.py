@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dmlgraph.base.tensor import DataType
-from dmlgraph.formats.onnx.export.node import FLOAT32, INT32, DType, Node, Sizes, Tensor, taken
+from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT32, DType, Emitter, Sizes, Symbol, taken
 from dmlgraph.formats.onnx.export.reduction import reduced
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.export.windows import window
@@ -23,8 +23,8 @@ class Steps:
         sizes: theirs; each is 1 or the tensor's.
     """
 
-    scale: Tensor
-    zero_point: Tensor | None
+    scale: Symbol
+    zero_point: Symbol | None
     sizes: tuple[int, ...]
 
     @property
@@ -33,7 +33,7 @@ class Steps:
         return [axis for axis, size in enumerate(self.sizes) if size != 1]
 
 
-def _steps(node: Node, scale: str, zero_point: str, sizes: Sizes) -> Steps:
+def _steps(node: Emitter, scale: str, zero_point: str, sizes: Sizes) -> Steps:
     """The steps of two fields, for a tensor of these sizes: as one number, or with as many dimensions."""
     given = [field for field in (scale, zero_point) if node.field(field) is not None]
     found = np.broadcast_shapes(*(_own_sizes(node, field, sizes) for field in given))
@@ -42,7 +42,7 @@ def _steps(node: Node, scale: str, zero_point: str, sizes: Sizes) -> Steps:
     return Steps(tensors[0], tensors[1] if len(tensors) > 1 else None, found)
 
 
-def _own_sizes(node: Node, field: str, sizes: Sizes) -> tuple[int, ...]:
+def _own_sizes(node: Emitter, field: str, sizes: Sizes) -> tuple[int, ...]:
     """The sizes of a parameter before it is broadcast to the tensor, with as many dimensions."""
     desc = node.desc(field)
     strides = desc.effective_strides
@@ -50,12 +50,12 @@ def _own_sizes(node: Node, field: str, sizes: Sizes) -> tuple[int, ...]:
     return (*(1,) * (len(sizes) - len(own)), *own)
 
 
-def _own(node: Node, field: str, sizes: Sizes) -> Tensor:
+def _own(node: Emitter, field: str, sizes: Sizes) -> Symbol:
     own, desc = _own_sizes(node, field, sizes), node.desc(field)
     return node.reshape(node.raw(field) if np.prod(own) != desc.element_count else node[field], own)
 
 
-def quantized(node: Node, x: Tensor, steps: Steps, dtype: DType) -> Tensor:
+def quantized(node: Emitter, x: Symbol, steps: Steps, dtype: DType) -> Symbol:
     """clamp(round(x / scale) + zero_point)"""
     axes = steps.axes
     x, scale = node.cast(x, FLOAT32), node.cast(steps.scale, FLOAT32)
@@ -73,7 +73,7 @@ def quantized(node: Node, x: Tensor, steps: Steps, dtype: DType) -> Tensor:
     return node.cast(made, dtype)
 
 
-def dequantized(node: Node, x: Tensor, steps: Steps, dtype: DType, *, plain: bool = False) -> Tensor:
+def dequantized(node: Emitter, x: Symbol, steps: Steps, dtype: DType, *, plain: bool = False) -> Symbol:
     """(x − zero_point) · scale; if `plain`, without DequantizeLinear."""
     axes = steps.axes
     if (
@@ -93,21 +93,21 @@ def dequantized(node: Node, x: Tensor, steps: Steps, dtype: DType, *, plain: boo
 
 
 @exports("quantize_linear", how="QuantizeLinear; scales along several dimensions: Div, Round, Add, Clip, Cast")
-def _quantize(node: Node) -> Tensor:
+def _quantize(node: Emitter) -> Symbol:
     steps = _steps(node, "scale", "zero_point", node.output.sizes)
     return quantized(node, node["input"], steps, node.dtype)
 
 
 @exports("dequantize_linear", how="DequantizeLinear; scales along several dimensions: Cast, Sub, Mul")
-def _dequantize(node: Node) -> Tensor:
+def _dequantize(node: Emitter) -> Symbol:
     steps = _steps(node, "scale", "zero_point", node.output.sizes)
     return dequantized(node, node["input"], steps, node.dtype)
 
 
-def _blocks(node: Node) -> Steps:
+def _blocks(node: Emitter) -> Steps:
     """The scale and zero point of each block, repeated over the block; 1 and none if they are left out."""
     sizes = node.output.sizes
-    parameters: Sequence[Tensor] = node.all("quantizations") if node.field("quantizations") else ()
+    parameters: Sequence[Symbol] = node.all("quantizations") if node.field("quantizations") else ()
     descs = node.field("quantizations")
     spread = [_spread(node, each, desc.sizes, sizes) for each, desc in zip(parameters, descs, strict=True)]
     if not spread:
@@ -117,7 +117,7 @@ def _blocks(node: Node) -> Steps:
     return Steps(tensors[0], tensors[1] if len(tensors) > 1 else None, whole)
 
 
-def _spread(node: Node, x: Tensor, blocks: Sizes, sizes: Sizes) -> tuple[Tensor, tuple[int, ...]]:
+def _spread(node: Emitter, x: Symbol, blocks: Sizes, sizes: Sizes) -> tuple[Symbol, tuple[int, ...]]:
     """A parameter that broadcasts to the tensor: repeated along dimensions with several blocks."""
     if all(count in (1, size) for count, size in zip(blocks, sizes, strict=True)):
         return x, tuple(blocks)
@@ -130,19 +130,19 @@ def _spread(node: Node, x: Tensor, blocks: Sizes, sizes: Sizes) -> tuple[Tensor,
 
 
 @exports("quantize", how="QuantizeLinear; blocks: Expand, Div, Round, Add, Clip, Cast")
-def _quantize_blocks(node: Node) -> Tensor:
+def _quantize_blocks(node: Emitter) -> Symbol:
     return quantized(node, node["input"], _blocks(node), node.dtype)
 
 
 @exports("dequantize", how="DequantizeLinear; blocks: Expand, Cast, Sub, Mul")
-def _dequantize_blocks(node: Node) -> Tensor:
+def _dequantize_blocks(node: Emitter) -> Symbol:
     steps = _blocks(node)
     scale = steps.scale if node.field("quantizations") else node.cast(steps.scale, node.dtype)
     return dequantized(node, node["input"], dataclasses.replace(steps, scale=scale), node.dtype)
 
 
 @exports("quantized_linear_add", how="DequantizeLinear, Add, QuantizeLinear")
-def _add(node: Node) -> Tensor:
+def _add(node: Emitter) -> Symbol:
     sizes = node.output.sizes
     terms = [
         dequantized(node, node.raw(each), _steps(node, f"{each}_scale", f"{each}_zero_point", sizes), FLOAT32)
@@ -151,12 +151,12 @@ def _add(node: Node) -> Tensor:
     return quantized(node, node.call("Add", *terms), _output_steps(node, sizes), node.dtype)
 
 
-def _output_steps(node: Node, sizes: Sizes) -> Steps:
+def _output_steps(node: Emitter, sizes: Sizes) -> Steps:
     return _steps(node, "output_scale", "output_zero_point", sizes)
 
 
 @exports("dynamic_quantize_linear", how="ReduceMin, ReduceMax, QuantizeLinear; uint8: DynamicQuantizeLinear")
-def _dynamic(node: Node) -> list[Tensor]:
+def _dynamic(node: Emitter) -> list[Symbol]:
     x, dtype, rank = node.cast(node["input"], FLOAT32), node.dtype, node.output.rank
     single = (1,) * rank
     if dtype == np.uint8:
@@ -178,7 +178,7 @@ def _dynamic(node: Node) -> list[Tensor]:
 # Products and convolutions.
 
 
-def _vector(node: Node, field: str, dtype: DType | None = None) -> Tensor:
+def _vector(node: Emitter, field: str, dtype: DType | None = None) -> Symbol:
     """A scale or zero point as ONNX takes it: one number, or one for each row, column or channel; zero by default."""
     if node.field(field) is None:
         assert dtype is not None
@@ -188,7 +188,7 @@ def _vector(node: Node, field: str, dtype: DType | None = None) -> Tensor:
 
 
 @exports("convolution_integer", how="ConvInteger")
-def _convolution(node: Node) -> Tensor:
+def _convolution(node: Emitter) -> Symbol:
     zeros = [
         None if node.field(f"{each}_zero_point") is None else _vector(node, f"{each}_zero_point")
         for each in ("input", "filter")
@@ -198,7 +198,7 @@ def _convolution(node: Node) -> Tensor:
 
 
 @exports("quantized_linear_convolution", how="QLinearConv")
-def _linear_convolution(node: Node) -> Tensor:
+def _linear_convolution(node: Emitter) -> Symbol:
     tensors = [
         each
         for name in ("input", "filter")
@@ -214,12 +214,12 @@ def _linear_convolution(node: Node) -> Tensor:
     return node.call("QLinearConv", *tensors, *outputs, bias, dtype=node.dtype, group=group, **window(node))
 
 
-def _is_single(node: Node, *fields: str) -> bool:
+def _is_single(node: Emitter, *fields: str) -> bool:
     """Whether none of the fields has more than one number."""
     return all(node.field(field) is None or node.desc(field).element_count == 1 for field in fields)
 
 
-def _sums(node: Node) -> Tensor:
+def _sums(node: Emitter) -> Symbol:
     """Σ (a − a_zero_point) · (b − b_zero_point), as int32; ONNX Runtime takes one zero point for all rows of a."""
     if not _is_single(node, "a_zero_point"):
         return node.call("MatMul", *(_centred(node, each) for each in "ab"))
@@ -227,19 +227,19 @@ def _sums(node: Node) -> Tensor:
     return node.call("MatMulInteger", node.raw("a"), node.raw("b"), *zeros, dtype=INT32)
 
 
-def _centred(node: Node, name: str) -> Tensor:
+def _centred(node: Emitter, name: str) -> Symbol:
     """a − a_zero_point, as int32."""
     x, zero = node.cast(node[name], INT32), node.get(f"{name}_zero_point")
     return x if zero is None else node.call("Sub", x, node.cast(zero, INT32))
 
 
 @exports("matrix_multiply_integer", how="MatMulInteger; zero points by row: Cast, Sub, MatMul")
-def _product(node: Node) -> Tensor:
+def _product(node: Emitter) -> Symbol:
     return _sums(node)
 
 
 @exports("quantized_linear_matrix_multiply", how="QLinearMatMul; scales by row: MatMulInteger, Mul, QuantizeLinear")
-def _linear_product(node: Node) -> Tensor:
+def _linear_product(node: Emitter) -> Symbol:
     sizes = node.output.sizes
     if _is_single(node, "a_scale", "a_zero_point", "output_scale", "output_zero_point"):
         tensors = [
@@ -259,7 +259,7 @@ def _linear_product(node: Node) -> Tensor:
 
 
 @exports("matrix_multiply_integer_to_float", how="DequantizeLinear, MatMul, Add; scales by row: Cast, Sub, Mul")
-def _product_to_float(node: Node) -> Tensor:
+def _product_to_float(node: Emitter) -> Symbol:
     """ONNX Runtime takes scales by row for scales by column if DequantizeLinear has them."""
     left, right = (
         dequantized(
@@ -276,7 +276,7 @@ def _product_to_float(node: Node) -> Tensor:
 
 
 @exports("quantized_linear_average_pooling", how="DequantizeLinear, AveragePool, QuantizeLinear")
-def _average(node: Node) -> Tensor:
+def _average(node: Emitter) -> Symbol:
     """ONNX Runtime's own operator for the three has no dilations, and one scale."""
     steps = _steps(node, "input_scale", "input_zero_point", node.desc("input").sizes)
     plain = "dilations" in window(node) or not _is_single(node, *node.operator.input_fields[1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dmlgraph.formats.onnx.export.node import INT32, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import INT32, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.operators.declaration.fused import FusedActivation
@@ -53,7 +53,7 @@ def _activations(fused: tuple[FusedActivation, ...]) -> dict[str, Any]:
 @exports("rnn", how="RNN")
 @exports("gru", how="GRU")
 @exports("lstm", how="LSTM")
-def _network(node: Node) -> list[Tensor]:
+def _network(node: Emitter) -> list[Symbol]:
     kind, hidden = node.operator.name, node.desc("recurrence").sizes[-1]
     fields = ["input", "weight", "recurrence", "bias", "sequence_lengths", "hidden_init"]
     fields += ["cell_mem_init", "peephole"] if kind == "lstm" else []
@@ -76,12 +76,12 @@ def _network(node: Node) -> list[Tensor]:
     return [_with_rank(node, each, field, desc.sizes) for each, (field, desc) in zip(made, present, strict=True)]
 
 
-def _with_rank(node: Node, made: Tensor, field: str, sizes: tuple[int, ...]) -> Tensor:
+def _with_rank(node: Emitter, made: Symbol, field: str, sizes: tuple[int, ...]) -> Symbol:
     """A result with the operator's number of dimensions; ONNX's is {T, D, B, H} of every state, {D, B, H} of one."""
     return node.reshape(made, sizes, sizes[-4:] if field == "output_sequence" else sizes[-3:])
 
 
-def _given(node: Node, field: str) -> Tensor | None:
+def _given(node: Emitter, field: str) -> Symbol | None:
     """A tensor with ONNX's dimensions."""
     if node.field(field) is None:
         return None

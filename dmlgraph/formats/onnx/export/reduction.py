@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import INT64, Node, Sizes, Tensor
+from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 
@@ -27,14 +27,14 @@ _INDEX = {
 
 
 @exports("reduce", how="ReduceSum, ReduceMax, ReduceMean, …; ArgMax, ArgMin")
-def _reduce(node: Node) -> Tensor:
+def _reduce(node: Emitter) -> Symbol:
     function, axes = node.field("function"), node.field("axes")
     if function in _INDEX:
         return _index(node, _INDEX[function], axes, last=False)
     return reduced(node, _REDUCTIONS[function], node["input"], axes)
 
 
-def reduced(node: Node, operator: str, x: Tensor, axes: Sizes) -> Tensor:
+def reduced(node: Emitter, operator: str, x: Symbol, axes: Sizes) -> Symbol:
     """A reduction whose axes stay, with size 1."""
     wide = node.cast(x, node.wide_for(operator, x.dtype))
     if not axes:  # each element by itself: along a new axis
@@ -43,7 +43,7 @@ def reduced(node: Node, operator: str, x: Tensor, axes: Sizes) -> Tensor:
     return node.cast(node.call(operator, wide, node.ints(axes), keepdims=1), x.dtype)
 
 
-def merged(node: Node, x: Tensor, sizes: Sizes, axes: Sizes) -> tuple[Tensor, list[int], list[int]]:
+def merged(node: Emitter, x: Symbol, sizes: Sizes, axes: Sizes) -> tuple[Symbol, list[int], list[int]]:
     """x with the axes as one last axis, row-major; the order of the dimensions, and the sizes in it."""
     kept = [axis for axis in range(len(sizes)) if axis not in axes]
     order = [*kept, *sorted(axes)]
@@ -54,12 +54,12 @@ def merged(node: Node, x: Tensor, sizes: Sizes, axes: Sizes) -> tuple[Tensor, li
 
 @exports("argmax", how="ArgMax, Cast")
 @exports("argmin", how="ArgMin, Cast")
-def _arg(node: Node) -> Tensor:
+def _arg(node: Emitter) -> Symbol:
     last = node.field("axis_direction") is AxisDirection.DECREASING
     return _index(node, {"argmax": "ArgMax", "argmin": "ArgMin"}[node.operator.name], node.field("axes"), last=last)
 
 
-def _index(node: Node, operator: str, axes: Sizes, *, last: bool) -> Tensor:
+def _index(node: Emitter, operator: str, axes: Sizes, *, last: bool) -> Symbol:
     sizes = node.desc("input").sizes
     flat, _, _ = merged(node, node["input"], sizes, axes)
     made = node.call(operator, flat, dtype=INT64, axis=-1, keepdims=1, select_last_index=int(last))
@@ -67,7 +67,7 @@ def _index(node: Node, operator: str, axes: Sizes, *, last: bool) -> Tensor:
 
 
 @exports("top_k", "top_k1", how="TopK, Cast")
-def _top(node: Node) -> list[Tensor]:
+def _top(node: Emitter) -> list[Symbol]:
     largest = node.field("axis_direction") is AxisDirection.DECREASING
     values, indices = node.calls(
         "TopK",
@@ -82,7 +82,7 @@ def _top(node: Node) -> list[Tensor]:
 
 
 @exports("cumulative_summation", how="CumSum")
-def _sums(node: Node) -> Tensor:
+def _sums(node: Emitter) -> Symbol:
     x, dtype = node["input"], node.dtype
     backwards = node.field("axis_direction") is AxisDirection.DECREASING
     made = node.call(
@@ -96,7 +96,7 @@ def _sums(node: Node) -> Tensor:
 
 
 @exports("cumulative_product", how="Pad, Slice, Mul")
-def _products(node: Node) -> Tensor:
+def _products(node: Emitter) -> Symbol:
     """Products of 2, 4, 8, … elements, each from two of half as many."""
     x, axis = node["input"], node.field("axis")
     sizes = node.desc("input").sizes
@@ -109,7 +109,7 @@ def _products(node: Node) -> Tensor:
     return _shifted(node, x, len(sizes), axis, 1, count, backwards) if node.field("has_exclusive_product") else x
 
 
-def _shifted(node: Node, x: Tensor, rank: int, axis: int, by: int, count: int, backwards: bool) -> Tensor:
+def _shifted(node: Emitter, x: Symbol, rank: int, axis: int, by: int, count: int, backwards: bool) -> Symbol:
     """The elements moved along the axis, with ones where none come."""
     pads = [0] * (2 * rank)
     pads[axis + rank if backwards else axis] = by

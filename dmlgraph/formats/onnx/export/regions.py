@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import BOOL, FLOAT32, INT64, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT64, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
@@ -16,7 +16,7 @@ _ENDLESS = 2**31  # a maximum of samples that no region reaches
 
 
 @exports("roi_pooling", how="MaxRoiPool")
-def _pool(node: Node) -> Tensor:
+def _pool(node: Emitter) -> Symbol:
     width, height = node.field("pooled_size")
     regions = node.flat("roi", node.output.sizes[0], 5)
     scale = node.field("spatial_scale")
@@ -24,11 +24,11 @@ def _pool(node: Node) -> Tensor:
 
 
 @exports("roi_align", "roi_align1", how="RoiAlign; other samples: MatMul with their weights, ReduceSum, ReduceMax")
-def _align(node: Node) -> Tensor:
+def _align(node: Emitter) -> Symbol:
     return _as_operator(node) if _is_operator(node) else _as_products(node)
 
 
-def _is_operator(node: Node) -> bool:
+def _is_operator(node: Emitter) -> bool:
     """Whether ONNX's RoiAlign has the same samples."""
     least, most = _counts(node)
     return bool(
@@ -43,16 +43,16 @@ def _is_operator(node: Node) -> bool:
     )
 
 
-def _counts(node: Node) -> tuple[int, int]:
+def _counts(node: Emitter) -> tuple[int, int]:
     """The least and the most samples for one output element, along a dimension."""
     return node.field("minimum_samples_per_output"), node.field("maximum_samples_per_output")
 
 
-def _batches(node: Node) -> Tensor:
+def _batches(node: Emitter) -> Symbol:
     return node.cast(node.flat("batch_indices", node.output.sizes[0]), INT64)
 
 
-def _as_operator(node: Node) -> Tensor:
+def _as_operator(node: Emitter) -> Symbol:
     least, most = _counts(node)
     return node.call(
         "RoiAlign",
@@ -79,13 +79,13 @@ class _Samples:
         number: {R, 1, 1}, how many it uses for one output element.
     """
 
-    weights: Tensor
-    inside: Tensor
-    used: Tensor
-    number: Tensor
+    weights: Symbol
+    inside: Symbol
+    used: Symbol
+    number: Symbol
 
 
-def _as_products(node: Node) -> Tensor:
+def _as_products(node: Emitter) -> Symbol:
     (regions, channels, height, width), most = node.output.sizes, _most(node)
     corners = node.cast(node.flat("roi", regions, 4), FLOAT32)
     rows = _samples(node, corners, 1, most)
@@ -108,13 +108,13 @@ def _as_products(node: Node) -> Tensor:
     return node.cast(made, node.dtype)
 
 
-def _both(node: Node, rows: Tensor, columns: Tensor) -> Tensor:
+def _both(node: Emitter, rows: Symbol, columns: Symbol) -> Symbol:
     """{R, 1, rows, columns}"""
     upright, flat = node.call("Unsqueeze", rows, node.ints([3])), node.call("Unsqueeze", columns, node.ints([2]))
     return node.call("And", upright, flat)
 
 
-def _most(node: Node) -> int:
+def _most(node: Emitter) -> int:
     """The most samples that a region uses for one output element, along a dimension."""
     least, most = _counts(node)
     known = node.known("roi")
@@ -133,7 +133,7 @@ def _most(node: Node) -> int:
     return most
 
 
-def _samples(node: Node, corners: Tensor, column: int, most: int) -> _Samples:
+def _samples(node: Emitter, corners: Symbol, column: int, most: int) -> _Samples:
     """The samples of all regions along a dimension: `column` is that of the start in the corners."""
     size, count = node.desc("input").sizes[3 - column], node.output.sizes[3 - column]
     scale = node.field("spatial_scale_y" if column else "spatial_scale_x")
@@ -150,13 +150,13 @@ def _samples(node: Node, corners: Tensor, column: int, most: int) -> _Samples:
     return _Samples(_weights(node, places, size), _inside(node, places, size), used, number)
 
 
-def _corner(node: Node, corners: Tensor, column: int, scale: float) -> Tensor:
+def _corner(node: Emitter, corners: Symbol, column: int, scale: float) -> Symbol:
     """A corner's coordinate, {R, 1, 1}."""
     taken = node.call("Gather", corners, node.number(column, INT64), axis=1)
     return node.line(node.reshape(taken, (node.output.sizes[0], 1, 1)), scale, 0)
 
 
-def _places(node: Node, step: Tensor, start: Tensor, length: Tensor, total: Tensor) -> Tensor:
+def _places(node: Emitter, step: Symbol, start: Symbol, length: Symbol, total: Symbol) -> Symbol:
     """The coordinates of the samples in the input, {R, 1, O · S}."""
     aligned, into = node.field("align_regions_to_corners"), node.field("input_pixel_offset")
     one = node.number(1, FLOAT32)
@@ -168,7 +168,7 @@ def _places(node: Node, step: Tensor, start: Tensor, length: Tensor, total: Tens
     return node.line(node.call("Add", moved, start), 1, -into)
 
 
-def _inside(node: Node, places: Tensor, size: int) -> Tensor:
+def _inside(node: Emitter, places: Symbol, size: int) -> Symbol:
     if node.field("align_regions_to_corners"):
         low = node.call("GreaterOrEqual", places, node.number(0, FLOAT32), dtype=BOOL)
         high = node.call("LessOrEqual", places, node.number(size - 1, FLOAT32), dtype=BOOL)
@@ -178,7 +178,7 @@ def _inside(node: Node, places: Tensor, size: int) -> Tensor:
     return node.call("And", low, high)
 
 
-def _weights(node: Node, places: Tensor, size: int) -> Tensor:
+def _weights(node: Emitter, places: Symbol, size: int) -> Symbol:
     """1 − the distance to each element, where that is positive; or 1 for the nearest element."""
     if node.field("interpolation_mode") is InterpolationMode.NEAREST_NEIGHBOR:
         places = node.call("Floor", node.line(places, 1, 0.5))

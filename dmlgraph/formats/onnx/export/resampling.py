@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import FLOAT32, Array, Node, Tensor
+from dmlgraph.formats.onnx.export.emitter import FLOAT32, Array, Emitter, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.directml_enums import InterpolationMode
 from dmlgraph.operators.resampling import Resampling, Taps
@@ -29,7 +29,7 @@ _CLOSE = 1e-5  # of weights
     "resample3",
     how="Resize; other offsets: Gather, MatMul with the weights",
 )
-def _resample(node: Node) -> Tensor:
+def _resample(node: Emitter) -> Symbol:
     operator = node.operator
     assert isinstance(operator, Resampling)
     sizes, counts = node.desc("input").sizes, node.output.sizes
@@ -41,7 +41,7 @@ def _resample(node: Node) -> Tensor:
     return resized or _along_each(node, taps, sizes)
 
 
-def _resized(node: Node, taps: dict[int, Taps], sizes: tuple[int, ...], counts: tuple[int, ...]) -> Tensor | None:
+def _resized(node: Emitter, taps: dict[int, Taps], sizes: tuple[int, ...], counts: tuple[int, ...]) -> Symbol | None:
     """As Resize to these sizes, if one of its modes is the same."""
     is_nearest = all(each.weights.shape[1] == 1 for each in taps.values())
     axes = sorted({*taps, *(axis for axis, size in enumerate(sizes) if size != counts[axis])})
@@ -90,7 +90,7 @@ def matrix(taps: Taps, size: int) -> Array:
     return found
 
 
-def _along_each(node: Node, taps: dict[int, Taps], sizes: tuple[int, ...]) -> Tensor:
+def _along_each(node: Emitter, taps: dict[int, Taps], sizes: tuple[int, ...]) -> Symbol:
     x = node["input"]
     weighted = any(each.weights.shape[1] > 1 for each in taps.values())
     wide = node.cast(x, FLOAT32) if weighted and not x.is_float else x
@@ -102,7 +102,7 @@ def _along_each(node: Node, taps: dict[int, Taps], sizes: tuple[int, ...]) -> Te
     return node.converted(wide, x.dtype)
 
 
-def _product(node: Node, x: Tensor, axis: int, rank: int, weights: Array) -> Tensor:
+def _product(node: Emitter, x: Symbol, axis: int, rank: int, weights: Array) -> Symbol:
     """x with the elements along an axis multiplied by a matrix {count, size}."""
     order = [*(each for each in range(rank) if each != axis), axis]
     made = node.call("MatMul", node.transpose(x, order), node.number(weights.T, x.dtype))
@@ -110,7 +110,7 @@ def _product(node: Node, x: Tensor, axis: int, rank: int, weights: Array) -> Ten
 
 
 @exports("resample_grad", "resample_grad1", how="MatMul with the weights")
-def _gradient(node: Node) -> Tensor:
+def _gradient(node: Emitter) -> Symbol:
     operator = node.operator
     assert isinstance(operator, Resampling)
     sizes, counts = node.output.sizes, node.desc("input_gradient").sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.node import INT64, Node, Sizes, Tensor
+from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.common.subscripts import take
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
@@ -13,29 +13,29 @@ _TO_THE_START = -(2**63) + 1  # the end of a slice that goes back to the first e
 
 
 @exports("reshape", "flatten", "squeeze", "expand_dims", how="Reshape")
-def _reshape(node: Node) -> Tensor:
+def _reshape(node: Emitter) -> Symbol:
     return node.reshape(node["input"], node.output.sizes, node.desc("input").sizes)
 
 
 @exports("transpose", how="Transpose")
-def _transpose(node: Node) -> Tensor:
+def _transpose(node: Emitter) -> Symbol:
     return node.transpose(node["input"], node.field("permutation"))
 
 
 @exports("broadcast_to", how="Expand")
-def _broadcast(node: Node) -> Tensor:
+def _broadcast(node: Emitter) -> Symbol:
     return node.expand(node["input"], node.output.sizes, node.desc("input").sizes)
 
 
 @exports("subscript", how="Slice, Reshape")
-def _subscript(node: Node) -> Tensor:
+def _subscript(node: Emitter) -> Symbol:
     sizes = node.desc("input").sizes
     taken = take(node.field("index"), sizes)
     made = sliced(node, node["input"], sizes, taken.starts, taken.steps, taken.counts)
     return node.reshape(made, taken.sizes, taken.counts)
 
 
-def sliced(node: Node, x: Tensor, sizes: Sizes, starts: Sizes, steps: Sizes, counts: Sizes) -> Tensor:
+def sliced(node: Emitter, x: Symbol, sizes: Sizes, starts: Sizes, steps: Sizes, counts: Sizes) -> Symbol:
     """The elements start + step · i for i below the count, in every dimension."""
     rows = [
         (axis, start, _TO_THE_START if (end := start + step * (count - 1) + (1 if step > 0 else -1)) < 0 else end, step)
@@ -49,17 +49,17 @@ def sliced(node: Node, x: Tensor, sizes: Sizes, starts: Sizes, steps: Sizes, cou
 
 
 @exports("slice", how="Slice")
-def _slice(node: Node) -> Tensor:
+def _slice(node: Emitter) -> Symbol:
     starts, steps, counts = node.field("offsets"), node.field("strides"), node.field("sizes")
     return sliced(node, node["input"], node.desc("input").sizes, starts, steps, counts)
 
 
 @exports("slice1", how="Slice")
-def _slice1(node: Node) -> Tensor:
+def _slice1(node: Emitter) -> Symbol:
     return sliced(node, node["input"], node.desc("input").sizes, *_window(node), node.output.sizes)
 
 
-def _window(node: Node) -> tuple[list[int], list[int]]:
+def _window(node: Emitter) -> tuple[list[int], list[int]]:
     """Where a window with strides starts in every dimension, and its steps."""
     offsets, sizes, strides = (node.field(f"input_window_{each}") for each in ("offsets", "sizes", "strides"))
     starts = [
@@ -70,7 +70,7 @@ def _window(node: Node) -> tuple[list[int], list[int]]:
 
 
 @exports("slice_grad", how="Pad, Gather")
-def _slice_gradient(node: Node) -> Tensor:
+def _slice_gradient(node: Emitter) -> Symbol:
     """Along each dimension: a zero after the elements, and each place takes its element or the zero."""
     x, counts, sizes = node["input_gradient"], node.desc("input_gradient").sizes, node.output.sizes
     for axis, (start, step) in enumerate(zip(*_window(node), strict=True)):
@@ -86,13 +86,13 @@ def _slice_gradient(node: Node) -> Tensor:
 
 
 @exports("join", how="Concat")
-def _join(node: Node) -> Tensor:
+def _join(node: Emitter) -> Symbol:
     parts = node.all("inputs")
     return parts[0] if len(parts) == 1 else node.call("Concat", *parts, axis=node.field("axis"))
 
 
 @exports("split", how="Split")
-def _split(node: Node) -> list[Tensor]:
+def _split(node: Emitter) -> list[Symbol]:
     parts, axis = node.field("outputs"), node.field("axis")
     if len(parts) == 1:
         return [node["input"]]
@@ -101,12 +101,12 @@ def _split(node: Node) -> list[Tensor]:
 
 
 @exports("tile", how="Tile")
-def _tile(node: Node) -> Tensor:
+def _tile(node: Emitter) -> Symbol:
     return node.call("Tile", node["input"], node.ints(node.field("repeats")))
 
 
 @exports("reverse_subsequences", how="Range, Sub, Where, GatherElements")
-def _reverse(node: Node) -> Tensor:
+def _reverse(node: Emitter) -> Symbol:
     sizes, axis = node.output.sizes, node.field("axis")
     size = sizes[axis]
     shape = [size if each == axis else 1 for each in range(len(sizes))]
@@ -123,7 +123,7 @@ def _reverse(node: Node) -> Tensor:
 
 
 @exports("depth_to_space", "depth_to_space1", how="DepthToSpace")
-def _depth_to_space(node: Node) -> Tensor:
+def _depth_to_space(node: Emitter) -> Symbol:
     mode = "CRD" if node.field("order") is DepthSpaceOrder.COLUMN_ROW_DEPTH else "DCR"
     sizes = node.desc("input").sizes
     x = node.reshape(node["input"], (int(np.prod(sizes[:-3])), *sizes[-3:]), sizes)
@@ -132,7 +132,7 @@ def _depth_to_space(node: Node) -> Tensor:
 
 
 @exports("space_to_depth", "space_to_depth1", how="SpaceToDepth; column_row_depth: Reshape, Transpose")
-def _space_to_depth(node: Node) -> Tensor:
+def _space_to_depth(node: Emitter) -> Symbol:
     block, sizes = node.field("block_size"), node.desc("input").sizes
     *front, channels, height, width = sizes
     batch = int(np.prod(front))
@@ -145,6 +145,6 @@ def _space_to_depth(node: Node) -> Tensor:
 
 
 @exports("value_scale_2d", how="Mul, Add")
-def _value_scale(node: Node) -> Tensor:
+def _value_scale(node: Emitter) -> Symbol:
     x = node.call("Mul", node["input"], node.number(node.field("scale"), node.dtype))
     return node.call("Add", x, node.number(np.reshape(node.field("bias"), (-1, 1, 1)), node.dtype))

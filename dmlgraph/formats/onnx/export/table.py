@@ -1,10 +1,10 @@
 """The table of dmlgraph's operators that can be exported: one row each.
 
     @exports("gather_elements", how="GatherElements")
-    def gather_elements(node: Node) -> Tensor: ...
+    def gather_elements(node: Emitter) -> Symbol: ...
 
     @applies("exp", how="Exp")
-    def exp(node: Node, operator: Operator, x: Tensor) -> Tensor: ...
+    def exp(node: Emitter, operator: Operator, x: Symbol) -> Symbol: ...
 
 The modules named in `FAMILIES` have the rows.
 """
@@ -18,11 +18,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dmlgraph.formats.onnx.export.node import Node, Result, Tensor
+    from dmlgraph.formats.onnx.export.emitter import Emitter, Result, Symbol
     from dmlgraph.operators import Operator
 
-    Rule = Callable[[Node], Result]
-    Function = Callable[[Node, Operator, Tensor], Tensor]
+    Rule = Callable[[Emitter], Result]
+    Function = Callable[[Emitter, Operator, Symbol], Symbol]
 
 FAMILIES = (
     "element_wise",
@@ -99,7 +99,7 @@ def applies(*operators: str, how: str) -> Callable[[Function], Function]:
     """Enters a function of one tensor into the table; `input` and `scale_bias` are read before it."""
 
     def enter(function: Function) -> Function:
-        def rule(node: Node) -> Tensor:
+        def rule(node: Emitter) -> Symbol:
             return node.converted(function(node, node.operator, node.scaled()), node.dtype)
 
         for operator in operators:

@@ -7,20 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT64, Emitter, Symbol
 from dmlgraph.formats.onnx.export.fills import filled
-from dmlgraph.formats.onnx.export.node import FLOAT32, INT64, Node, Tensor
 from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
 
 
-def window(node: Node) -> dict[str, Any]:
+def window(node: Emitter) -> dict[str, Any]:
     """The window's attributes, without its sizes and what is the default."""
     pads = [*node.field("start_padding"), *node.field("end_padding")]
     found = {"strides": list(node.field("strides")), "dilations": list(getattr(node.operator, "dilations", ()))}
     return {name: each for name, each in found.items() if set(each) - {1}} | ({"pads": pads} if any(pads) else {})
 
 
-def extended(node: Node, x: Tensor, more: Sequence[int]) -> Tensor:
+def extended(node: Emitter, x: Symbol, more: Sequence[int]) -> Symbol:
     """x {N, C, spatial…} with zeros after its ends."""
     if not any(more):
         return x
@@ -29,7 +29,7 @@ def extended(node: Node, x: Tensor, more: Sequence[int]) -> Tensor:
 
 
 @exports("convolution", how="Conv, ConvTranspose")
-def _convolution(node: Node) -> Tensor:
+def _convolution(node: Emitter) -> Symbol:
     backward = node.field("direction") is ConvolutionDirection.BACKWARD
     weights = node["filter"]
     if node.field("mode") is ConvolutionMode.CONVOLUTION:
@@ -45,7 +45,7 @@ def _convolution(node: Node) -> Tensor:
     return node.activated(extended(node, made, node.field("output_padding")))
 
 
-def _mirrored(node: Node, weights: Tensor) -> Tensor:
+def _mirrored(node: Emitter, weights: Symbol) -> Symbol:
     """The filter reversed along its spatial dimensions."""
     spatial = range(2, node.desc("filter").rank)
     if node.known("filter") is not None:
@@ -58,7 +58,7 @@ def _mirrored(node: Node, weights: Tensor) -> Tensor:
 
 
 @exports("average_pooling", "average_pooling1", how="AveragePool")
-def _average(node: Node) -> Tensor:
+def _average(node: Emitter) -> Symbol:
     return node.widely(
         "AveragePool",
         node["input"],
@@ -69,14 +69,14 @@ def _average(node: Node) -> Tensor:
 
 
 @exports("lp_pooling", "lp_pooling1", how="LpPool")
-def _lp(node: Node) -> Tensor:
+def _lp(node: Emitter) -> Symbol:
     return node.call(
         "LpPool", node["input"], kernel_shape=list(node.field("window_size")), p=node.field("p"), **window(node)
     )
 
 
 @exports("max_pooling", "max_pooling1", "max_pooling2", how="MaxPool")
-def _maximum(node: Node) -> Tensor | list[Tensor]:
+def _maximum(node: Emitter) -> Symbol | list[Symbol]:
     indices = getattr(node.operator, "output_indices", None)
     if indices is None:
         return node.widely("MaxPool", node["input"], kernel_shape=list(node.field("window_size")), **window(node))
@@ -84,7 +84,7 @@ def _maximum(node: Node) -> Tensor | list[Tensor]:
     return [node.cast(greatest, node.dtype), node.cast(places, indices.dtype.numpy)]
 
 
-def _maxima(node: Node) -> list[Tensor]:
+def _maxima(node: Emitter) -> list[Symbol]:
     """The maxima, perhaps in a wider type, and their indices in the whole input."""
     x = node["input"]
     wide = node.cast(x, node.wide_for("MaxPool", x.dtype))
@@ -93,13 +93,13 @@ def _maxima(node: Node) -> list[Tensor]:
 
 
 @exports("max_unpooling", how="ScatterElements")
-def _unpool(node: Node) -> Tensor:
+def _unpool(node: Emitter) -> Symbol:
     count = node.desc("input").element_count
     places = node.cast(node.flat("indices", count), INT64)
     return _scattered(node, node.flat("input", count), places)
 
 
-def _scattered(node: Node, x: Tensor, places: Tensor, **attributes: Any) -> Tensor:
+def _scattered(node: Emitter, x: Symbol, places: Symbol, **attributes: Any) -> Symbol:
     """Zeros with the elements of a vector at places of the output, counted row-major."""
     count = node.output.element_count
     zeros = filled(node, 0, (count,), x.dtype)
@@ -108,7 +108,7 @@ def _scattered(node: Node, x: Tensor, places: Tensor, **attributes: Any) -> Tens
 
 
 @exports("max_pooling_grad", how="MaxPool, ScatterElements")
-def _maximum_gradient(node: Node) -> Tensor:
+def _maximum_gradient(node: Emitter) -> Symbol:
     count = node.desc("input_gradient").element_count
     _, places = _maxima(node)
     gradient = node.flat("input_gradient", count)
@@ -117,7 +117,7 @@ def _maximum_gradient(node: Node) -> Tensor:
 
 
 @exports("average_pooling_grad", how="Div, ConvTranspose")
-def _average_gradient(node: Node) -> Tensor:
+def _average_gradient(node: Emitter) -> Symbol:
     """Each element, over the number of its window's, is spread by a filter of ones."""
     sizes, pooled = node.output.sizes, node.desc("input_gradient").sizes
     kernel = list(node.field("window_size"))
@@ -131,12 +131,12 @@ def _average_gradient(node: Node) -> Tensor:
     return node.reshape(extended(node, made, more), sizes)
 
 
-def _padding(node: Node) -> list[int]:
+def _padding(node: Emitter) -> list[int]:
     """The padding at both ends together, by dimension."""
     return [sum(pair) for pair in zip(node.field("start_padding"), node.field("end_padding"), strict=True)]
 
 
-def _divisors(node: Node, kernel: Sequence[int]) -> Any:
+def _divisors(node: Emitter, kernel: Sequence[int]) -> Any:
     """How many elements of each window count."""
     if node.field("include_padding"):
         return np.prod(kernel)
@@ -159,13 +159,13 @@ def _divisors(node: Node, kernel: Sequence[int]) -> Any:
 
 
 @exports("fold", how="Col2Im")
-def _fold(node: Node) -> Tensor:
+def _fold(node: Emitter) -> Symbol:
     spatial, block = node.ints(node.output.sizes[2:]), node.ints(node.field("window_sizes"))
     return node.call("Col2Im", node["input"], spatial, block, **window(node))
 
 
 @exports("unfold", how="Pad, Gather")
-def _unfold(node: Node) -> Tensor:
+def _unfold(node: Emitter) -> Symbol:
     """The padded image as one dimension, and the places of every patch's elements in it."""
     sizes = node.desc("input").sizes
     starts, ends = node.field("start_padding"), node.field("end_padding")
@@ -178,7 +178,7 @@ def _unfold(node: Node) -> Tensor:
     return node.reshape(node.call("Gather", flat, places, axis=2), node.output.sizes)
 
 
-def _patches(node: Node, padded: Sequence[int]) -> Any:
+def _patches(node: Emitter, padded: Sequence[int]) -> Any:
     """The row-major places in the padded image: {window elements, blocks}."""
     taps, blocks = [], []
     for size, window_size, stride, dilation in zip(

@@ -12,7 +12,7 @@ import onnx
 from dmlgraph.base.errors import ModelError, Problem
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.formats.onnx.export.node import OPSET, Array, DType, Given, Node, Result, Tensor
+from dmlgraph.formats.onnx.export.emitter import OPSET, Array, DType, Emitter, Given, Result, Symbol
 from dmlgraph.formats.onnx.export.table import REFUSED, rows
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.graph.graph import Graph
@@ -40,11 +40,11 @@ class Writer:
         self._problems: list[Problem] = []
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, Array] = {}
-        self._shared: dict[tuple[str, tuple[int, ...], bytes], Tensor] = {}
+        self._shared: dict[tuple[str, tuple[int, ...], bytes], Symbol] = {}
         self._bases: dict[str, str] = {}  # by the name of a constant: the name without a number
         self._given: dict[Port, Given] = {}
-        self.truths: dict[str, Tensor] = {}  # by the name of numbers 1 and 0: the bools they are made of
-        self.reshaped: dict[str, Tensor] = {}  # by the name of a result of Reshape: what it reshapes
+        self.truths: dict[str, Symbol] = {}  # by the name of numbers 1 and 0: the bools they are made of
+        self.reshaped: dict[str, Symbol] = {}  # by the name of a result of Reshape: what it reshapes
         self._labels = FreeNames(node.name for node in graph.nodes)
         self._names = FreeNames([node.name for node in graph.inputs] + list(graph.outputs))
         self._wanted: dict[Port, str] = {}  # what an output of the graph is called
@@ -89,23 +89,23 @@ class Writer:
                 return
             given[port] = self._given[source, from_port]
         try:
-            result = self._export(Node(self, node.name, operator, given))
+            result = self._export(Emitter(self, node.name, operator, given))
         except Refusal as refusal:
             del self._nodes[start:]
             message = f"{operator.name}: {refusal.problem.message}"
             self._problems.append(dataclasses.replace(refusal.problem, node=node.name, message=message))
             return
-        self._finish(node, [result] if isinstance(result, Tensor) else list(result), start)
+        self._finish(node, [result] if isinstance(result, Symbol) else list(result), start)
 
     @staticmethod
-    def _export(node: Node) -> Result:
+    def _export(node: Emitter) -> Result:
         name = node.operator.name
         row = rows().get(name)
         if row is None:
             raise Refusal(REFUSED[name].reason if name in REFUSED else "ONNX has no equivalent")
         return row.rule(node)
 
-    def _finish(self, node: OperatorNode, results: list[Tensor], start: int) -> None:
+    def _finish(self, node: OperatorNode, results: list[Symbol], start: int) -> None:
         """Names the results as the graph does, and the node of the first of them like the node."""
         present = [(port, desc) for port, desc in enumerate(node.operator.output_descs) if desc is not None]
         for (port, desc), result in zip(present, results, strict=True):
@@ -153,11 +153,11 @@ class Writer:
         self,
         label: str,
         operator: str,
-        inputs: Sequence[Tensor | None],
+        inputs: Sequence[Symbol | None],
         dtypes: Sequence[DType | None],
         attributes: Mapping[str, Any],
         names: Sequence[str] | None = None,
-    ) -> list[Tensor]:
+    ) -> list[Symbol]:
         """Adds a node to the model; returns its outputs, without those that are left out."""
         given = [each.name if each is not None else "" for each in inputs]
         while given and not given[-1]:
@@ -165,9 +165,9 @@ class Writer:
         outputs = names or [self._names.take(f"{label}/{operator}") if each is not None else "" for each in dtypes]
         node = onnx.helper.make_node(operator, given, outputs, **{k: v for k, v in attributes.items() if v is not None})
         self._nodes.append(node)
-        return [Tensor(name, dtype) for name, dtype in zip(outputs, dtypes, strict=True) if dtype is not None]
+        return [Symbol(name, dtype) for name, dtype in zip(outputs, dtypes, strict=True) if dtype is not None]
 
-    def constant(self, array: Array, label: str) -> Tensor:
+    def constant(self, array: Array, label: str) -> Symbol:
         """The tensor with these numbers."""
         key = str(array.dtype), array.shape, array.tobytes()
         if key not in self._shared:
@@ -175,10 +175,10 @@ class Writer:
             name = self._names.take(label)
             self._bases[name] = label
             self._constants[name] = array
-            self._shared[key] = Tensor(name, array.dtype)
+            self._shared[key] = Symbol(name, array.dtype)
         return self._shared[key]
 
-    def small(self, tensor: Tensor) -> Array | None:
+    def small(self, tensor: Symbol) -> Array | None:
         """The numbers of a constant, if they are few."""
         array = self._constants.get(tensor.name)
         return None if array is None or array.size > MANY else array
@@ -211,7 +211,7 @@ class Writer:
 
 
 def _given(name: str, desc: TensorDesc, known: Array | None = None) -> Given:
-    return Given(Tensor(name, desc.dtype.numpy), desc.sizes, known)
+    return Given(Symbol(name, desc.dtype.numpy), desc.sizes, known)
 
 
 def _info(name: str, desc: TensorDesc) -> onnx.ValueInfoProto:

@@ -31,7 +31,7 @@ UINT32, UINT64 = np.dtype("uint32"), np.dtype("uint64")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Tensor:
+class Symbol:
     """A value of the model: its name and the type of its elements."""
 
     name: str
@@ -46,7 +46,7 @@ class Tensor:
         return 4 if self.dtype in (ml_dtypes.int4, ml_dtypes.uint4) else self.dtype.itemsize * 8
 
 
-Result = Tensor | Sequence[Tensor]
+Result = Symbol | Sequence[Symbol]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Given:
         known: its numbers, for constants and fills.
     """
 
-    tensor: Tensor
+    tensor: Symbol
     sizes: tuple[int, ...]
     known: Array | None
 
 
-class Node:
+class Emitter:
     """What the rules work with: the operator, its tensors, and calls that add nodes to the model.
 
     `node["input"]` is a tensor with the sizes that the operator reads; `node.call("Add", a, b)` adds a node.
@@ -100,24 +100,24 @@ class Node:
 
     # What it reads.
 
-    def __getitem__(self, field: str) -> Tensor:
+    def __getitem__(self, field: str) -> Symbol:
         """An input, with the sizes that the operator reads."""
         tensor = self.get(field)
         assert tensor is not None
         return tensor
 
-    def get(self, field: str) -> Tensor | None:
+    def get(self, field: str) -> Symbol | None:
         """An input, with the sizes that the operator reads; None if it is left out."""
         (given,) = self._given[field]
         return None if given is None else self.fitted(given, self.desc(field).sizes)
 
-    def raw(self, field: str) -> Tensor:
+    def raw(self, field: str) -> Symbol:
         """An input with its own sizes, where ONNX broadcasts as the operator does."""
         (given,) = self._given[field]
         assert given is not None
         return given.tensor
 
-    def all(self, field: str) -> list[Tensor]:
+    def all(self, field: str) -> list[Symbol]:
         """The members of an array of inputs, with the sizes that the operator reads."""
         pairs = zip(self._given.get(field, ()), getattr(self.operator, field), strict=True)
         return [self.fitted(given, desc.sizes) for given, desc in pairs if given is not None]
@@ -127,22 +127,22 @@ class Node:
         (given,) = self._given[field]
         return None if given is None else given.known
 
-    def flat(self, field: str, *sizes: int) -> Tensor:
+    def flat(self, field: str, *sizes: int) -> Symbol:
         """An input with other sizes, of as many elements as the operator reads."""
         return self.reshape(self[field], sizes, self.desc(field).sizes)
 
-    def wide(self, field: str) -> Tensor:
+    def wide(self, field: str) -> Symbol:
         """An input, float16 as float32, as DirectML computes what has several steps."""
         x = self[field]
         return self.cast(x, FLOAT32) if x.bits == 16 and x.is_float else x
 
-    def fitted(self, given: Given, sizes: Sizes) -> Tensor:
+    def fitted(self, given: Given, sizes: Sizes) -> Symbol:
         """A value with the sizes with which the operator reads it: other dimensions of size 1, or broadcast."""
         if np.prod(given.sizes) == np.prod(sizes):
             return self.reshape(given.tensor, sizes, given.sizes)
         return self.expand(given.tensor, sizes)
 
-    def scaled(self, field: str = "input") -> Tensor:
+    def scaled(self, field: str = "input") -> Symbol:
         """An input after the operator's scale and bias; float16 and integers are scaled in float32."""
         x = self.raw(field)
         scale_bias: ScaleBias | None = getattr(self.operator, "scale_bias", None)
@@ -154,7 +154,7 @@ class Node:
 
     # Adding nodes.
 
-    def call(self, operator: str, *inputs: Tensor | None, dtype: DType | None = None, **attributes: Any) -> Tensor:
+    def call(self, operator: str, *inputs: Symbol | None, dtype: DType | None = None, **attributes: Any) -> Symbol:
         """Adds a node with one output, of the first input's type unless another is given.
 
         Raises:
@@ -165,8 +165,8 @@ class Node:
         return made
 
     def calls(
-        self, operator: str, *inputs: Tensor | None, dtypes: Sequence[DType | None], **attributes: Any
-    ) -> list[Tensor]:
+        self, operator: str, *inputs: Symbol | None, dtypes: Sequence[DType | None], **attributes: Any
+    ) -> list[Symbol]:
         """Adds a node with outputs of these types; None leaves one out."""
         for place, tensor in enumerate(inputs):
             if tensor is not None and tensor.dtype not in taken(operator, place):
@@ -174,7 +174,7 @@ class Node:
                 raise Refusal(f"ONNX's {operator} takes no {tensor.dtype}", code="dtype", allowed=allowed)
         return self._writer.add(self.label, operator, inputs, dtypes, attributes)
 
-    def widely(self, operator: str, *inputs: Tensor, **attributes: Any) -> Tensor:
+    def widely(self, operator: str, *inputs: Symbol, **attributes: Any) -> Symbol:
         """`call`, in a wider type that holds all numbers of the inputs' where ONNX's operator does not take it.
 
         The result is converted back: it must be a number of the narrower type, or one modulo 2^N.
@@ -190,26 +190,26 @@ class Node:
         fitting = (each for each in (dtype, *_WIDER.get(str(dtype), ())) if each in taken(operator, 0))
         return next(fitting, dtype)
 
-    def constant(self, array: Any, dtype: Any = None) -> Tensor:
+    def constant(self, array: Any, dtype: Any = None) -> Symbol:
         """Numbers; equal ones are one tensor of the model."""
         return self._writer.constant(np.asarray(array, dtype), f"{self.label}/constant")
 
-    def ints(self, numbers: Sizes) -> Tensor:
+    def ints(self, numbers: Sizes) -> Symbol:
         """A vector of int64, as ONNX takes shapes and axes."""
         return self.constant(list(numbers), INT64)
 
-    def number(self, value: Any, dtype: Any) -> Tensor:
+    def number(self, value: Any, dtype: Any) -> Symbol:
         """One number, which broadcasts to any sizes; floats are rounded to the type."""
         with np.errstate(all="ignore"):
             return self.constant(np.asarray(value).astype(dtype))
 
-    def cast(self, x: Tensor, dtype: DType) -> Tensor:
+    def cast(self, x: Symbol, dtype: DType) -> Symbol:
         """With another type; integers keep their low bits."""
         if x.dtype == dtype:
             return x
         return self.call("Cast", x, dtype=dtype, to=onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
-    def converted(self, x: Tensor, dtype: DType) -> Tensor:
+    def converted(self, x: Symbol, dtype: DType) -> Symbol:
         """With another type, as DirectML converts: out of range 8 bits saturate, and so do floats to 16 bits.
 
         Floats to more bits saturate at zero; beyond the other bounds, which not all floats have, ONNX leaves it open.
@@ -229,11 +229,11 @@ class Node:
             x = x if fits else self.call("Clip", self.cast(x, wide), self.number(low, wide), self.number(high, wide))
         return self.cast(x, dtype)
 
-    def truth(self, x: Tensor) -> Tensor:
+    def truth(self, x: Symbol) -> Symbol:
         """Whether each element is not zero, as bool; of a comparison its own bools."""
         return self._writer.truths.get(x.name) or self.cast(x, BOOL)
 
-    def flags(self, x: Tensor, dtype: DType | None = None) -> Tensor:
+    def flags(self, x: Symbol, dtype: DType | None = None) -> Symbol:
         """Bools as 1 and 0, by default in the type of the output."""
         made = self.cast(x, self.dtype if dtype is None else dtype)
         self._writer.truths[made.name] = x
@@ -241,12 +241,12 @@ class Node:
 
     # Arithmetic with numbers, and changes of sizes, only where something changes.
 
-    def line(self, x: Tensor, slope: float, height: float) -> Tensor:
+    def line(self, x: Symbol, slope: float, height: float) -> Symbol:
         """slope · x + height"""
         x = x if slope == 1 else self.call("Mul", x, self.number(slope, x.dtype))
         return x if height == 0 else self.call("Add", x, self.number(height, x.dtype))
 
-    def reshape(self, x: Tensor, sizes: Sizes, before: Sizes | None = None) -> Tensor:
+    def reshape(self, x: Symbol, sizes: Sizes, before: Sizes | None = None) -> Symbol:
         """The elements in row-major order with other sizes; nothing if `before` are the same.
 
         Of a small constant it is another constant, and of a reshaped tensor one reshape.
@@ -261,23 +261,23 @@ class Node:
         self._writer.reshaped[made.name] = source
         return made
 
-    def transpose(self, x: Tensor, permutation: Sizes) -> Tensor:
+    def transpose(self, x: Symbol, permutation: Sizes) -> Symbol:
         if list(permutation) == list(range(len(permutation))):
             return x
         return self.call("Transpose", x, perm=list(permutation))
 
-    def expand(self, x: Tensor, sizes: Sizes, before: Sizes | None = None) -> Tensor:
+    def expand(self, x: Symbol, sizes: Sizes, before: Sizes | None = None) -> Symbol:
         """Broadcast; nothing if `before` are the same."""
         if before is not None and tuple(before) == tuple(sizes):
             return x
         wide = np.dtype("int8" if x.dtype == ml_dtypes.int4 else "uint8") if x.bits == 4 else x.dtype
         return self.cast(self.call("Expand", self.cast(x, wide), self.ints(sizes)), x.dtype)
 
-    def taken_along(self, x: Tensor, axis: int, places: Any) -> Tensor:
+    def taken_along(self, x: Symbol, axis: int, places: Any) -> Symbol:
         """The slices at known places along an axis; nothing if they are all, in order, of `places` elements."""
         return self.call("Gather", x, self.ints(places), axis=axis)
 
-    def activated(self, x: Tensor) -> Tensor:
+    def activated(self, x: Symbol) -> Symbol:
         """The operator's fused activation of its result."""
         from dmlgraph.formats.onnx.export.table import rows
 
@@ -290,7 +290,7 @@ class Node:
         return row.function(self, fused.on(self.output.like()), x)
 
 
-Function = Callable[[Node, Operator, Tensor], Tensor]
+Function = Callable[[Emitter, Operator, Symbol], Symbol]
 
 _WIDER = {
     name: tuple(np.dtype(each) for each in wider.split())
