@@ -3,106 +3,208 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT32, UINT32, Emitter, Symbol
+from dmlgraph.formats.onnx.export.reduction import merged
+from dmlgraph.formats.onnx.node import Node, Result, at_axis
+from dmlgraph.formats.onnx.one_to_one import applied, as_unary, of_one
 from dmlgraph.formats.onnx.refusals import ByDefinition
-from dmlgraph.formats.onnx.table import OLDEST, imports
+from dmlgraph.formats.onnx.table import applies, exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
+from dmlgraph.operators import Operator
 
-# ONNX's name → the function of dmlgraph, and its fields: the name of the attribute, its default.
-_ACTIVATIONS: dict[str, tuple[str, dict[str, tuple[str, float]]]] = {
-    "Celu": ("activation_celu", {"alpha": ("alpha", 1.0)}),
-    "Elu": ("activation_elu", {"alpha": ("alpha", 1.0)}),
-    "HardSigmoid": ("activation_hard_sigmoid", {"alpha": ("alpha", 0.2), "beta": ("beta", 0.5)}),
-    "LeakyRelu": ("activation_leaky_relu", {"alpha": ("alpha", 0.01)}),
-    "Relu": ("activation_relu", {}),
-    "Selu": (
-        "activation_scaled_elu",
-        {"alpha": ("alpha", 1.67326319217681884765625), "gamma": ("gamma", 1.05070102214813232421875)},
-    ),
-    "Sigmoid": ("activation_sigmoid", {}),
-    "Softplus": ("activation_softplus", {}),
-    "Softsign": ("activation_softsign", {}),
-    "Swish": ("activation_swish", {"sigmoid_input_scale": ("alpha", 1.0)}),
-    "ThresholdedRelu": ("activation_thresholded_relu", {"alpha": ("alpha", 1.0)}),
-}
-_SINCE = {"Celu": 12, "Swish": 24}
-_ALONG = {"Softmax": "activation_softmax1", "LogSoftmax": "activation_log_softmax1", "Hardmax": "activation_hardmax1"}
+_ALONG = {"Softmax": "activation_softmax", "LogSoftmax": "activation_log_softmax", "Hardmax": "activation_hardmax"}
+
+imports("Softplus", how="activation_softplus")(of_one("activation_softplus"))
 
 
-def _activation(node: Node) -> Result:
-    if node.operator == "Relu" and node[0].dtype.itemsize == 8 and not node[0].is_float:
-        zero = Tensor.of(np.zeros(1, node[0].dtype))
-        return node.tensor(node.dml.max(node[0], zero), node[0].shape)
-    function, names = _ACTIVATIONS[node.operator]
-    fields: dict[str, Any] = {field: node.attribute(name, default) for field, (name, default) in names.items()}
-    return node.tensor(getattr(node.dml, function)(node[0], **fields), node[0].shape)
+@imports(how="activation_relu")
+def Relu(node: Node, X: Tensor) -> Tensor:
+    if X.dtype.itemsize == 8 and not X.is_float:
+        return node.tensor(node.dml.max(X, Tensor.of(np.zeros(1, X.dtype))), X.shape)
+    return applied(node, "activation_relu", X)
 
 
-for _name, (_function, _) in _ACTIVATIONS.items():
-    imports(_name, how=_function, since=_SINCE.get(_name, OLDEST))(_activation)
+@imports(since=24, how="activation_swish")
+def Swish(node: Node, X: Tensor, *, alpha: float = 1.0) -> Tensor:
+    return applied(node, "activation_swish", X, sigmoid_input_scale=alpha)
 
 
-@imports("Shrink", since=9, how="activation_shrink; of integers in float32; a negative lambd: also negate")
-def _shrink(node: Node) -> Result:
-    x, dml = node[0], node.dml
-    bias, threshold = node.attribute("bias", 0.0), node.attribute("lambd", 0.5)
-    value = dml.value(x)
-    if not x.is_float:  # DirectML rounds the result to an integer, ONNX cuts its fraction
+@imports(since=9, how="activation_shrink; of integers in float32; a negative lambd: also negate")
+def Shrink(node: Node, input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Result:
+    dml = node.dml
+    value = dml.value(input)
+    if not input.is_float:  # DirectML rounds the result to an integer, ONNX cuts its fraction
         value = dml.converted(value, "float32")
     # A number may be on both sides of a negative threshold: DirectML looks at the upper side first, ONNX at the lower.
-    turned = threshold < 0
-    made = dml.activation_shrink(dml.negate(value) if turned else value, bias=bias, threshold=threshold)
-    return node.tensor(dml.negate(made) if turned else made, x.shape)
+    turned = lambd < 0
+    made = dml.activation_shrink(dml.negate(value) if turned else value, bias=bias, threshold=lambd)
+    return node.tensor(dml.negate(made) if turned else made, input.shape)
 
 
-@imports("HardSwish", since=14, how="activation_hard_swish")
-def _hard_swish(node: Node) -> Result:
-    return node.tensor(node.dml.activation_hard_swish(node[0], alpha=1 / 6, beta=0.5), node[0].shape)
+@imports(since=14, how="activation_hard_swish")
+def HardSwish(node: Node, X: Tensor) -> Result:
+    return applied(node, "activation_hard_swish", X, alpha=1 / 6, beta=0.5)
 
 
-@imports("Gelu", since=20, how="activation_gelu; the approximation: ONNX's definition")
-def _gelu(node: Node) -> Result:
-    if node.attribute("approximate", "none") != "none":
+@imports(since=20, how="activation_gelu; the approximation: ONNX's definition")
+def Gelu(node: Node, X: Tensor, *, approximate: str = "none") -> Result:
+    if approximate != "none":
         raise ByDefinition
-    return node.tensor(node.dml.activation_gelu(node[0]), node[0].shape)
+    return applied(node, "activation_gelu", X)
 
 
-@imports("PRelu", how="activation_parameterized_relu; integers: multiply, if_")
-def _prelu(node: Node) -> Result:
-    if not node[0].is_float:
-        x, zero = node.dml.value(node[0]), Tensor.of(np.zeros(1, node[0].dtype))
+@imports(how="activation_parameterized_relu; integers: multiply, if_")
+def PRelu(node: Node, X: Tensor, slope: Tensor) -> Result:
+    if not X.is_float:
+        x, zero = node.dml.value(X), Tensor.of(np.zeros(1, X.dtype))
         below = node.dml.logical_less_than(x, zero, dtype="uint8")
-        return node.tensor(node.dml.if_(below, node.dml.multiply(x, node[1]), x), node[0].shape)
-    slope = node.dml.expanded(node[1], node[0].sizes)
-    return node.tensor(node.dml.activation_parameterized_relu(node[0], slope), node[0].shape)
+        return node.tensor(node.dml.if_(below, node.dml.multiply(x, slope), x), X.shape)
+    return applied(node, "activation_parameterized_relu", X, slope=node.dml.expanded(slope, X.sizes))
 
 
-def _along_axis(node: Node) -> Result:
-    return _softmax(node, [node.axis(-1)] if node[0].rank else [0])
+BY_AXIS = 13  # the first opset in which they work along one axis
 
 
-def _along_the_rest(node: Node) -> Result:
-    """Before opset 13 the input was taken as a matrix: the dimensions from the axis on count as one."""
-    return _softmax(node, list(range(node.axis(1), node[0].rank)))
+def along_axis(node: Node, function: str, x: Tensor, axis: int) -> Tensor:
+    return _along(node, function, x, [at_axis(axis, x.rank)] if x.rank else [0])
 
 
-def _softmax(node: Node, axes: list[int]) -> Result:
-    dml, x, function = node.dml, node[0], _ALONG[node.operator]
-    if dml.has(function):
-        return node.tensor(getattr(dml, function)(x, axes=axes), x.shape)
+def along_the_rest(node: Node, function: str, x: Tensor, axis: int) -> Tensor:
+    """The input is taken as a matrix: the dimensions from the axis on count as one."""
+    return _along(node, function, x, list(range(at_axis(axis, x.rank), x.rank)))
+
+
+def _softmax(along: Callable[..., Tensor], function: str, default: int) -> Callable[..., Tensor]:
+    def rule(node: Node, input: Tensor, *, axis: int = default) -> Tensor:
+        return along(node, function, input, axis)
+
+    return rule
+
+
+for _name, _function in _ALONG.items():
+    imports(_name, how=f"{_function}1", until=BY_AXIS - 1)(_softmax(along_the_rest, _function, 1))
+    imports(_name, how=f"{_function}1", since=BY_AXIS)(_softmax(along_axis, _function, -1))
+
+
+def _along(node: Node, function: str, x: Tensor, axes: list[int]) -> Tensor:
+    dml = node.dml
+    if dml.has(f"{function}1"):
+        return applied(node, f"{function}1", x, axes=axes)
     # The earlier version works along the last axis of a matrix.
     order = [*(axis for axis in range(len(x.sizes)) if axis not in axes), *axes]
     moved = dml.transposed(x, order)
     columns = math.prod(x.sizes[axis] for axis in axes)
-    made = getattr(dml, function.removesuffix("1"))(dml.reshaped(moved, (1, 1, x.count // columns, columns)))
+    made = getattr(dml, function)(dml.reshaped(moved, (1, 1, x.count // columns, columns)))
     made = dml.reshaped(made, moved.sizes)
     return node.tensor(dml.transposed(made, [order.index(axis) for axis in range(len(order))]), x.shape)
 
 
+# What is written.
+
+applies("activation_gelu", how="Gelu")(as_unary("Gelu"))
+
+
+@applies("activation_relu", how="Relu; unsigned: Identity")
+def _relu(node: Emitter, _: Operator, x: Symbol) -> Symbol:
+    return x if x.dtype.kind == "u" else node.widely("Relu", x)
+
+
+def _number(operator: Any, field: str) -> float:
+    value: float = getattr(operator, field)
+    return value
+
+
+@applies("activation_linear", how="Mul, Add")
+def _linear(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    return node.line(x, _number(operator, "alpha"), _number(operator, "beta"))
+
+
+@applies("activation_celu", how="Celu")
+def _celu(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    return node.widely("Celu", x, alpha=_number(operator, "alpha"))
+
+
+@applies("activation_scaled_tanh", how="Tanh, Mul")
+def _scaled_tanh(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    bent = node.call("Tanh", node.line(x, _number(operator, "beta"), 0))
+    return node.line(bent, _number(operator, "alpha"), 0)
+
+
+@applies("activation_softplus", how="Softplus, Mul, Div")
+def _softplus(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    steepness = _number(operator, "steepness")
+    bent = node.call("Softplus", node.line(x, steepness, 0))
+    return bent if steepness == 1 else node.call("Div", bent, node.number(steepness, x.dtype))
+
+
+@applies("activation_parametric_softplus", how="Softplus, Mul")
+def _parametric_softplus(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    bent = node.call("Softplus", node.line(x, _number(operator, "beta"), 0))
+    return node.line(bent, _number(operator, "alpha"), 0)
+
+
+@applies("activation_shrink", how="Shrink; a negative threshold: Greater, Less, Where")
+def _shrink(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    wide = x if x.is_float else node.cast(x, FLOAT32)
+    bias, threshold = _number(operator, "bias"), _number(operator, "threshold")
+    if threshold >= 0:
+        made = node.call("Shrink", wide, bias=bias, lambd=threshold)
+    else:  # where both conditions hold, ONNX takes the other
+        above = node.call("Greater", wide, node.number(threshold, wide.dtype), dtype=BOOL)
+        below = node.call("Less", wide, node.number(-threshold, wide.dtype), dtype=BOOL)
+        made = node.call(
+            "Where", above, node.line(wide, 1, -bias), passing(node, below, node.line(wide, 1, bias)), dtype=wide.dtype
+        )
+    if x.is_float:
+        return made
+    made = node.call("Round", made)
+    if x.bits == 16:  # the low bits of a 32-bit integer
+        made = node.call("Max", made, node.number(0, FLOAT32)) if x.dtype.kind == "u" else made
+        return node.cast(node.cast(made, UINT32 if x.dtype.kind == "u" else INT32), x.dtype)
+    return node.converted(made, x.dtype)
+
+
+@applies("activation_swish", how="Sigmoid, Mul")
+def _swish(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    return node.call("Mul", x, node.call("Sigmoid", node.line(x, _number(operator, "sigmoid_input_scale"), 0)))
+
+
+@applies("activation_hard_swish", how="HardSigmoid, Mul")
+def _hard_swish(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    alpha, beta = _number(operator, "alpha"), _number(operator, "beta")
+    return node.call("Mul", x, node.call("HardSigmoid", x, alpha=alpha, beta=beta))
+
+
+@exports("activation_parameterized_relu", how="PRelu")
+def _parameterized_relu(node: Emitter) -> Symbol:
+    return node.widely("PRelu", node.raw("input"), node.raw("slope"))
+
+
+_SOFTMAXES = {function: name for name, function in _ALONG.items()}
+
+
+def _along_axes(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    """Over several axes together: as one axis, the last."""
+    name = _SOFTMAXES[operator.name.removesuffix("1")]
+    sizes = operator.output.sizes  # type: ignore[attr-defined]
+    axes: tuple[int, ...] = getattr(operator, "axes", (len(sizes) - 1,))
+    if len(axes) == 1:
+        return node.call(name, x, axis=axes[0])
+    flat, order, moved = merged(node, x, sizes, axes)
+    made = node.reshape(node.call(name, flat, axis=-1), moved)
+    return node.transpose(made, [order.index(axis) for axis in range(len(order))])
+
+
 for _name, _function in _ALONG.items():
-    imports(_name, how=_function, until=12)(_along_the_rest)
-    imports(_name, how=_function, since=13)(_along_axis)
+    applies(_function, f"{_function}1", how=_name)(_along_axes)
+
+
+def passing(node: Emitter, flags: Symbol, x: Symbol) -> Symbol:
+    """x where the bools are true, else 0."""
+    assert flags.dtype == BOOL
+    return node.call("Where", flags, x, node.number(0, x.dtype), dtype=x.dtype)

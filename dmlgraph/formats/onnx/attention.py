@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.delegation import own
+from dmlgraph.formats.onnx.indexing import Gather
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
@@ -189,7 +189,7 @@ def _flags(dml: Calls, mask: Tensor, sizes: Sizes) -> Value:
 
 def rotary_table(node: Node, table: Tensor, places: Tensor) -> Value:
     """The rows {M, R} of a table of cosines or sines at the places {B or 1, S}, as {B or 1, 1, S, R}."""
-    rows = own(node, "Gather", table, places, axis=0)
+    rows = Gather(node, table, places, axis=0)
     return node.dml.reshaped(rows, (places.shape[0], 1, *rows.shape[1:]))
 
 

@@ -5,53 +5,60 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.control import MOST_STEPS
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Calls, Tensor
 from dmlgraph.graph.value import Value
 
 
-@imports("MaxRoiPool", how="roi_pooling; rounding: multiply, sign, add, round")
-def _max_roi_pool(node: Node) -> Result:
-    x, regions = node[0], node[1]
-    height, width = node.required("pooled_shape")
+@imports(how="roi_pooling; rounding: multiply, sign, add, round")
+def MaxRoiPool(node: Node, X: Tensor, rois: Tensor, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> Result:
+    height, width = pooled_shape
     # Halves are rounded away from zero here: DirectML rounds them to even places.
-    scale = float(node.attribute("spatial_scale", 1.0))
-    scaled = node.dml.multiply(regions, Tensor.of(np.array([[1.0, *[scale] * 4]], regions.dtype)))
+    scaled = node.dml.multiply(rois, Tensor.of(np.array([[1.0, *[spatial_scale] * 4]], rois.dtype)))
     further = node.dml.add(scaled, node.dml.multiply(node.dml.sign(scaled), 0.5))
     rounded = node.dml.round(further, rounding_mode="toward_zero")
-    boxes = node.dml.reshaped(rounded, (1, 1, *regions.shape))
-    return node.tensor(node.dml.roi_pooling(x, boxes, spatial_scale=1.0, pooled_size=[width, height]))
+    boxes = node.dml.reshaped(rounded, (1, 1, *rois.shape))
+    return node.tensor(node.dml.roi_pooling(X, boxes, spatial_scale=1.0, pooled_size=[width, height]))
 
 
 _NO_BOX = -1  # the indices of a row that no box takes
 
 
-@imports("NonMaxSuppression", since=10, how="with a known limit argmax, gather_elements and others, in steps")
-def _suppress(node: Node) -> Result:
+@imports(since=10, how="with a known limit argmax, gather_elements and others, in steps")
+def NonMaxSuppression(
+    node: Node,
+    boxes: Tensor,
+    scores: Tensor,
+    max_output_boxes_per_class: Maybe = None,
+    iou_threshold: Maybe = None,
+    score_threshold: Maybe = None,
+    *,
+    center_point_box: int = 0,
+) -> Result:
     """The rows that ONNX gives, and behind them rows of -1 up to batches × classes × the limit.
 
     DirectML has no tensors whose sizes depend on numbers.
     """
-    dml, boxes, scores = node.dml, node[0], node[1]
+    dml = node.dml
     if boxes.rank != 3 or scores.rank != 3 or boxes.shape != (scores.shape[0], scores.shape[2], 4):
         message = "needs boxes {batches, boxes, 4} and scores {batches, classes, boxes}"
         raise Refusal(message, code="sizes", got=[list(boxes.shape), list(scores.shape)])
     batches, classes, count = scores.shape
-    steps = min(int(node.scalar(2, 0)), count)
+    steps = min(int(node.scalar(max_output_boxes_per_class, 0)), count)
     if steps < 1:
         return np.empty((0, 3), np.int64)
     if steps > MOST_STEPS:
         message = "the limit of boxes per class is too high: each box is a step"
         raise Refusal(message, code="too-large", field="max_output_boxes_per_class", got=steps, allowed=str(MOST_STEPS))
-    low, high = _corners(node, boxes)
+    low, high = _corners(node.dml, boxes, by_center=bool(center_point_box))
     areas = _area(dml, low, high)
     rest, lowest = dml.value(scores), float(np.finfo(scores.dtype).min)
-    if node.get(4) is not None:
-        above = dml.logical_greater_than(rest, dml.reshaped(node[4], (1, 1, 1)), dtype="uint8")
+    if score_threshold is not None:
+        above = dml.logical_greater_than(rest, dml.reshaped(score_threshold, (1, 1, 1)), dtype="uint8")
         rest = dml.if_(above, rest, lowest)
-    overlap = dml.reshaped(node[3], (1, 1, 1)) if node.get(3) is not None else 0.0
+    overlap = dml.reshaped(iou_threshold, (1, 1, 1)) if iou_threshold is not None else 0.0
     numbers = Tensor.of(np.arange(count, dtype=np.int32).reshape(1, 1, count))
     chosen = []
     for _ in range(steps):
@@ -81,11 +88,11 @@ def _suppress(node: Node) -> Result:
 _LARGEST = float(np.finfo(np.float32).max)
 
 
-def _corners(node: Node, boxes: Tensor) -> tuple[list[Value], list[Value]]:
+def _corners(dml: Calls, boxes: Tensor, *, by_center: bool) -> tuple[list[Value], list[Value]]:
     """The least and the greatest coordinates {batches, 1, boxes} of each box, of both dimensions."""
-    dml, (batches, count, _) = node.dml, boxes.shape
+    batches, count, _ = boxes.shape
     parts = [dml.reshaped(each, (batches, 1, count)) for each in dml.split(boxes, axis=2, outputs=[1] * 4)]
-    if node.attribute("center_point_box", 0):
+    if by_center:
         halves = [dml.multiply(each, 0.5) for each in parts[2:]]
         low = [dml.subtract(at, half) for at, half in zip(parts[:2], halves, strict=True)]
         high = [dml.add(at, half) for at, half in zip(parts[:2], halves, strict=True)]

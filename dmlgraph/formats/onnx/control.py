@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from dmlgraph.formats.onnx.folding import numbers
-from dmlgraph.formats.onnx.node import Node, Result, at_axis
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
 from dmlgraph.formats.onnx.refusals import AlreadyNotedError, Refusal, give_values
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import imports
@@ -17,37 +17,33 @@ from dmlgraph.formats.onnx.tensors import Tensor, TensorList, parse_dtype
 MOST_STEPS = 1000  # of a loop
 
 
-@imports("If", how="known conditions: the branch; others: both branches, if_")
-def _if(node: Node) -> Result:
-    condition = node[0]
-    branches = node.required("then_branch"), node.required("else_branch")
-    if numbers(condition) is not None:
-        return node.run(branches[0 if node.scalar(0) else 1])
-    hint = give_values(condition.depends)
+@imports(how="known conditions: the branch; others: both branches, if_")
+def If(node: Node, cond: Tensor, *, then_branch: ir.Graph, else_branch: ir.Graph) -> Result:
+    if numbers(cond) is not None:
+        return node.run(then_branch if node.scalar(cond) else else_branch)
+    hint = give_values(cond.depends)
     try:
-        both = [node.run(branch) for branch in branches]
+        both = [node.run(branch) for branch in (then_branch, else_branch)]
     except AlreadyNotedError:
         message = "a branch cannot be imported, and the condition is not known"
-        raise Refusal(message, code="unknown-value", got=condition.name or None, hint=hint) from None
+        raise Refusal(message, code="unknown-value", got=cond.name or None, hint=hint) from None
     chosen = []
     for then, other in zip(*both, strict=True):
         is_list = isinstance(then, TensorList) or isinstance(other, TensorList)
         if then.shape != other.shape or then.dtype != other.dtype or is_list:
             message = "the branches give tensors of different shapes, and the condition is not known"
             raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)], hint=hint)
-        one = node.dml.reshaped(condition, (1,) * len(then.sizes))
+        one = node.dml.reshaped(cond, (1,) * len(then.sizes))
         chosen.append(Tensor(then.dtype, then.shape, made=node.dml.if_(one, then, other)))
     return chosen
 
 
-@imports("Loop", how="known counts: the steps one after another")
-def _loop(node: Node) -> Result:
-    body = node.required("body")
-    count = None if node.get(0) is None else int(node.scalar(0))
-    condition = node.get(1)
-    carried = node.inputs[2:]
-    stacked: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - len(carried))]
-    state = [each for each in carried if each is not None]
+@imports(how="known counts: the steps one after another")
+def Loop(node: Node, M: Maybe = None, cond: Maybe = None, *v_initial: Tensor, body: ir.Graph) -> list[Tensor]:
+    count = None if M is None else int(node.scalar(M))
+    condition = cond
+    stacked: list[list[Tensor]] = [[] for _ in range(len(node.outputs) - len(node.inputs[2:]))]
+    state = [*v_initial]
     step = 0
     while (count is None or step < count) and (condition is None or _is_true(condition)):
         if step == MOST_STEPS:
@@ -55,7 +51,7 @@ def _loop(node: Node) -> Result:
         first = Tensor.of(np.bool_(True)) if condition is None else condition
         results = node.run(body, [Tensor.of(np.int64(step)), first, *state])
         _check_results(results, 1 + len(node.outputs))
-        condition = None if node.get(1) is None and numbers(results[0]) is None else results[0]
+        condition = None if cond is None and numbers(results[0]) is None else results[0]
         state, scanned = results[1 : 1 + len(state)], results[1 + len(state) :]
         for each, whole in zip(scanned, stacked, strict=True):
             whole.append(each)
@@ -109,21 +105,29 @@ def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
     return Tensor(parts[0].dtype, (*shape[:axis], len(parts), *shape[axis:]), made=made)
 
 
-@imports("Scan", since=9, how="the steps one after another")
-def _scan(node: Node) -> Result:
-    count = node.required("num_scan_inputs")
-    states = len(node.given) - count
-    if not 1 <= count <= len(node.given):
-        raise Refusal("there are not so many inputs", code="count", field="num_scan_inputs", got=count)
-    axes = node.attribute("scan_input_axes") or [0] * count
+@imports(since=9, how="the steps one after another")
+def Scan(
+    node: Node,
+    *states_and_inputs: Tensor,
+    num_scan_inputs: int,
+    body: ir.Graph,
+    scan_input_axes: list[int] | None = None,
+    scan_output_axes: list[int] | None = None,
+    scan_output_directions: list[int] | None = None,
+    scan_input_directions: list[int] | None = None,
+) -> Result:
+    states = len(states_and_inputs) - num_scan_inputs
+    if not 1 <= num_scan_inputs <= len(states_and_inputs):
+        raise Refusal("there are not so many inputs", code="count", field="num_scan_inputs", got=num_scan_inputs)
+    axes = scan_input_axes or [0] * num_scan_inputs
     outputs = len(node.outputs) - states
-    axes_out = node.attribute("scan_output_axes") or [0] * outputs
-    backward_out = node.attribute("scan_output_directions") or [0] * outputs
-    backward = node.attribute("scan_input_directions") or [0] * count
-    state, inputs = node.given[:states], node.given[states:]
+    axes_out = scan_output_axes or [0] * outputs
+    backward_out = scan_output_directions or [0] * outputs
+    backward = scan_input_directions or [0] * num_scan_inputs
+    state, inputs = [*states_and_inputs[:states]], [*states_and_inputs[states:]]
     for name, given, wanted in (
-        ("scan_input_axes", axes, count),
-        ("scan_input_directions", backward, count),
+        ("scan_input_axes", axes, num_scan_inputs),
+        ("scan_input_directions", backward, num_scan_inputs),
         ("scan_output_axes", axes_out, outputs),
         ("scan_output_directions", backward_out, outputs),
     ):
@@ -133,8 +137,7 @@ def _scan(node: Node) -> Result:
     lengths = [each.shape[axis] for axis, each in zip(axes, inputs, strict=True)]
     if len(set(lengths)) > 1:
         raise Refusal("the inputs have different numbers of steps", code="sizes", field="scan_input_axes", got=lengths)
-    state, stacked = _scanned(node, state, inputs, axes, backward)
-    body = node.required("body")
+    state, stacked = _scanned(node, body, state, inputs, axes, backward)
     scanned = [
         joined(node, each[::-1] if back else each, axis) if each else _of_no_step(body, states + index, axis)
         for index, (each, axis, back) in enumerate(zip(stacked, axes_out, backward_out, strict=True))
@@ -142,30 +145,42 @@ def _scan(node: Node) -> Result:
     return [*state, *scanned]
 
 
-@imports("Scan", since=8, until=8, how="the steps of each sequence one after another")
-def _scan_of_batches(node: Node) -> Result:
+@imports(since=8, until=8, how="the steps of each sequence one after another")
+def Scan_8(
+    node: Node,
+    sequence_lens: Maybe = None,
+    *given: Tensor,
+    body: ir.Graph,
+    num_scan_inputs: int,
+    directions: list[int] | None = None,
+) -> list[Tensor]:
     """Inputs: lengths, states {B, …}, sequences {B, T, …}; the body has no batches."""
-    count, given = node.required("num_scan_inputs"), [each for each in node.inputs[1:] if each is not None]
+    count = num_scan_inputs
     states, sequences = given[: len(given) - count], given[len(given) - count :]
     whole = all(each.rank > 1 and each.shape[:2] == sequences[0].shape[:2] for each in sequences)
     if not 1 <= count <= len(given) or not whole or any(each.shape[:1] != sequences[0].shape[:1] for each in states):
         shapes = [[*each.shape] for each in given]
         raise Refusal("needs states {B, …} and sequences {B, T, …}", code="sizes", got=shapes)
     batch, steps = sequences[0].shape[:2]
-    lengths = [] if node.get(0) is None else [int(each) for each in node.known(0).flat]
+    lengths = [] if sequence_lens is None else [int(each) for each in node.known(sequence_lens).flat]
     if any(each != steps for each in lengths):
         raise Refusal("sequences of different lengths are not read", field="sequence_lens", got=lengths)
-    backward = node.attribute("directions") or [0] * count
+    backward = directions or [0] * count
     results = []
     for index in range(batch):
         first, parts = ([_part(node, each, 0, index) for each in tensors] for tensors in (states, sequences))
-        state, stacked = _scanned(node, first, parts, [0] * count, backward)
+        state, stacked = _scanned(node, body, first, parts, [0] * count, backward)
         results.append([*state, *(joined(node, each) for each in stacked)])
     return [joined(node, list(each)) for each in zip(*results, strict=True)]
 
 
 def _scanned(
-    node: Node, state: list[Tensor], inputs: list[Tensor], axes: Sequence[int], backward: Sequence[int]
+    node: Node,
+    body: ir.Graph,
+    state: list[Tensor],
+    inputs: list[Tensor],
+    axes: Sequence[int],
+    backward: Sequence[int],
 ) -> tuple[list[Tensor], list[list[Tensor]]]:
     """The last state, and each output's parts in the order of the steps."""
     states = len(state)
@@ -178,7 +193,7 @@ def _scanned(
             _part(node, each, axis, steps - 1 - step if back else step)
             for each, axis, back in zip(inputs, axes, backward, strict=True)
         ]
-        results = node.run(node.required("body"), [*state, *parts])
+        results = node.run(body, [*state, *parts])
         _check_results(results, len(node.outputs))
         state = results[:states]
         for each, whole in zip(results[states:], stacked, strict=True):

@@ -8,8 +8,7 @@ from typing import Any
 
 import onnx
 
-from dmlgraph.formats.onnx.export import table as export
-from dmlgraph.formats.onnx.table import OLDEST, all_rows
+from dmlgraph.formats.onnx.table import OLDEST, REFUSED, all_rows, written
 
 NEVER = 10**6  # an opset that will not be
 DEFINITION = "ONNX's definition by other operators"
@@ -61,8 +60,8 @@ def covered() -> list[Covered]:
 
 def exported() -> list[Exported]:
     """dmlgraph's operators, by name: what each becomes, or why it cannot be exported."""
-    found = [Exported(row.operator, row.how) for row in export.rows().values()]
-    found += [Exported(each.operator, f"refused: {each.reason}") for each in export.REFUSED.values()]
+    found = [Exported(row.operator, row.how) for row in written().values()]
+    found += [Exported(operator, f"refused: {reason}") for operator, reason in REFUSED.items()]
     return sorted(found, key=lambda each: each.operator)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.node import Maybe, Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.sampling import gathered, linear_taps
 from dmlgraph.formats.onnx.table import imports
@@ -14,24 +15,34 @@ from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.formats.onnx.windows import Window
 
 
-@imports("DeformConv", since=19, how="gather_elements, gemm and element-wise operators")
-def _deform_conv(node: Node) -> Result:
+@imports(since=19, how="gather_elements, gemm and element-wise operators")
+def DeformConv(
+    node: Node,
+    X: Tensor,
+    W: Tensor,
+    offset: Tensor,
+    B: Maybe = None,
+    mask: Maybe = None,
+    *,
+    kernel_shape: list[int] | None = None,
+    group: int = 1,
+    offset_group: int = 1,
+    **attributes: Any,
+) -> Tensor:
     """Inputs: x {N, C, spatial…}, weights {M, C / group, kernel…}, offsets, bias {M}, mask.
 
     Offsets are {N, groups · taps · dimensions, output…}, masks {N, groups · taps, output…}, both of offset groups.
     """
-    dml, x, w, offsets = node.dml, node[0], node[1], node[2]
-    bias, mask = node.get(3), node.get(4)
-    window = Window.of(node, x.shape[2:], node.ints("kernel_shape", default=w.shape[2:]) or [])
-    groups, shifts = node.attribute("group", 1), node.attribute("offset_group", 1)
-    batch, channels = x.shape[:2]
+    dml = node.dml
+    window = Window.of(X.shape[2:], kernel_shape or W.shape[2:], **attributes)
+    batch, channels = X.shape[:2]
     taps, rank = math.prod(window.kernel), len(window.spatial)
-    output = offsets.shape[2:]
+    output = offset.shape[2:]
     places = math.prod(output)
-    expected = (batch, shifts * taps * rank)
-    if offsets.shape[:2] != expected or len(output) != rank or channels % shifts or channels != w.shape[1] * groups:
+    expected = (batch, offset_group * taps * rank)
+    if offset.shape[:2] != expected or len(output) != rank or channels % offset_group or channels != W.shape[1] * group:
         message = "the offsets must hold a place for each tap of each group, in each dimension"
-        raise Refusal(message, code="sizes", field="offset", got=list(offsets.shape), allowed=str([*expected, "…"]))
+        raise Refusal(message, code="sizes", field="offset", got=list(offset.shape), allowed=str([*expected, "…"]))
     steps = [
         np.arange(count) * stride - before
         for count, stride, before in zip(output, window.strides, window.before, strict=True)
@@ -42,24 +53,24 @@ def _deform_conv(node: Node) -> Result:
         + np.stack(np.meshgrid(*steps, indexing="ij"), 0)[axis].reshape(1, places)
         for axis in range(rank)
     ]
-    split = dml.reshaped(dml.converted(offsets, "float32"), (batch * shifts, taps, rank, places))
+    split = dml.reshaped(dml.converted(offset, "float32"), (batch * offset_group, taps, rank, places))
     parts = dml.split(split, axis=2, outputs=[1] * rank) if rank > 1 else [split]
     at = []
     for shift, place, size in zip(parts, regular, window.spatial, strict=True):
-        moved = dml.add(dml.reshaped(shift, (batch * shifts, 1, taps * places)), _row(place))
+        moved = dml.add(dml.reshaped(shift, (batch * offset_group, 1, taps * places)), _row(place))
         at.append(linear_taps(dml, moved, size))
-    data = dml.reshaped(x, (batch * shifts, channels // shifts, math.prod(window.spatial)))
+    data = dml.reshaped(X, (batch * offset_group, channels // offset_group, math.prod(window.spatial)))
     columns = gathered(dml, data, window.spatial, at)
     if mask is not None:
-        factors = dml.reshaped(mask, (batch * shifts, 1, taps * places))
+        factors = dml.reshaped(mask, (batch * offset_group, 1, taps * places))
         columns = dml.multiply(columns, factors)
     made = dml.gemm(
-        dml.reshaped(w, (1, groups, w.shape[0] // groups, w.shape[1] * taps)),
-        dml.reshaped(columns, (batch, groups, w.shape[1] * taps, places)),
+        dml.reshaped(W, (1, group, W.shape[0] // group, W.shape[1] * taps)),
+        dml.reshaped(columns, (batch, group, W.shape[1] * taps, places)),
     )
-    made = dml.reshaped(made, (batch, w.shape[0], *output))
-    if bias is not None:
-        made = dml.add(made, dml.reshaped(bias, (1, w.shape[0], *[1] * rank)))
+    made = dml.reshaped(made, (batch, W.shape[0], *output))
+    if B is not None:
+        made = dml.add(made, dml.reshaped(B, (1, W.shape[0], *[1] * rank)))
     return node.tensor(made)
 
 

@@ -3,162 +3,131 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 
 from dmlgraph.base.tensor import DataType
-from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal, give_values
-from dmlgraph.formats.onnx.table import OLDEST, imports
-from dmlgraph.formats.onnx.tensors import BOOL, Calls, Tensor, stored, type_name
+from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, numbered_dtype
+from dmlgraph.formats.onnx.one_to_one import applied, as_logic, as_unary, of_many, of_one
+from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
+from dmlgraph.formats.onnx.table import applies, exports, imports
+from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored, type_name
 from dmlgraph.graph.value import Value
+from dmlgraph.operators import Operator
+from dmlgraph.operators.common.element_wise import finite_bound
+from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.directml_enums import IsInfinityMode, RoundingMode
 
-_UNARY = {
-    **{name: name.lower() for name in ["Acos", "Asin", "Atan", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Log"]},
-    **{name: name.lower() for name in ["Round", "Sign", "Sin", "Sinh", "Sqrt", "Tan"]},
-    "Tanh": "activation_tanh",
-    "Neg": "negate",
-    "Reciprocal": "recip",
-    "Not": "logical_not",
-    "BitwiseNot": "bit_not",
-    "IsNaN": "is_nan",
-}
-_BINARY = {
-    "Add": "add",
-    "Sub": "subtract",
-    "Mul": "multiply",
-    "Div": "divide",
-    "Equal": "logical_equals",
-    "Greater": "logical_greater_than",
-    "GreaterOrEqual": "logical_greater_than_or_equal",
-    "Less": "logical_less_than",
-    "LessOrEqual": "logical_less_than_or_equal",
-    "And": "logical_and",
-    "Or": "logical_or",
-    "Xor": "logical_xor",
-    "BitwiseAnd": "bit_and",
-    "BitwiseOr": "bit_or",
-    "BitwiseXor": "bit_xor",
-}
-_OF_MANY = {"Sum": "add", "Max": "max", "Min": "min"}
-_SINCE = {
-    **dict.fromkeys(("Acos", "Asin", "Atan", "Cos", "Sin", "Tan"), 7),
-    **dict.fromkeys(("Acosh", "Asinh", "Atanh", "Cosh", "Sinh", "Erf", "IsNaN", "Sign"), 9),
-    "Round": 11,
-    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), 12),
-    **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), 18),
-}
+for _name, _function in {"Div": "divide", "Sum": "add"}.items():
+    imports(_name, how=_function)(of_many(_function))
+imports("Round", since=11, how="round")(of_one("round"))
+imports("IsNaN", since=9, how="is_nan")(of_one("is_nan"))
 
 
-def _unary(node: Node) -> Result:
-    return node.tensor(getattr(node.dml, _UNARY[node.operator])(node[0]), node[0].shape)
+@imports(how="abs; unsigned numbers: none")
+def Abs(node: Node, X: Tensor) -> Tensor:
+    return X if X.dtype.kind == "u" else applied(node, "abs", X)
 
 
-def _of_many(node: Node) -> Result:
-    """Also of two; the result of one is the tensor itself."""
-    function = getattr(node.dml, (_BINARY | _OF_MANY)[node.operator])
-    if len(node.given) == 1:
-        return node[0]
-    return node.tensor(functools.reduce(function, node.given), node.broadcast)
+applies("abs", how="Abs")(as_unary("Abs"))
+applies("tanh", how="Tanh")(as_unary("Tanh"))
+imports("Not", how="logical_not")(of_one("logical_not"))
+exports("logical_not", how="Not, Cast")(as_logic("Not", "input"))
 
 
-for _name, _function in _UNARY.items():
-    imports(_name, how=_function, since=_SINCE.get(_name, OLDEST))(_unary)
-for _name, _function in (_BINARY | _OF_MANY).items():
-    imports(_name, how=_function, since=_SINCE.get(_name, OLDEST))(_of_many)
+@imports(how="add, multiply")
+def Mean(node: Node, *data: Tensor) -> Tensor:
+    node.there(0, node.inputs[0])
+    total = functools.reduce(node.dml.add, data) if len(data) > 1 else node.dml.value(data[0])
+    return node.tensor(node.dml.multiply(total, 1 / len(data)), node.broadcast)
 
 
-@imports("Abs", how="abs; unsigned numbers: none")
-def _abs(node: Node) -> Result:
-    return node[0] if node[0].dtype.kind == "u" else _unary_of(node, "abs")
+@exports("mean", how="Mean; integers: Add, Div")
+def _mean(node: Emitter) -> Symbol:
+    a, b = node.raw("a"), node.raw("b")
+    if a.is_float:
+        return node.call("Mean", a, b)
+    return node.call("Div", node.call("Add", a, b), node.number(2, a.dtype))
 
 
-def _unary_of(node: Node, function: str, **fields: Any) -> Tensor:
-    return node.tensor(getattr(node.dml, function)(node[0], **fields), node[0].shape)
+@imports(since=10, how="modulus_floor, modulus_truncate")
+def Mod(node: Node, A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
+    function = node.dml.modulus_truncate if fmod else node.dml.modulus_floor
+    return node.tensor(function(A, B), node.broadcast)
 
 
-@imports("Mean", how="add, multiply")
-def _mean(node: Node) -> Result:
-    total = functools.reduce(node.dml.add, node.given) if len(node.given) > 1 else node.dml.value(node[0])
-    return node.tensor(node.dml.multiply(total, 1 / len(node.given)), node.broadcast)
+_FINITE = float(np.finfo(np.float32).max)
 
 
-@imports("Mod", since=10, how="modulus_floor, modulus_truncate")
-def _mod(node: Node) -> Result:
-    function = node.dml.modulus_truncate if node.attribute("fmod", 0) else node.dml.modulus_floor
-    return node.tensor(function(node[0], node[1]), node.broadcast)
+@imports(until=10, how="clip")
+def Clip_6(node: Node, input: Tensor, *, min: float = -_FINITE, max: float = _FINITE) -> Tensor:
+    return applied(node, "clip", input, min=min, max=max)
 
 
-@imports("Clip", until=10, how="clip")
-def _clip_by_attributes(node: Node) -> Result:
-    least, greatest = float(np.finfo(np.float32).min), float(np.finfo(np.float32).max)
-    return _unary_of(node, "clip", min=node.attribute("min", least), max=node.attribute("max", greatest))
+@imports(since=11, how="clip1; with unknown bounds max, min")
+def Clip(node: Node, input: Tensor, min: Maybe = None, max: Maybe = None) -> Tensor:
+    if min is not None and max is not None and min.known is not None and max.known is not None:
+        low, high = node.scalar(min), node.scalar(max)
+        return applied(node, "clip1", input, min=high if high < low else low, max=high)  # ONNX: the greater bound wins
+    made = node.dml.value(input)
+    made = made if min is None else node.dml.max(made, min)
+    made = made if max is None else node.dml.min(made, max)
+    return node.tensor(made, input.shape)
 
 
-@imports("Clip", since=11, how="clip1; with unknown bounds max, min")
-def _clip(node: Node) -> Result:
-    low, high = node.get(1), node.get(2)
-    if low is not None and high is not None and low.known is not None and high.known is not None:
-        bounds = node.scalar(1), node.scalar(2)
-        return _unary_of(node, "clip1", min=min(bounds), max=bounds[1])  # ONNX: the greater bound wins
-    made = node.dml.value(node[0])
-    made = made if low is None else node.dml.max(made, low)
-    made = made if high is None else node.dml.min(made, high)
-    return node.tensor(made, node[0].shape)
-
-
-@imports("IsInf", since=10, how="is_infinity")
-def _is_infinity(node: Node) -> Result:
-    signs = bool(node.attribute("detect_negative", 1)), bool(node.attribute("detect_positive", 1))
+@imports(since=10, how="is_infinity")
+def IsInf(node: Node, X: Tensor, *, detect_negative: int = 1, detect_positive: int = 1) -> Result:
+    signs = bool(detect_negative), bool(detect_positive)
     if not any(signs):
-        return np.broadcast_to(np.bool_(False), node[0].shape)
+        return np.broadcast_to(np.bool_(False), X.shape)
     mode = {(True, True): "either", (True, False): "negative", (False, True): "positive"}[signs]
-    return _unary_of(node, "is_infinity", infinity_mode=mode)
+    return applied(node, "is_infinity", X, infinity_mode=mode)
 
 
-@imports("Where", since=9, how="if_")
-def _where(node: Node) -> Result:
-    return node.tensor(node.dml.if_(node[0], node[1], node[2]), node.broadcast)
+@imports(since=9, how="if_")
+def Where(node: Node, condition: Tensor, X: Tensor, Y: Tensor) -> Result:
+    return node.tensor(node.dml.if_(condition, X, Y), node.broadcast)
 
 
-@imports("Identity", how="none: the tensor itself")
-def _identity(node: Node) -> Result:
-    return node[0]
+@imports(how="none: the tensor itself")
+def Identity(node: Node, input: Tensor) -> Result:
+    return input
 
 
-@imports("Dropout", how="none: the tensor itself; the mask is a fill")
-def _dropout(node: Node) -> Result:
-    training = node.opset >= 12 and node.get(2) is not None and bool(node.scalar(2))
-    if training and (0.5 if node.get(1) is None else node.scalar(1)) != 0:
+@imports(how="none: the tensor itself; the mask is a fill")
+def Dropout(node: Node, data: Tensor, ratio: Any = None, training_mode: Maybe = None) -> Result:
+    if training_mode is not None and node.scalar(training_mode) and node.scalar(ratio, 0.5) != 0:
         raise Refusal("dropout in training is random; the model is not exported for inference", field="training_mode")
-    return [node[0], np.broadcast_to(np.bool_(True), node[0].shape)]
+    return [data, np.broadcast_to(np.bool_(True), data.shape)]
 
 
-@imports("Cast", how="cast; bool: logical_equals, logical_not; 4 bits: quantize, dequantize")
-def _cast(node: Node) -> Result:
-    return cast(node, node[0], node.dtype("to"))
+@imports(how="cast; bool: logical_equals, logical_not; 4 bits: quantize, dequantize")
+def Cast(node: Node, input: Tensor, *, to: int) -> Result:
+    return cast(node, input, numbered_dtype("to", to))
 
 
-@imports("BitCast", since=26, how="integers: cast, bit_and; others: known inputs only")
-def _bit_cast(node: Node) -> Result:
-    x, dtype = node[0], node.dtype("to")
-    given, wanted = stored(x.dtype), stored(dtype)
+@imports(since=26, how="integers: cast, bit_and; others: known inputs only")
+def BitCast(node: Node, input: Tensor, *, to: int) -> Result:
+    dtype = numbered_dtype("to", to)
+    given, wanted = stored(input.dtype), stored(dtype)
     if given.bits != wanted.bits or given.bits < 8:
-        raise node.refuse("to", f"a type of {given.bits} bits", got=type_name(dtype))
-    if x.is_float or wanted.is_float or (dtype == BOOL) > (x.dtype == BOOL):
+        raise unsupported("to", f"a type of {given.bits} bits", type_name(dtype))
+    if input.is_float or wanted.is_float or (dtype == BOOL) > (input.dtype == BOOL):
         message = "DirectML does not read the bits of floats as integers, nor those of integers as floats or bools"
-        hint = give_values(x.depends)
+        hint = give_values(input.depends)
         raise Refusal(message, field="to", got=type_name(dtype), allowed="another integer type", hint=hint)
-    value = node.dml.value(x)
+    value = node.dml.value(input)
     if wanted.bits < 32:  # a cast to 8 bits clamps
         value = wrapped(node.dml, node.dml.converted(value, "int32"), wanted)
-    return Tensor(dtype, x.shape, made=node.dml.converted(value, wanted))
+    return Tensor(dtype, input.shape, made=node.dml.converted(value, wanted))
 
 
-@imports("CastLike", since=15, how="as Cast")
-def _cast_like(node: Node) -> Result:
-    return cast(node, node[0], node[1].dtype)
+@imports(since=15, how="as Cast")
+def CastLike(node: Node, input: Tensor, target_type: Tensor) -> Result:
+    return cast(node, input, target_type.dtype)
 
 
 def cast(node: Node, tensor: Tensor, dtype: np.dtype[Any]) -> Tensor:
@@ -185,12 +154,11 @@ def _one(node: Node, like: Tensor) -> Value:
     return made
 
 
-@imports("BitShift", since=11, how="bit_shift_left, bit_shift_right; signed: cast, bit_not, if_")
-def _shift(node: Node) -> Result:
-    direction = str(node.required("direction"))
+@imports(since=11, how="bit_shift_left, bit_shift_right; signed: cast, bit_not, if_")
+def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
     if direction not in ("LEFT", "RIGHT"):
-        raise node.refuse("direction", "LEFT, RIGHT")
-    dml, (x, y) = node.dml, node.dml.value([node[0], node[1]])
+        raise unsupported("direction", "LEFT, RIGHT", direction)
+    dml, (x, y) = node.dml, node.dml.value([X, Y])
     bits, signed = x.dtype.bits, x.dtype.is_signed
     wide = max(bits, 32) if signed else bits  # casts to 8 bits do not wrap
     if signed:
@@ -201,7 +169,7 @@ def _shift(node: Node) -> Result:
     by = dml.converted(y, f"uint{wide}")
     function = dml.bit_shift_left if direction == "LEFT" else dml.bit_shift_right
     made = function(dml.converted(x, f"uint{wide}"), by)
-    known = node[1].known
+    known = Y.known
     if known is None or not ((known >= 0) & (known < bits)).all():  # DirectML takes the remainder
         fits = dml.logical_less_than(by, bits, dtype="uint8")
         made = dml.if_(fits, made, Tensor.of(np.zeros(1, f"uint{wide}")))
@@ -210,8 +178,8 @@ def _shift(node: Node) -> Result:
         if negative is not None:
             made = dml.if_(negative, dml.bit_not(made), made)
         elif wide > bits:
-            made = wrapped(dml, made, stored(node[0].dtype))
-    return node.tensor(dml.converted(made, stored(node[0].dtype)), node.broadcast)
+            made = wrapped(dml, made, stored(X.dtype))
+    return node.tensor(dml.converted(made, stored(X.dtype)), node.broadcast)
 
 
 def wrapped(dml: Calls, x: Value, dtype: DataType) -> Value:
@@ -219,3 +187,90 @@ def wrapped(dml: Calls, x: Value, dtype: DataType) -> Value:
     lowest, _ = dtype.range
     made: Value = dml.add(dml.bit_and(dml.subtract(x, lowest), 2**dtype.bits - 1), lowest)
     return made
+
+
+# What is written.
+
+
+@applies("identity", "activation_identity", how="Identity")
+def _identity(_: Emitter, __: Operator, x: Symbol) -> Symbol:
+    return x
+
+
+@exports("add1", how="Add and the activation")
+def _add_and_activate(node: Emitter) -> Symbol:
+    return node.activated(node.widely("Add", node.raw("a"), node.raw("b")))
+
+
+@exports("difference_square", how="Sub, Mul")
+def _difference_square(node: Emitter) -> Symbol:
+    difference = node.call("Sub", node.raw("a"), node.raw("b"))
+    return node.call("Mul", difference, difference)
+
+
+@applies("clip", "clip1", how="Clip")
+def _clip(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    low, high = (_bound(operator, field, x) for field in ("min", "max"))
+    return node.call("Clip", x, node.number(low, x.dtype), node.number(max(low, high), x.dtype))
+
+
+def _bound(operator: Operator, field: str, x: Symbol) -> float | int:
+    """A bound in the type of x."""
+    value = getattr(operator, field)
+    number = value.value if hasattr(value, "value") else finite_bound(value, DataType.parse(x.dtype))
+    found: float | int = np.asarray(number).item()
+    return found
+
+
+@applies("threshold", how="Max")
+def _threshold(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    bound = convert(np.float32(operator.attributes["min"]), DataType.parse(x.dtype))
+    return node.widely("Max", x, node.number(bound, x.dtype))
+
+
+@applies("round", how="Round; Sign, Floor, Abs, Mul")
+def _round(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    mode: RoundingMode = operator.rounding_mode  # type: ignore[attr-defined]
+    if mode is RoundingMode.HALVES_TO_NEAREST_EVEN:
+        return node.call("Round", x)
+    magnitude = node.call("Abs", x)
+    if mode is RoundingMode.TOWARD_INFINITY:
+        magnitude = node.call("Add", magnitude, node.number(0.5, x.dtype))
+    return node.call("Mul", node.call("Sign", x), node.call("Floor", magnitude))
+
+
+@exports("cast", how="Cast; where 8 bits saturate also Clip")
+def _cast(node: Emitter) -> Symbol:
+    return node.converted(node.raw("input"), node.dtype)
+
+
+@exports("if", how="Where")
+def _if(node: Emitter) -> Symbol:
+    return node.call("Where", node.truth(node.raw("condition")), node.raw("a"), node.raw("b"), dtype=node.dtype)
+
+
+@exports("atan_yx", how="Atan, Where")
+def _atan_yx(node: Emitter) -> Symbol:
+    y, x = node.raw("a"), node.raw("b")
+    zero, right = node.number(0, x.dtype), node.number(math.pi / 2, x.dtype)
+    angle = node.call("Atan", node.call("Div", y, x))
+    below = node.call("Less", y, zero, dtype=BOOL)
+    half_turn = node.call("Where", below, node.number(-math.pi, x.dtype), node.number(math.pi, x.dtype), dtype=x.dtype)
+    turned = node.call("Where", node.call("Less", x, zero, dtype=BOOL), half_turn, zero, dtype=x.dtype)
+    upright = node.call("Mul", node.call("Sign", y), right)
+    beside = node.call("Add", angle, turned)
+    return node.call("Where", node.call("Equal", x, zero, dtype=BOOL), upright, beside, dtype=x.dtype)
+
+
+@exports("is_nan", how="IsNaN, Cast")
+def _is_nan(node: Emitter) -> Symbol:
+    return node.flags(node.call("IsNaN", node.raw("input"), dtype=BOOL))
+
+
+@exports("is_infinity", how="IsInf, Cast")
+def _is_infinity(node: Emitter) -> Symbol:
+    mode = node.field("infinity_mode")
+    negative, positive = mode is not IsInfinityMode.POSITIVE, mode is not IsInfinityMode.NEGATIVE
+    return node.flags(
+        node.call("IsInf", node.raw("input"), dtype=BOOL, detect_negative=int(negative), detect_positive=int(positive))
+    )

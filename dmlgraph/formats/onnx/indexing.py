@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
 from dmlgraph.formats.onnx.node import Node, Result, at_axis
@@ -11,20 +13,20 @@ from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Tensor
 
 
-@imports("Gather", how="gather")
-def _gather(node: Node) -> Result:
-    x, indices, axis = node[0], node[1], node.axis(0)
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    rank = max(x.rank, len(shape), indices.rank, 1)
-    data = node.dml.reshaped(x, (1,) * (rank - x.rank) + x.shape)
+@imports(how="gather")
+def Gather(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
+    axis = at_axis(axis, data.rank)
+    shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    rank = max(data.rank, len(shape), indices.rank, 1)
+    rows = node.dml.reshaped(data, (1,) * (rank - data.rank) + data.shape)
     places = node.dml.reshaped(node.dml.index(indices), (1,) * (rank - indices.rank) + indices.shape)
-    made = node.dml.gather(data, places, axis=axis + rank - x.rank, index_dimensions=max(indices.rank, 1))
+    made = node.dml.gather(rows, places, axis=axis + rank - data.rank, index_dimensions=max(indices.rank, 1))
     return node.tensor(made, shape)
 
 
-@imports("GatherElements", since=11, how="gather_elements")
-def _gather_elements(node: Node) -> Result:
-    x, indices, axis = node[0], node[1], node.axis(0)
+@imports(since=11, how="gather_elements")
+def GatherElements(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) -> Result:
+    x, axis = data, at_axis(axis, data.rank)
     if indices.rank != x.rank:
         got = list(indices.shape)
         raise Refusal("the input has another rank", code="rank", field="indices", got=got, allowed=f"rank {x.rank}")
@@ -34,35 +36,33 @@ def _gather_elements(node: Node) -> Result:
     return node.tensor(node.dml.gather_elements(x, node.dml.index(indices), axis=axis))
 
 
-@imports("GatherND", since=11, how="gather_nd1")
-def _gather_nd(node: Node) -> Result:
-    x, indices, batches = node[0], node[1], node.attribute("batch_dims", 0)
+@imports(since=11, how="gather_nd1")
+def GatherND(node: Node, data: Tensor, indices: Tensor, *, batch_dims: int = 0) -> Result:
     taken = indices.shape[-1]
-    shape = (*indices.shape[:-1], *x.shape[batches + taken :])
+    shape = (*indices.shape[:-1], *data.shape[batch_dims + taken :])
     if 0 in shape:
-        return np.empty(shape, x.dtype)
-    rank = max(x.rank, indices.rank, len(shape))
+        return np.empty(shape, data.dtype)
+    rank = max(data.rank, indices.rank, len(shape))
     made = node.dml.gather_nd1(
-        node.dml.reshaped(x, (1,) * (rank - x.rank) + x.shape),
+        node.dml.reshaped(data, (1,) * (rank - data.rank) + data.shape),
         node.dml.reshaped(node.dml.index(indices), (1,) * (rank - indices.rank) + indices.shape),
-        input_dimension_count=x.rank,
+        input_dimension_count=data.rank,
         indices_dimension_count=indices.rank,
-        batch_dimension_count=batches,
+        batch_dimension_count=batch_dims,
     )
     return node.tensor(made, shape)
 
 
-@imports("OneHot", since=9, how="one_hot")
-def _one_hot(node: Node) -> Result:
-    indices, depth = node[0], int(node.scalar(1))
-    axis = at_axis(node.attribute("axis", -1), indices.rank + 1)
-    if depth < 1:
-        raise Refusal("must be at least 1", code="range", field="depth", got=depth)
+@imports(since=9, how="one_hot")
+def OneHot(node: Node, indices: Tensor, depth: Tensor, values: Tensor, *, axis: int = -1) -> Tensor:
+    count, axis = int(node.scalar(depth)), at_axis(axis, indices.rank + 1)
+    if count < 1:
+        raise Refusal("must be at least 1", code="range", field="depth", got=count)
     within = (*indices.shape[:axis], 1, *indices.shape[axis:])
-    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    shape = (*indices.shape[:axis], count, *indices.shape[axis:])
     places = node.dml.reshaped(_whole(node, indices), within)
-    values = node.dml.reshaped(node[2], (1,) * (len(shape) - 1) + (2,))
-    return node.tensor(node.dml.one_hot(places, values, sizes=shape, axis=axis))
+    pair = node.dml.reshaped(values, (1,) * (len(shape) - 1) + (2,))
+    return node.tensor(node.dml.one_hot(places, pair, sizes=shape, axis=axis))
 
 
 def _whole(node: Node, indices: Tensor) -> Tensor:
@@ -74,27 +74,36 @@ def _whole(node: Node, indices: Tensor) -> Tensor:
     return indices if fine else node.tensor(node.dml.converted(indices, "int32"), indices.shape)
 
 
-@imports("TopK", how="top_k1")
-def _top_k(node: Node) -> Result:
-    x, axis = node[0], node.axis(-1)
-    k = node.required("k") if node.opset < 10 else int(node.scalar(1))
+@imports(until=9, how="top_k1")
+def TopK_1(node: Node, X: Tensor, *, k: int, axis: int = -1) -> Result:
+    return _greatest(node, X, k, at_axis(axis, X.rank), largest=True)
+
+
+@imports(since=10, how="top_k1")
+def TopK(node: Node, X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1) -> Result:
+    axis = at_axis(axis, X.rank)
+    return _greatest(node, X, int(node.scalar(K)), axis, largest=bool(largest))
+
+
+def _greatest(node: Node, x: Tensor, k: int, axis: int, *, largest: bool) -> Result:
     if not 0 <= k <= x.shape[axis]:
         raise Refusal("there are not so many elements", code="range", field="K", got=k, allowed=f"0 to {x.shape[axis]}")
     if k == 0:
         none = [0 if each == axis else size for each, size in enumerate(x.shape)]
         return [np.empty(none, x.dtype), np.empty(none, np.int64)]
-    direction = "decreasing" if node.attribute("largest", 1) else "increasing"
+    direction = "decreasing" if largest else "increasing"
     made = node.dml.top_k1(x, axis=axis, k=k, axis_direction=direction, output_index={"dtype": "uint64"})
     return [made.output_value, made.output_index]
 
 
-@imports("ReverseSequence", since=10, how="reverse_subsequences")
-def _reverse_sequence(node: Node) -> Result:
-    x, batch, time = node[0], node.attribute("batch_axis", 1), node.attribute("time_axis", 0)
-    sizes = [size if axis == batch else 1 for axis, size in enumerate(x.shape)]
-    lengths = node.dml.reshaped(_counts(node, node[1]), sizes)
-    whole = [1 if axis == time else size for axis, size in enumerate(x.shape)]
-    return node.tensor(node.dml.reverse_subsequences(x, node.dml.expanded(lengths, whole), axis=time))
+@imports(since=10, how="reverse_subsequences")
+def ReverseSequence(
+    node: Node, input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0
+) -> Tensor:
+    sizes = [size if axis == batch_axis else 1 for axis, size in enumerate(input.shape)]
+    lengths = node.dml.reshaped(_counts(node, sequence_lens), sizes)
+    whole = [1 if axis == time_axis else size for axis, size in enumerate(input.shape)]
+    return node.tensor(node.dml.reverse_subsequences(input, node.dml.expanded(lengths, whole), axis=time_axis))
 
 
 def _counts(node: Node, tensor: Tensor) -> Tensor:
@@ -102,20 +111,19 @@ def _counts(node: Node, tensor: Tensor) -> Tensor:
     return node.tensor(node.dml.converted(node.dml.index(tensor), "uint32"), tensor.shape)
 
 
-@imports("NonZero", since=9, how="known inputs only")
-@imports("Compress", since=9, how="known conditions only: gather")
-def _unknown_count(node: Node) -> Result:
-    if node.operator == "NonZero":
-        node.known(0)
-        raise Refusal("the tensor is too large", code="too-large")
-    chosen = np.flatnonzero(node.known(1).ravel())
-    x = node[0]
-    if node.attribute("axis") is None:
-        x = node.tensor(node.dml.reshaped(x, (x.count,)))
-    places = Tensor.of(chosen.astype(np.int64))
-    axis = at_axis(node.attribute("axis", 0), x.rank)
+@imports(since=9, how="known inputs only")
+def NonZero(node: Node, X: Tensor) -> NoReturn:
+    node.known(X)
+    raise Refusal("the tensor is too large", code="too-large")
+
+
+@imports(since=9, how="known conditions only: gather")
+def Compress(node: Node, input: Tensor, condition: Tensor, *, axis: int | None = None) -> Result:
+    chosen = np.flatnonzero(node.known(condition).ravel())
+    x = node.tensor(node.dml.reshaped(input, (input.count,))) if axis is None else input
+    along = at_axis(axis or 0, x.rank)
     if not len(chosen):
-        return np.empty([0 if each == axis else size for each, size in enumerate(x.shape)], x.dtype)
-    rank = x.rank
-    indices = node.dml.reshaped(node.dml.index(places), (1,) * (rank - 1) + (len(chosen),))
-    return node.tensor(node.dml.gather(x, indices, axis=axis, index_dimensions=1))
+        return np.empty([0 if each == along else size for each, size in enumerate(x.shape)], x.dtype)
+    places = node.dml.index(Tensor.of(chosen.astype(np.int64)))
+    indices = node.dml.reshaped(places, (1,) * (x.rank - 1) + (len(chosen),))
+    return node.tensor(node.dml.gather(x, indices, axis=along, index_dimensions=1))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import imports
@@ -17,37 +17,35 @@ from dmlgraph.formats.onnx.tensors import Calls, Tensor
 from dmlgraph.graph.value import Value
 
 
-@imports("Gemm", how="gemm")
-def _gemm(node: Node) -> Result:
-    trans = [bool(node.attribute(name, 0)) for name in ("transA", "transB")]
-    rows, columns = node[0].shape[1 if trans[0] else 0], node[1].shape[0 if trans[1] else 1]
-    alpha, beta = float(node.attribute("alpha", 1.0)), float(node.attribute("beta", 1.0))
-    c = node.get(2) if beta else None
-    return node.tensor(
-        node.dml.gemm(
-            node[0],
-            node[1],
-            None if c is None else node.dml.expanded(c, (rows, columns)),
-            trans_a="transpose" if trans[0] else "none",
-            trans_b="transpose" if trans[1] else "none",
-            alpha=alpha,
-            beta=beta,
-        )
-    )
+@imports(how="gemm")
+def Gemm(
+    node: Node,
+    A: Tensor,
+    B: Tensor,
+    C: Maybe = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    sizes = (A.shape[1 if transA else 0], B.shape[0 if transB else 1])
+    c = None if C is None or not beta else node.dml.expanded(C, sizes)
+    turned = {"trans_a": "transpose" if transA else "none", "trans_b": "transpose" if transB else "none"}
+    return node.tensor(node.dml.gemm(A, B, c, alpha=alpha, beta=beta, **turned))
 
 
-@imports("MatMul", how="gemm, views; integers: multiply, reduce")
-def _matmul(node: Node) -> Result:
-    shape = product_shape(node[0].shape, node[1].shape)
-    if not node[0].is_float:
-        return node.tensor(_integer_product(node), shape)
-    a, b = as_matrices(node.dml, node[0], node[1])
+@imports(how="gemm, views; integers: multiply, reduce")
+def MatMul(node: Node, A: Tensor, B: Tensor) -> Result:
+    shape = product_shape(A.shape, B.shape)
+    if not A.is_float:
+        return node.tensor(_integer_product(node.dml, A, B), shape)
+    a, b = as_matrices(node.dml, A, B)
     return node.tensor(node.dml.gemm(a, b), shape)
 
 
-def _integer_product(node: Node) -> Value:
+def _integer_product(dml: Calls, a: Tensor, b: Tensor) -> Value:
     """The sum of products of rows {…, M, K, 1} and columns {…, 1, K, N}: DirectML's gemm takes floats."""
-    dml, (a, b) = node.dml, node.given
     rows = dml.reshaped(a, (*a.shape, 1) if a.rank > 1 else (1, *a.shape, 1))
     columns = dml.reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]) if b.rank > 1 else (1, *b.shape, 1))
     made: Value = dml.reduce(dml.multiply(rows, columns), function="sum", axes=[-2])
@@ -94,20 +92,19 @@ def _flattened(dml: Calls, x: Tensor, shape: tuple[int, ...], batch: tuple[int, 
 LARGEST_DETERMINANT = 3  # rows; the number of products grows with the factorial
 
 
-@imports("Det", since=11, how="up to 3 rows: multiply, subtract, add")
-def _det(node: Node) -> Result:
-    x = node[0]
-    rows = x.shape[-1] if x.rank > 1 else 0
-    if x.rank < 2 or x.shape[-2] != rows:
-        raise Refusal("needs square matrices", code="sizes", got=list(x.shape))
+@imports(since=11, how="up to 3 rows: multiply, subtract, add")
+def Det(node: Node, X: Tensor) -> Result:
+    rows = X.shape[-1] if X.rank > 1 else 0
+    if X.rank < 2 or X.shape[-2] != rows:
+        raise Refusal("needs square matrices", code="sizes", got=list(X.shape))
     if rows > LARGEST_DETERMINANT:
         raise Refusal(
-            "has no counterpart in DirectML", field="input 0", got=list(x.shape), allowed=f"{LARGEST_DETERMINANT} rows"
+            "has no counterpart in DirectML", field="input 0", got=list(X.shape), allowed=f"{LARGEST_DETERMINANT} rows"
         )
-    whole = [slice(None)] * (x.rank - 2)
+    whole = [slice(None)] * (X.rank - 2)
 
     def element(row: int, column: int) -> Tensor:
-        return sliced(node.dml, x, [*whole, slice(row, row + 1), slice(column, column + 1)])
+        return sliced(node.dml, X, [*whole, slice(row, row + 1), slice(column, column + 1)])
 
     def determinant(row: int, columns: Sequence[int]) -> Value:
         """Of the rows from this one on, by the first of them."""
@@ -122,14 +119,14 @@ def _det(node: Node) -> Result:
         assert total is not None
         return total
 
-    return node.tensor(determinant(0, range(rows)), x.shape[:-2])
+    return node.tensor(determinant(0, range(rows)), X.shape[:-2])
 
 
-@imports("Einsum", since=12, how="gemm, multiply, reduce, views")
-def _einsum(node: Node) -> Result:
-    terms, output = _labels(str(node.required("equation")).replace(" ", ""), [each.rank for each in node.given])
-    made, labels = _diagonals(node, node[0], terms[0])
-    for place, (tensor, term) in enumerate(zip(node.given[1:], terms[1:], strict=True), 2):
+@imports(since=12, how="gemm, multiply, reduce, views")
+def Einsum(node: Node, *inputs: Tensor, equation: str) -> Tensor:
+    terms, output = _labels(equation.replace(" ", ""), [each.rank for each in inputs])
+    made, labels = _diagonals(node, inputs[0], terms[0])
+    for place, (tensor, term) in enumerate(zip(inputs[1:], terms[1:], strict=True), 2):
         needed = {*output, *itertools.chain(*terms[place:])}
         made, labels = _contracted(node, (made, labels), _diagonals(node, tensor, term), needed)
     made, labels = _summed(node, made, labels, set(output))

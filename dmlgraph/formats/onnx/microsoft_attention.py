@@ -8,8 +8,8 @@ from typing import Any
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.formats.onnx.attention import as_heads, attend, causal, extended, masking, padding, side_by_side
 from dmlgraph.formats.onnx.integer_products import Factor, dequantized_product
-from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.node import Maybe, Node, Result
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Tensor
@@ -18,21 +18,29 @@ from dmlgraph.graph.value import Value
 Heads = tuple[Value, Value, Value]  # queries, keys and values: {B, N, S, H}, {B, N, T, H}, {B, N, T, V}
 
 
-def _attended(node: Node, heads: Heads, new: int, mask: Tensor | None, bias: Tensor | None) -> Value:
-    """The attention of heads, with the node's attributes: {B, S, N · V}; `new` keys come after the past ones."""
+def _attended(
+    node: Node,
+    heads: Heads,
+    new: int,
+    mask: Maybe,
+    bias: Maybe,
+    *,
+    mask_filter_value: float = -10000.0,
+    scale: float = 0.0,
+    unidirectional: int = 0,
+) -> Value:
+    """The attention of heads: {B, S, N · V}; `new` keys come after the past ones."""
     q, k, v = heads
     sizes = (q.sizes[0], q.sizes[2], k.sizes[2])
-    scale = node.attribute("scale", 0.0) or 1 / math.sqrt(q.sizes[3])
-    excluded = node.attribute("mask_filter_value", -10000.0)
-    one_way = bool(node.attribute("unidirectional", 0))
-    if one_way and sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last sees all
+    scale, excluded = scale or 1 / math.sqrt(q.sizes[3]), mask_filter_value
+    if unidirectional and sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last sees all
         got = f"{sizes[1]} queries, {new} keys"
         raise Refusal("which keys each query sees is not defined", code="sizes", field="unidirectional", got=got)
-    if node.dml.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not one_way):
+    if node.dml.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not unidirectional):
         masked = {} if mask is None else masking(node, mask, sizes, excluded)
         return _by_operator(node, heads, new, {"scale": scale, "relative_position_bias": bias, **masked})
     added: list[Any] = [] if mask is None else [padding(node, mask, sizes, excluded, q)]
-    if one_way:
+    if unidirectional:
         added.append(causal(node.dml, sizes[1], sizes[2], q))
     if bias is not None:
         added.append(bias)
@@ -50,15 +58,15 @@ def _by_operator(node: Node, heads: Heads, new: int, fields: dict[str, Any]) -> 
     return made
 
 
-def _check_attributes(node: Node) -> None:
-    for name in ("do_rotary", "past_present_share_buffer"):
-        if node.attribute(name, 0):
-            raise node.refuse(name, "0")
+def _check_unset(**attributes: int) -> None:
+    for name, got in attributes.items():
+        if got:
+            raise unsupported(name, "0", got)
 
 
-def _projected(node: Node, product: Value, batch: int, widths: list[int], past: Tensor | None) -> tuple[Heads, Any]:
+def _projected(node: Node, product: Value, batch: int, widths: list[int], past: Maybe, count: int) -> tuple[Heads, Any]:
     """Heads from the product {B · S, widths…} of inputs and weights, and the present {2, B, N, T, H}."""
-    dml, count = node.dml, int(node.required("num_heads"))
+    dml = node.dml
     parts = dml.split(product, axis=1, outputs=widths)
     length = product.sizes[0] // batch
     q, k, v = (as_heads(dml, dml.reshaped(each, (batch, length, each.sizes[1])), count) for each in parts)
@@ -78,59 +86,102 @@ def _projected(node: Node, product: Value, batch: int, widths: list[int], past: 
 _HOW = "multihead_attention; below level 6.1, and unidirectional: gemm, add, activation_softmax1"
 
 
-@imports("Attention", domain=MICROSOFT, how=f"gemm, {_HOW}")
-def _attention(node: Node) -> Result:
-    """Inputs: x {B, S, D}, weights {D, 3 · N · H}, bias, mask, past, bias of scores, length of the past."""
-    _check_attributes(node)
-    if node.get(6) is not None:
+@imports(domain=MICROSOFT, how=f"gemm, {_HOW}")
+def Attention(
+    node: Node,
+    input: Tensor,
+    weights: Tensor,
+    bias: Maybe = None,
+    mask_index: Maybe = None,
+    past: Maybe = None,
+    attention_bias: Maybe = None,
+    past_sequence_length: Maybe = None,
+    *,
+    num_heads: int,
+    do_rotary: int = 0,
+    past_present_share_buffer: int = 0,
+    qkv_hidden_sizes: list[int] | None = None,
+    rotary_embedding_dim: int = 0,
+    **attributes: Any,
+) -> Result:
+    """The input is {B, S, D}, the weights {D, 3 · N · H}."""
+    _check_unset(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    if past_sequence_length is not None:
         raise Refusal("buffers shared by past and present have no counterpart", field="past_sequence_length")
-    x, weights, bias = node[0], node[1], node.get(2)
-    widths = node.ints("qkv_hidden_sizes", default=[weights.shape[1] // 3] * 3) or []
+    widths = node.ints("qkv_hidden_sizes", qkv_hidden_sizes, [weights.shape[1] // 3] * 3)
     if len(widths) != 3 or sum(widths) != weights.shape[1] or widths[0] != widths[1]:
         raise Refusal("must add up to the columns of the weights", code="sizes", field="qkv_hidden_sizes", got=widths)
-    rows = node.dml.reshaped(x, (x.count // x.shape[-1], x.shape[-1]))
+    rows = node.dml.reshaped(input, (input.count // input.shape[-1], input.shape[-1]))
     added = None if bias is None else node.dml.expanded(bias, (rows.sizes[0], sum(widths)))
     product = node.dml.gemm(rows, weights, added)
-    heads, present = _projected(node, product, x.shape[0], widths, node.get(4))
-    return [_attended(node, heads, x.shape[1], node.get(3), node.get(5)), present]
+    heads, present = _projected(node, product, input.shape[0], widths, past, num_heads)
+    return [_attended(node, heads, input.shape[1], mask_index, attention_bias, **attributes), present]
 
 
-@imports("QAttention", domain=MICROSOFT, how="matrix_multiply_integer, then as Attention")
-def _quantized_attention(node: Node) -> Result:
-    """Inputs: x, weights, bias, their scales, mask, their zero points, past."""
-    _check_attributes(node)
-    x, weights = node[0], node[1]
-    rows = node.tensor(node.dml.reshaped(x, (x.count // x.shape[-1], x.shape[-1])))
-    left, right = Factor(rows, node[3], node.get(6)), Factor(weights, node[4], node.get(7))
-    product = node.dml.add(dequantized_product(node, left, right), node[2])
-    heads, present = _projected(node, product, x.shape[0], [weights.shape[1] // 3] * 3, node.get(8))
-    return [_attended(node, heads, x.shape[1], node.get(5), None), present]
+@imports(domain=MICROSOFT, how="matrix_multiply_integer, then as Attention")
+def QAttention(
+    node: Node,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    input_scale: Tensor,
+    weight_scale: Tensor,
+    mask_index: Maybe = None,
+    input_zero_point: Maybe = None,
+    weight_zero_point: Maybe = None,
+    past: Maybe = None,
+    *,
+    num_heads: int,
+    do_rotary: int = 0,
+    past_present_share_buffer: int = 0,
+    **attributes: Any,
+) -> Result:
+    _check_unset(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    rows = node.tensor(node.dml.reshaped(input, (input.count // input.shape[-1], input.shape[-1])))
+    left, right = Factor(rows, input_scale, input_zero_point), Factor(weight, weight_scale, weight_zero_point)
+    product = node.dml.add(dequantized_product(node, left, right), bias)
+    heads, present = _projected(node, product, input.shape[0], [weight.shape[1] // 3] * 3, past, num_heads)
+    return [_attended(node, heads, input.shape[1], mask_index, None, **attributes), present]
 
 
-@imports("MultiHeadAttention", domain=MICROSOFT, how=_HOW)
-def _multi_head(node: Node) -> Result:
-    """Inputs: query, key, value, bias, mask, bias of scores, past keys and values, length of the past, beams."""
-    for index, name in ((8, "past_sequence_length"), (9, "cache_indirection")):
-        if node.get(index) is not None:
+@imports(domain=MICROSOFT, how=_HOW)
+def MultiHeadAttention(
+    node: Node,
+    query: Tensor,
+    key: Maybe = None,
+    value: Maybe = None,
+    bias: Maybe = None,
+    key_padding_mask: Maybe = None,
+    attention_bias: Maybe = None,
+    past_key: Maybe = None,
+    past_value: Maybe = None,
+    past_sequence_length: Maybe = None,
+    cache_indirection: Maybe = None,
+    *,
+    num_heads: int,
+    **attributes: Any,
+) -> Result:
+    shared = {"past_sequence_length": past_sequence_length, "cache_indirection": cache_indirection}
+    for name, given in shared.items():
+        if given is not None:
             raise Refusal("buffers shared by past and present have no counterpart", field=name)
     if node.wants(3):
         raise Refusal("the scores are not read", field="outputs", got="qk")
-    q, k, v = _separate(node)
+    q, k, v = _separate(node, query, key, value, bias, num_heads)
     new = k.sizes[2]
-    k, v = extended(node.dml, node.get(6), k), extended(node.dml, node.get(7), v)
-    return [_attended(node, (q, k, v), new, node.get(4), node.get(5)), k, v]
+    k, v = extended(node.dml, past_key, k), extended(node.dml, past_value, v)
+    return [_attended(node, (q, k, v), new, key_padding_mask, attention_bias, **attributes), k, v]
 
 
-def _separate(node: Node) -> Heads:
+def _separate(node: Node, query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Heads:
     """Queries, keys and values, with their bias, as heads; they may come in one tensor, or keys and values in one."""
-    dml, count = node.dml, int(node.required("num_heads"))
-    query, key, bias = node[0], node.get(1), node.get(3)
+    dml = node.dml
     if query.rank == 5:
         parts = _unstacked(node, query, 3)
     elif key is not None and key.rank == 5:
         parts = [dml.value(query), *_unstacked(node, key, 2)]
     else:
-        parts = [dml.value(query), dml.value(node[1]), dml.value(node[2])]
+        parts = [dml.value(query), *(dml.value(node.there(at, each)) for at, each in ((1, key), (2, value)))]
     if bias is not None:
         widths = [each.sizes[-1] if len(each.sizes) == 3 else each.sizes[1] * each.sizes[3] for each in parts]
         if sum(widths) != bias.count:

@@ -10,33 +10,41 @@ import numpy as np
 
 from dmlgraph.formats.onnx.attention import as_heads, attend, rotary_table, rotated, seen, side_by_side
 from dmlgraph.formats.onnx.microsoft_normalization import normalized
-from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.node import Maybe, Node, Result
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
-from dmlgraph.formats.onnx.tensors import Array, Tensor
+from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor
 from dmlgraph.graph.value import Value
 
 
-@imports("RotaryEmbedding", domain=MICROSOFT, how="gather, multiply, add, views")
-def _rotary(node: Node) -> Result:
-    """Inputs: x {B, S, N · H} or {B, N, S, H}, positions {1} (of the first) or {B, S}, cosines, sines {M, R}.
+@imports(domain=MICROSOFT, how="gather, multiply, add, views")
+def RotaryEmbedding(
+    node: Node,
+    input: Tensor,
+    position_ids: Tensor,
+    cos_cache: Tensor,
+    sin_cache: Tensor,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+) -> Result:
+    """The input is {B, S, N · H} or {B, N, S, H}, positions {1} (of the first) or {B, S}, cosines and sines {M, R}.
 
     ONNX Runtime reads the attributes `scale` and `is_packed_batching` and computes the same whatever they are.
     """
-    dml, x, places = node.dml, node[0], node[1]
-    width = 2 * node[2].shape[1]
-    heads = int(node.attribute("num_heads", 0))
-    split = dml.value(x) if x.rank == 4 else as_heads(dml, x, heads or x.shape[2] // width)
+    dml, places = node.dml, position_ids
+    width = 2 * cos_cache.shape[1]
+    split = dml.value(input) if input.rank == 4 else as_heads(dml, input, num_heads or input.shape[2] // width)
     wanted = (split.sizes[0], split.sizes[2])
     if places.shape not in ((1,), wanted):
         got, allowed = list(places.shape), f"[1], {list(wanted)}"
         raise Refusal("has another shape", code="sizes", field="position_ids", got=got, allowed=allowed)
     if places.rank == 1:
         places = _counted(node, places, split.sizes[2])
-    cosines, sines = (rotary_table(node, node[index], places) for index in (2, 3))
-    made = rotated(dml, split, cosines, sines, interleaved=bool(node.attribute("interleaved", 0)))
-    return made if x.rank == 4 else side_by_side(dml, made)
+    cosines, sines = (rotary_table(node, each, places) for each in (cos_cache, sin_cache))
+    made = rotated(dml, split, cosines, sines, interleaved=bool(interleaved))
+    return made if input.rank == 4 else side_by_side(dml, made)
 
 
 def _counted(node: Node, first: Tensor, count: int) -> Tensor:
@@ -53,33 +61,33 @@ class Cache:
 
     Attributes:
         begin: the place of the first new key, int32: {1} if it is the same and known for all sequences, else {B}.
+        lengths: of the sequences, less 1: {B}.
         queries: the number of new keys, S.
         total: of the keys of the longest sequence, T.
         past: the length of the given past.
     """
 
     begin: Tensor
+    lengths: Tensor
     queries: int
     total: int
     past: int
 
     @classmethod
-    def of(cls, node: Node, queries: int, past: int) -> Cache:
-        total, lengths = int(node.scalar(6)), node[5]
+    def of(cls, node: Node, lengths: Tensor, total: int, queries: int, past: int) -> Cache:
         if not queries <= total <= past + queries:
             allowed = f"{queries} to {past + queries}"
-            raise Refusal(
-                "does not fit the keys", code="range", field="total_sequence_length", got=total, allowed=allowed
-            )
+            field = "total_sequence_length"
+            raise Refusal("does not fit the keys", code="range", field=field, got=total, allowed=allowed)
         if queries == total:
-            return cls(Tensor.of(np.zeros(1, np.int32)), queries, total, past)
+            return cls(Tensor.of(np.zeros(1, np.int32)), lengths, queries, total, past)
         if lengths.known is None:
             made = node.dml.add(node.dml.reshaped(lengths, (lengths.count,)), 1 - queries)
-            return cls(node.tensor(made), queries, total, past)
+            return cls(node.tensor(made), lengths, queries, total, past)
         known: Array = lengths.known.ravel().astype(np.int32) + (1 - queries)
         if (known < 0).any() or (known + queries > total).any():
             raise Refusal("do not fit the keys", code="range", field="seqlens_k", got=lengths.known.ravel().tolist())
-        return cls(Tensor.of(known[:1] if (known == known[0]).all() else known), queries, total, past)
+        return cls(Tensor.of(known[:1] if (known == known[0]).all() else known), lengths, queries, total, past)
 
     @property
     def fixed(self) -> int | None:
@@ -130,79 +138,116 @@ class Cache:
 
     def ends(self, node: Node, like: Value) -> Any:
         """What is added to the scores: keys after the end of a sequence do not count."""
-        lengths = node[5]
-        return seen(node.dml, self.total, node.tensor(lengths, (lengths.count, 1, 1, 1)), 0, like)
+        last = node.tensor(self.lengths, (self.lengths.count, 1, 1, 1))
+        return seen(node.dml, self.total, last, 0, like)
 
 
-@imports("GroupQueryAttention", domain=MICROSOFT, how="gemm, activation_softmax1, gather_elements, add, views")
-def _grouped(node: Node) -> Result:
-    """Inputs: query, key, value, past keys and values {B, M, P, H}, lengths less 1 {B}, the greatest length, …."""
-    _check_grouped(node)
+@imports(domain=MICROSOFT, how="gemm, activation_softmax1, gather_elements, add, views")
+def GroupQueryAttention(
+    node: Node,
+    query: Tensor,
+    key: Maybe,
+    value: Maybe,
+    past_key: Maybe,
+    past_value: Maybe,
+    seqlens_k: Tensor,
+    total_sequence_length: Tensor,
+    cos_cache: Maybe = None,
+    sin_cache: Maybe = None,
+    position_ids: Maybe = None,
+    attention_bias: Maybe = None,
+    head_sink: Maybe = None,
+    k_scale: Maybe = None,
+    v_scale: Maybe = None,
+    q_norm_weight: Maybe = None,
+    k_norm_weight: Maybe = None,
+    query_seqlens: Maybe = None,
+    *,
+    num_heads: int,
+    kv_num_heads: int,
+    causal: int = 1,
+    do_rotary: int = 0,
+    k_norm_epsilon: float | None = None,
+    local_window_size: int = -1,
+    q_norm_epsilon: float | None = None,
+    qk_norm_epsilon: float = 1e-6,
+    rotary_interleaved: int = 0,
+    scale: float = 0.0,
+    smooth_softmax: int = 0,
+    softcap: float = 0.0,
+    **others: Any,
+) -> Result:
+    """The past keys and values are {B, M, P, H}, the lengths are those of the keys less 1, {B}."""
+    _check_grouped(**others)
+    if local_window_size != -1 and (local_window_size < 1 or not causal):
+        raise unsupported("local_window_size", "-1; positive numbers with causal 1", local_window_size)
+    if others.get("qk_output", 0) or node.wants(3):
+        raise Refusal("the scores are not read", field="outputs", got="output_qk")
+    if query_seqlens is not None:
+        raise Refusal("chunks of queries with padding have no counterpart", field="query_seqlens")
     dml = node.dml
-    q, k, v = _grouped_heads(node)
-    past = [None if each is None or 0 in each.shape else each for each in (node.get(3), node.get(4))]
-    cache = Cache.of(node, q.sizes[2], 0 if past[0] is None else past[0].shape[2])
-    if node.get(14) is not None:
-        q, k = _normalized_heads(node, q, 14, "q"), _normalized_heads(node, k, 15, "k")
-    if node.attribute("do_rotary", 0):
-        places = _positions(node, cache)
-        cosines, sines = (rotary_table(node, node[index], places) for index in (7, 8))
-        turn = bool(node.attribute("rotary_interleaved", 0))
+    q, k, v = _grouped_heads(node, query, key, value, num_heads, kv_num_heads)
+    past = [None if each is None or 0 in each.shape else each for each in (past_key, past_value)]
+    longest = int(node.scalar(total_sequence_length))
+    cache = Cache.of(node, seqlens_k, longest, q.sizes[2], 0 if past[0] is None else past[0].shape[2])
+    if q_norm_weight is not None:
+        epsilons = [qk_norm_epsilon if each is None else each for each in (q_norm_epsilon, k_norm_epsilon)]
+        q = _normalized_heads(dml, q, q_norm_weight, epsilons[0])
+        k = _normalized_heads(dml, k, node.there(15, k_norm_weight), epsilons[1])
+    if do_rotary:
+        places = _positions(node, cache, position_ids)
+        tables = (node.there(at, each) for at, each in ((7, cos_cache), (8, sin_cache)))
+        cosines, sines = (rotary_table(node, each, places) for each in tables)
+        turn = bool(rotary_interleaved)
         q, k = (rotated(dml, each, cosines, sines, interleaved=turn) for each in (q, k))
     k, v = (cache.filled(node, before, new) for before, new in zip(past, (k, v), strict=True))
     cut = [slice(None), slice(None), slice(cache.total), slice(None)]
     keys, values = (dml.value(sliced(dml, node.tensor(each), cut)) for each in (k, v))
-    masks: list[Any] = [] if node.get(10) is None else [node[10]]
-    window = max(int(node.attribute("local_window_size", -1)), 0)
-    masks.append(cache.mask(node, window, q) if node.attribute("causal", 1) else cache.ends(node, q))
-    scale, cap = node.attribute("scale", 0.0) or 1 / math.sqrt(q.sizes[3]), node.attribute("softcap", 0.0)
-    made = attend(dml, q, keys, values, scale=scale, added=masks, softcap=cap, sink=_sink(node, q))
+    masks: list[Any] = [] if attention_bias is None else [attention_bias]
+    masks.append(cache.mask(node, max(local_window_size, 0), q) if causal else cache.ends(node, q))
+    factor, sink = scale or 1 / math.sqrt(q.sizes[3]), _sink(node, q, head_sink, smooth_softmax)
+    made = attend(dml, q, keys, values, scale=factor, added=masks, softcap=softcap, sink=sink)
     return [side_by_side(dml, made), k, v]
 
 
-def _normalized_heads(node: Node, x: Value, weight: int, which: str) -> Value:
+def _normalized_heads(dml: Calls, x: Value, weight: Tensor, epsilon: float) -> Value:
     """Each head by its root mean square, times a weight {H}."""
-    epsilon = node.attribute(f"{which}_norm_epsilon", node.attribute("qk_norm_epsilon", 1e-6))
-    made: Value = node.dml.multiply(normalized(node.dml, x, [3], epsilon, centred=False), node[weight])
+    made: Value = dml.multiply(normalized(dml, x, [3], epsilon, centred=False), weight)
     return made
 
 
-_QUANTIZED = ("k_quant_type", "v_quant_type")
+def _check_grouped(
+    *,
+    k_quant_type: str = "NONE",
+    kv_cache_bit_width: int = 0,
+    qk_output: int = 0,
+    sliding_window_cache: int = 0,
+    v_quant_type: str = "NONE",
+) -> None:
+    for name, kind in (("k_quant_type", k_quant_type), ("v_quant_type", v_quant_type)):
+        if kind != "NONE":
+            raise unsupported(name, "NONE", kind)
+    for name, got in (("kv_cache_bit_width", kv_cache_bit_width), ("sliding_window_cache", sliding_window_cache)):
+        if got:
+            raise unsupported(name, "0", got)
 
 
-def _check_grouped(node: Node) -> None:
-    for name in _QUANTIZED:
-        if str(node.attribute(name, "NONE")) != "NONE":
-            raise node.refuse(name, "NONE")
-    for name in ("kv_cache_bit_width", "sliding_window_cache"):
-        if node.attribute(name, 0):
-            raise node.refuse(name, "0")
-    window = int(node.attribute("local_window_size", -1))
-    if window != -1 and (window < 1 or not node.attribute("causal", 1)):
-        raise node.refuse("local_window_size", "-1; positive numbers with causal 1", window)
-    if node.attribute("qk_output", 0) or node.wants(3):
-        raise Refusal("the scores are not read", field="outputs", got="output_qk")
-    if node.get(16) is not None:
-        raise Refusal("chunks of queries with padding have no counterpart", field="query_seqlens")
-
-
-def _grouped_heads(node: Node) -> tuple[Value, Value, Value]:
+def _grouped_heads(
+    node: Node, query: Tensor, key: Maybe, value: Maybe, count: int, shared: int
+) -> tuple[Value, Value, Value]:
     """Queries {B, N, S, H}, keys and values {B, M, S, H}, which may come in one tensor."""
-    count, shared = int(node.required("num_heads")), int(node.required("kv_num_heads"))
-    x = node[0]
-    if node.get(1) is not None:
-        q, k, v = (node.dml.value(node[index]) for index in range(3))
+    if key is not None:
+        q, k, v = (node.dml.value(node.there(at, each)) for at, each in enumerate((query, key, value)))
     else:
-        width = x.shape[2] // (count + 2 * shared)
-        if width * (count + 2 * shared) != x.shape[2]:
-            raise Refusal("holds no queries, keys and values", code="sizes", field="query", got=list(x.shape))
-        q, k, v = node.dml.split(x, axis=2, outputs=[count * width, shared * width, shared * width])
+        width = query.shape[2] // (count + 2 * shared)
+        if width * (count + 2 * shared) != query.shape[2]:
+            raise Refusal("holds no queries, keys and values", code="sizes", field="query", got=list(query.shape))
+        q, k, v = node.dml.split(query, axis=2, outputs=[count * width, shared * width, shared * width])
     return as_heads(node.dml, q, count), as_heads(node.dml, k, shared), as_heads(node.dml, v, shared)
 
 
-def _positions(node: Node, cache: Cache) -> Tensor:
+def _positions(node: Node, cache: Cache, given: Maybe) -> Tensor:
     """The positions of the queries for the tables of cosines, as given or as the lengths say."""
-    given = node.get(9)
     if given is None:
         return cache.places(node)
     if cache.queries != cache.total:
@@ -213,11 +258,8 @@ def _positions(node: Node, cache: Cache) -> Tensor:
     return _counted(node, Tensor.of(given.known.ravel()[:1]), cache.queries)
 
 
-def _sink(node: Node, q: Value) -> Any:
+def _sink(node: Node, q: Value, given: Maybe, smooth: int) -> Any:
     """The score beside those of the keys: one for each head, or 0."""
-    given = node.get(11)
     if given is not None:
         return node.dml.reshaped(given, (1, q.sizes[1], 1, 1))
-    if node.attribute("smooth_softmax", 0) == 1:
-        return Tensor.of(np.zeros((1, 1, 1, 1), q.dtype.numpy))
-    return None
+    return Tensor.of(np.zeros((1, 1, 1, 1), q.dtype.numpy)) if smooth == 1 else None

@@ -9,8 +9,10 @@ import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
-from dmlgraph.formats.onnx.delegation import channels_first, channels_last, own
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.indexing import Gather
+from dmlgraph.formats.onnx.layouts import as_channels_first, as_channels_last
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
+from dmlgraph.formats.onnx.normalization import GroupNormalization
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Calls, Tensor
@@ -48,16 +50,27 @@ def _scaled(dml: Calls, x: Value, scale: Tensor | None, bias: Tensor | None) -> 
 
 
 # ONNX Runtime has both in the default domain, before ONNX had the first.
-@imports("SimplifiedLayerNormalization", how="mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply")
-@imports("LayerNormalization", until=16, how="mean_variance_normalization1; its mean and deviation: reduce, sqrt")
-def _layer(node: Node) -> Result:
-    """Outputs: y, mean, inverse deviation; simplified: y, inverse deviation."""
-    x, dml, simplified = node[0], node.dml, node.operator.startswith("Simplified")
-    axes, epsilon = list(range(node.axis(-1), x.rank)), node.attribute("epsilon", 1e-5)
-    bias = None if simplified else node.get(2)
-    made = _scaled(dml, normalized(dml, x, axes, epsilon, centred=not simplified), node[1], bias)
-    mean, deviation = _statistics(node, dml.value(x), axes, epsilon, centred=not simplified, last=1 + (not simplified))
-    return [node.tensor(made, x.shape), *(() if simplified else (mean,)), deviation]
+
+
+@imports(how="mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply")
+def SimplifiedLayerNormalization(
+    node: Node, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5
+) -> Result:
+    """The outputs are y and the inverse deviation."""
+    axes = list(range(at_axis(axis, X.rank), X.rank))
+    made = _scaled(node.dml, normalized(node.dml, X, axes, epsilon, centred=False), scale, None)
+    _, deviation = _statistics(node, node.dml.value(X), axes, epsilon, centred=False, last=1)
+    return [node.tensor(made, X.shape), deviation]
+
+
+@imports(until=16, how="mean_variance_normalization1; its mean and deviation: reduce, sqrt")
+def LayerNormalization_1(
+    node: Node, X: Tensor, Scale: Tensor, B: Maybe = None, *, axis: int = -1, epsilon: float = 1e-5
+) -> Result:
+    """The outputs are y, the mean, and the inverse deviation."""
+    axes = list(range(at_axis(axis, X.rank), X.rank))
+    made = _scaled(node.dml, normalized(node.dml, X, axes, epsilon), Scale, B)
+    return [node.tensor(made, X.shape), *_statistics(node, node.dml.value(X), axes, epsilon, centred=True, last=2)]
 
 
 def _statistics(
@@ -76,72 +89,102 @@ def _statistics(
     return mean, inverse_deviation(dml, away, axes, epsilon) if wanted else None
 
 
-@imports(
-    "SkipLayerNormalization",
-    domain=MICROSOFT,
-    how="add, mean_variance_normalization1; its mean and deviation: reduce, sqrt",
-)
-@imports(
-    "SkipSimplifiedLayerNormalization",
-    domain=MICROSOFT,
-    how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply",
-)
-def _skip_layer(node: Node) -> Result:
-    """Inputs: x, skip, gamma, beta, bias; simplified: x, skip, gamma, bias.
-
-    Outputs: y, mean, inverse deviation, the sum.
-    """
-    simplified = node.operator.startswith("SkipSimplified")
-    total = node.dml.add(node[0], node[1])
-    bias = node.get(3 if simplified else 4)
-    total = total if bias is None else node.dml.add(total, bias)
-    axes, epsilon = [node[0].rank - 1], node.attribute("epsilon", 1e-12)
-    made = normalized(node.dml, total, axes, epsilon, centred=not simplified)
-    made = _scaled(node.dml, made, node[2], None if simplified else node.get(3))
-    mean, deviation = _statistics(node, total, axes, epsilon, centred=not simplified, last=2)
-    zeros = np.broadcast_to(np.float32(0), (*node[0].shape[:-1], 1))  # ONNX Runtime's mean of the simplified one
-    return [made, zeros if simplified else mean, deviation, total]
+@imports(domain=MICROSOFT, how="add, mean_variance_normalization1; its mean and deviation: reduce, sqrt")
+def SkipLayerNormalization(
+    node: Node,
+    input: Tensor,
+    skip: Tensor,
+    gamma: Tensor,
+    beta: Maybe = None,
+    bias: Maybe = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Result:
+    return _skipped(node, input, [skip, bias], gamma, beta, epsilon, centred=True)
 
 
-@imports("EmbedLayerNormalization", domain=MICROSOFT, how="gather, add, mean_variance_normalization1; reduce")
-def _embedded(node: Node) -> Result:
-    """Inputs: word and segment numbers, embeddings of words, positions and segments, gamma, beta, mask, positions."""
-    ids, segments, places, mask = node[0], node.get(1), node.get(8), node.get(7)
-    total = node.dml.value(own(node, "Gather", node[2], ids, axis=0))
-    if places is not None:
-        positions = own(node, "Gather", node[3], places, axis=0)
+@imports(domain=MICROSOFT, how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply")
+def SkipSimplifiedLayerNormalization(
+    node: Node, input: Tensor, skip: Tensor, gamma: Tensor, bias: Maybe = None, *, epsilon: float = 1e-12
+) -> Result:
+    return _skipped(node, input, [skip, bias], gamma, None, epsilon, centred=False)
+
+
+def _skipped(
+    node: Node, x: Tensor, added: list[Maybe], gamma: Tensor, beta: Maybe, epsilon: float, *, centred: bool
+) -> Result:
+    """The outputs are y, the mean, the inverse deviation and the sum; not centred, ONNX Runtime's mean is 0."""
+    total, axes = node.dml.value(x), [x.rank - 1]
+    for each in added:
+        total = total if each is None else node.dml.add(total, each)
+    made = _scaled(node.dml, normalized(node.dml, total, axes, epsilon, centred=centred), gamma, beta)
+    mean, deviation = _statistics(node, total, axes, epsilon, centred=centred, last=2)
+    zeros = np.broadcast_to(np.float32(0), (*x.shape[:-1], 1))
+    return [made, mean if centred else zeros, deviation, total]
+
+
+@imports(domain=MICROSOFT, how="gather, add, mean_variance_normalization1; reduce")
+def EmbedLayerNormalization(
+    node: Node,
+    input_ids: Tensor,
+    segment_ids: Maybe,
+    word_embedding: Tensor,
+    position_embedding: Tensor,
+    segment_embedding: Maybe,
+    gamma: Tensor,
+    beta: Tensor,
+    mask: Maybe = None,
+    position_ids: Maybe = None,
+    *,
+    epsilon: float = 1e-12,
+) -> Result:
+    total = node.dml.value(Gather(node, word_embedding, input_ids, axis=0))
+    if position_ids is not None:
+        positions = Gather(node, position_embedding, position_ids, axis=0)
     else:
-        positions = sliced(node.dml, node[3], [slice(ids.shape[1]), slice(None)])
+        positions = sliced(node.dml, position_embedding, [slice(input_ids.shape[1]), slice(None)])
     total = node.dml.add(total, positions)
-    if segments is not None:
-        total = node.dml.add(total, own(node, "Gather", node[4], segments, axis=0))
-    made = normalized(node.dml, total, [2], node.attribute("epsilon", 1e-12))
-    made = _scaled(node.dml, made, node[5], node[6])
-    counted: Any = np.zeros(ids.shape[:1], np.int32)
+    if segment_ids is not None:
+        total = node.dml.add(total, Gather(node, node.there(4, segment_embedding), segment_ids, axis=0))
+    made = normalized(node.dml, total, [2], epsilon)
+    made = _scaled(node.dml, made, gamma, beta)
+    counted: Any = np.zeros(input_ids.shape[:1], np.int32)
     if mask is not None and node.wants(1):
         ones = node.dml.converted(node.dml.logical_equals(mask, 1, dtype="uint8"), "int32")
-        counted = node.tensor(node.dml.reduce(ones, function="sum", axes=[1]), ids.shape[:1])
+        counted = node.tensor(node.dml.reduce(ones, function="sum", axes=[1]), input_ids.shape[:1])
     return [made, counted, total]
 
 
 @imports("GroupNorm", domain=MICROSOFT, how="as ONNX's GroupNormalization; activation_sigmoid, multiply, transpose")
 @imports("SkipGroupNorm", domain=MICROSOFT, how="add, then as GroupNorm")
-def _group(node: Node) -> Result:
-    """Inputs: x, gamma, beta, skip, bias; outputs: y, and the sum that is normalized."""
-    x, dml, last = node[0], node.dml, bool(node.attribute("channels_last", 1))
-    total, channels = dml.value(x), x.shape[-1 if last else 1]
-    for each in (node.get(3), node.get(4)):
-        if each is not None and each.shape != x.shape:  # {N, C}, {N, 1, 1, C} or {C}
+def SkipGroupNorm(
+    node: Node,
+    X: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    skip: Maybe = None,
+    bias: Maybe = None,
+    *,
+    groups: int,
+    activation: int = 0,
+    channels_last: int = 1,
+    epsilon: float = 1e-5,
+) -> Result:
+    """The outputs are y, and the sum that is normalized."""
+    dml, last = node.dml, bool(channels_last)
+    total, channels = dml.value(X), X.shape[-1 if last else 1]
+    for each in (skip, bias):
+        if each is not None and each.shape != X.shape:  # {N, C}, {N, 1, 1, C} or {C}
             batch = each.count // channels
-            spatial = (1,) * (x.rank - 2)
+            spatial = (1,) * (X.rank - 2)
             sizes = (batch, *spatial, channels) if last else (batch, channels, *spatial)
             total = dml.add(total, dml.reshaped(each, sizes))
         elif each is not None:
             total = dml.add(total, each)
-    summed = node.tensor(total, x.shape)
-    scale, bias = (node.tensor(dml.converted(node[index], total.dtype)) for index in (1, 2))
-    first = channels_first(node, summed) if last else summed
-    made = own(node, "GroupNormalization", first, scale, bias, num_groups=node.required("groups"))
-    if node.attribute("activation", 0):
+    summed = node.tensor(total, X.shape)
+    gain, added = (node.tensor(dml.converted(each, total.dtype)) for each in (gamma, beta))
+    first = as_channels_first(node, summed) if last else summed
+    made = GroupNormalization(node, first, gain, added, num_groups=groups, epsilon=epsilon)
+    if activation:
         made = node.tensor(dml.multiply(made, dml.activation_sigmoid(made)), made.shape)
-    return [channels_last(node, made) if last else made, summed]
+    return [as_channels_last(node, made) if last else made, summed]

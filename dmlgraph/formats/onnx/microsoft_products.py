@@ -9,11 +9,10 @@ import ml_dtypes
 import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.formats.onnx.delegation import own
-from dmlgraph.formats.onnx.matrix import as_matrices, product_shape
+from dmlgraph.formats.onnx.matrix import Gemm, as_matrices, product_shape
 from dmlgraph.formats.onnx.microsoft import activated
-from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.node import Maybe, Node
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
@@ -21,74 +20,100 @@ from dmlgraph.graph.value import Value
 
 
 @imports("FusedMatMul", "TransposeMatMul", domain=MICROSOFT, how="gemm, views")
-def _fused_matmul(node: Node) -> Result:
-    a, b = (_turned(node, node[index], "AB"[index]) for index in range(2))
+def FusedMatMul(
+    node: Node,
+    A: Tensor,
+    B: Tensor,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+    transBatchA: int = 0,
+    transBatchB: int = 0,
+) -> Tensor:
+    a, b = _turned(node, A, transA, transBatchA), _turned(node, B, transB, transBatchB)
     shape = product_shape(a.shape, b.shape)
-    made = node.dml.gemm(*as_matrices(node.dml, a, b), alpha=node.attribute("alpha", 1.0))
-    return node.tensor(made, shape)
+    return node.tensor(node.dml.gemm(*as_matrices(node.dml, a, b), alpha=alpha), shape)
 
 
-def _turned(node: Node, x: Tensor, which: str) -> Tensor:
+def _turned(node: Node, x: Tensor, transposed: int, batch: int) -> Tensor:
     """The dimensions in the order that the attributes trans… and transBatch… say."""
     if x.rank < 2:
         return x
     order = list(range(x.rank))
-    if node.attribute(f"transBatch{which}", 0):  # the first dimension is that of the rows
+    if batch:  # the first dimension is that of the rows
         order = [*order[1:-1], 0, order[-1]]
-    if node.attribute(f"trans{which}", 0):
+    if transposed:
         order[-2:] = reversed(order[-2:])
     return node.tensor(node.dml.transposed(x, order))
 
 
-@imports("FusedGemm", domain=MICROSOFT, how="gemm, an activation")
-def _fused_gemm(node: Node) -> Result:
-    names = ("activation_alpha", "activation_beta", "activation_gamma")
-    given = [node.attribute(name) for name in names]
-    made = own(node, "Gemm", node[0], node[1], node.get(2))
-    return activated(node, made, [each for each in given if each is not None])
+@imports(domain=MICROSOFT, how="gemm, an activation")
+def FusedGemm(
+    node: Node,
+    A: Tensor,
+    B: Tensor,
+    C: Maybe = None,
+    *,
+    activation: str = "",
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    **attributes: Any,
+) -> Tensor:
+    given = (activation_alpha, activation_beta, activation_gamma)
+    made = Gemm(node, A, B, C, **attributes)
+    return activated(node, made, activation, [each for each in given if each is not None])
 
 
 # Weights of 2, 4 or 8 bits.
 
 
 @imports(
-    "MatMulNBits",
     domain=MICROSOFT,
     how="gemm; the weights: below level 6.3, and for 2 bits, unpacked into uint8, dequantize_linear; else dequantize",
 )
-def _few_bits(node: Node) -> Result:
-    """Inputs: a {…, K}, packed weights {N, blocks, bytes}, scales, zero points, g_idx, bias."""
-    inner, columns = int(node.required("K")), int(node.required("N"))
-    bits, block = int(node.attribute("bits", 4)), int(node.required("block_size"))
-    _check_few_bits(node, inner, bits, block)
-    a, blocks = node[0], -(-inner // block)
-    whole = node.tensor(_dequantized(node, (columns, blocks, block), bits))
-    weights = sliced(node.dml, whole, [slice(None), slice(inner)])
-    rows = node.dml.reshaped(a, (a.count // inner, inner))
-    bias = node.get(5)
-    added = None if bias is None else node.dml.expanded(bias, (a.count // inner, columns))
-    made = node.dml.gemm(rows, weights, added, trans_b="transpose")
-    return node.tensor(made, (*a.shape[:-1], columns))
-
-
-def _check_few_bits(node: Node, inner: int, bits: int, block: int) -> None:
+def MatMulNBits(
+    node: Node,
+    A: Tensor,
+    B: Tensor,
+    scales: Tensor,
+    zero_points: Maybe = None,
+    g_idx: Maybe = None,
+    bias: Maybe = None,
+    *,
+    K: int,
+    N: int,
+    block_size: int,
+    bits: int = 4,
+    weight_prepacked: int = 0,
+) -> Tensor:
+    """The inputs are {…, K}, packed weights {N, blocks, bytes}, …"""
     if bits not in (2, 4, 8):
-        raise node.refuse("bits", "2, 4, 8")
-    if node.attribute("weight_prepacked", 0):
-        raise node.refuse("weight_prepacked", "0")
-    if block < 1 or inner < 1:
-        raise Refusal("must be positive", code="range", field="block_size, K", got=[block, inner])
-    if node[0].shape[-1] != inner:
-        raise Refusal("must have K columns", code="sizes", field="A", got=list(node[0].shape), allowed=str(inner))
-    if node.get(4) is not None and not (node.known(4).ravel()[:inner] == np.arange(inner) // block).all():
+        raise unsupported("bits", "2, 4, 8", bits)
+    if weight_prepacked:
+        raise unsupported("weight_prepacked", "0", weight_prepacked)
+    if block_size < 1 or K < 1:
+        raise Refusal("must be positive", code="range", field="block_size, K", got=[block_size, K])
+    if A.shape[-1] != K:
+        raise Refusal("must have K columns", code="sizes", field="A", got=list(A.shape), allowed=str(K))
+    if g_idx is not None and not (node.known(g_idx).ravel()[:K] == np.arange(K) // block_size).all():
         raise Refusal("groups in another order than the blocks have no counterpart", field="g_idx")
+    sizes = (N, -(-K // block_size), block_size)
+    whole = node.tensor(_dequantized(node, B, scales, zero_points, sizes, bits))
+    weights = sliced(node.dml, whole, [slice(None), slice(K)])
+    rows = node.dml.reshaped(A, (A.count // K, K))
+    added = None if bias is None else node.dml.expanded(bias, (A.count // K, N))
+    made = node.dml.gemm(rows, weights, added, trans_b="transpose")
+    return node.tensor(made, (*A.shape[:-1], N))
 
 
-def _dequantized(node: Node, sizes: tuple[int, int, int], bits: int) -> Value:
+def _dequantized(
+    node: Node, packed: Tensor, scales: Tensor, zero: Maybe, sizes: tuple[int, int, int], bits: int
+) -> Value:
     """The weights {N, blocks · block} as floats: (weight − zero point) · scale, for each block."""
     dml, (columns, blocks, block) = node.dml, sizes
-    weights, scale = _unpacked(node, node[1], bits, sizes), node.dml.reshaped(node[2], (columns, blocks, 1))
-    zero = node.get(3)
+    weights, scale = _unpacked(node, packed, bits, sizes), node.dml.reshaped(scales, (columns, blocks, 1))
     if zero is not None and zero.is_float:
         steps = dml.subtract(dml.converted(weights, scale.dtype), dml.reshaped(zero, (columns, blocks, 1)))
         return dml.reshaped(dml.multiply(steps, scale), (columns, blocks * block))

@@ -2,200 +2,334 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.delegation import channels_first, channels_last, own, own_outputs
+from dmlgraph.formats.onnx.activations import BY_AXIS, along_axis, along_the_rest
 from dmlgraph.formats.onnx.integer_products import Factor, dequantized_product
+from dmlgraph.formats.onnx.layouts import as_channels_first, as_channels_last
 from dmlgraph.formats.onnx.matrix import product_shape
-from dmlgraph.formats.onnx.node import Node, Result, at_axis, broadcast
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis, broadcast
+from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied
+from dmlgraph.formats.onnx.quantization import DequantizeLinear, QLinearConv, QuantizeLinear
+from dmlgraph.formats.onnx.recurrent import LSTM
+from dmlgraph.formats.onnx.reduction import reduced
 from dmlgraph.formats.onnx.refusals import Refusal
-from dmlgraph.formats.onnx.table import MICROSOFT, imports
+from dmlgraph.formats.onnx.table import MICROSOFT, OLDEST, imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored
+from dmlgraph.formats.onnx.windows import AveragePool, GlobalAveragePool
 from dmlgraph.graph.value import Value
 
 
-def _single(node: Node, index: int, rank: int, dtype: Any) -> Value:
+def _single(node: Node, tensor: Maybe, rank: int, dtype: Any) -> Value:
     """A scale or zero point of one element, {1, …}; a zero point that is left out is 0."""
-    tensor = node.get(index)
     if tensor is None:
         tensor = Tensor.of(np.zeros(1, dtype))
     if tensor.count != 1:
-        raise Refusal("must have one element", code="count", field=f"input {index}", got=list(tensor.shape))
+        got = list(tensor.shape)
+        raise Refusal("must have one element", code="count", field=node.place(tensor), got=got)
     return node.dml.reshaped(tensor, (1,) * max(rank, 1))
 
 
-def _numbers(node: Node, x: int, scale: int, zero: int) -> Tensor:
-    """The numbers that a quantized input stands for; the arguments are indices of inputs."""
-    tensor = node[x]
-    parts = [_single(node, index, tensor.rank, tensor.dtype) for index in (scale, zero)]
-    return node.tensor(node.dml.dequantize_linear(tensor, *parts), tensor.shape)
+def _numbers(node: Node, x: Tensor, scale: Tensor, zero: Maybe) -> Tensor:
+    """The numbers that a quantized input stands for."""
+    parts = [_single(node, each, x.rank, x.dtype) for each in (scale, zero)]
+    return node.tensor(node.dml.dequantize_linear(x, *parts), x.shape)
 
 
-def _steps(node: Node, x: Tensor, scale: int, zero: int, dtype: Any) -> Tensor:
-    """Numbers quantized with a scale and zero point; the latter are indices of inputs."""
-    parts = [_single(node, index, x.rank, dtype) for index in (scale, zero)]
+def _steps(node: Node, x: Tensor, scale: Tensor, zero: Maybe, dtype: Any) -> Tensor:
+    """Numbers quantized with a scale and zero point."""
+    parts = [_single(node, each, x.rank, dtype) for each in (scale, zero)]
     made = node.dml.quantize_linear(x, *parts, dtype=stored(np.dtype(dtype)))
     return node.tensor(made, x.shape)
 
 
-# Element-wise; inputs: each tensor with its scale and zero point, then the result's.
+# Element-wise.
 
 
-@imports("QLinearAdd", domain=MICROSOFT, how="quantized_linear_add")
-def _add(node: Node) -> Result:
-    a, b = node[0], node[3]
-    shape = broadcast([a, b])
-    left, right, wanted = ([_single(node, index + part, 1, a.dtype) for part in (0, 1)] for index in (1, 4, 6))
-    return node.tensor(node.dml.quantized_linear_add(a, *left, b, *right, *wanted), shape)
+@imports(domain=MICROSOFT, how="quantized_linear_add")
+def QLinearAdd(
+    node: Node,
+    A: Tensor,
+    A_scale: Tensor,
+    A_zero_point: Maybe,
+    B: Tensor,
+    B_scale: Tensor,
+    B_zero_point: Maybe,
+    C_scale: Tensor,
+    C_zero_point: Maybe = None,
+) -> Tensor:
+    shape = broadcast([A, B])
+    of_a, of_b, of_c = (
+        [_single(node, each, 1, A.dtype) for each in pair]
+        for pair in ((A_scale, A_zero_point), (B_scale, B_zero_point), (C_scale, C_zero_point))
+    )
+    return node.tensor(node.dml.quantized_linear_add(A, *of_a, B, *of_b, *of_c), shape)
 
 
-@imports("QLinearMul", domain=MICROSOFT, how="dequantize_linear, multiply, quantize_linear")
-def _mul(node: Node) -> Result:
-    a, b = _numbers(node, 0, 1, 2), _numbers(node, 3, 4, 5)
+@imports(domain=MICROSOFT, how="dequantize_linear, multiply, quantize_linear")
+def QLinearMul(
+    node: Node,
+    A: Tensor,
+    A_scale: Tensor,
+    A_zero_point: Maybe,
+    B: Tensor,
+    B_scale: Tensor,
+    B_zero_point: Maybe,
+    C_scale: Tensor,
+    C_zero_point: Maybe = None,
+) -> Tensor:
+    a, b = _numbers(node, A, A_scale, A_zero_point), _numbers(node, B, B_scale, B_zero_point)
     product = node.tensor(node.dml.multiply(a, b), broadcast([a, b]))
-    return _steps(node, product, 6, 7, node[0].dtype)
+    return _steps(node, product, C_scale, C_zero_point, A.dtype)
 
 
-@imports("QLinearSigmoid", domain=MICROSOFT, how="dequantize_linear, activation_sigmoid, quantize_linear")
-@imports("QLinearLeakyRelu", domain=MICROSOFT, how="dequantize_linear, activation_leaky_relu, quantize_linear")
-def _activation(node: Node) -> Result:
-    made = own(node, node.operator.removeprefix("QLinear"), _numbers(node, 0, 1, 2))
-    return _steps(node, made, 3, 4, node[0].dtype)
+def _activation(function: str, **defaults: float) -> Callable[..., Tensor]:
+    def rule(
+        node: Node,
+        X: Tensor,
+        X_scale: Tensor,
+        X_zero_point: Maybe,
+        Y_scale: Tensor,
+        Y_zero_point: Maybe = None,
+        **attributes: float,
+    ) -> Tensor:
+        made = applied(node, function, _numbers(node, X, X_scale, X_zero_point), **defaults | attributes)
+        return _steps(node, made, Y_scale, Y_zero_point, X.dtype)
+
+    return rule
 
 
-@imports("QLinearSoftmax", domain=MICROSOFT, how="dequantize_linear, activation_softmax1, quantize_linear")
-def _softmax(node: Node) -> Result:
-    opset, axis = int(node.attribute("opset", 13)), node.attribute("axis", -1)
-    made = own(node, "Softmax", _numbers(node, 0, 1, 2), opset=opset, axis=axis)
-    return _steps(node, made, 3, 4, node[0].dtype)
+for _name in ("Sigmoid", "LeakyRelu"):
+    _function, _fields = ACTIVATIONS[_name]
+    _how = f"dequantize_linear, {_function}, quantize_linear"
+    imports(f"QLinear{_name}", domain=MICROSOFT, how=_how)(_activation(_function, **_fields))
 
 
-@imports("QLinearWhere", domain=MICROSOFT, how="dequantize_linear, if_, quantize_linear")
-def _where(node: Node) -> Result:
-    made = own(node, "Where", node[0], _numbers(node, 1, 2, 3), _numbers(node, 4, 5, 6))
-    return _steps(node, made, 7, 8, node[1].dtype)
+@imports(domain=MICROSOFT, how="dequantize_linear, activation_softmax1, quantize_linear")
+def QLinearSoftmax(
+    node: Node,
+    X: Tensor,
+    X_scale: Tensor,
+    x_zero_point: Maybe,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    *,
+    axis: int = -1,
+    opset: int = 13,
+) -> Tensor:
+    if opset < OLDEST:
+        raise Refusal("there is no Softmax in this opset", code="opset", field="opset", got=opset)
+    along = along_axis if opset >= BY_AXIS else along_the_rest
+    made = along(node, "activation_softmax", _numbers(node, X, X_scale, x_zero_point), axis)
+    return _steps(node, made, y_scale, y_zero_point, X.dtype)
 
 
-@imports("QLinearConcat", domain=MICROSOFT, how="dequantize_linear, quantize_linear, join")
-def _concat(node: Node) -> Result:
-    """Inputs: the result's scale and zero point, then each tensor with its own."""
+@imports(domain=MICROSOFT, how="dequantize_linear, if_, quantize_linear")
+def QLinearWhere(
+    node: Node,
+    condition: Tensor,
+    X: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    Y: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    z_scale: Tensor,
+    z_zero_point: Tensor,
+) -> Tensor:
+    x, y = _numbers(node, X, x_scale, x_zero_point), _numbers(node, Y, y_scale, y_zero_point)
+    made = node.tensor(node.dml.if_(condition, x, y), broadcast([condition, x, y]))
+    return _steps(node, made, z_scale, z_zero_point, X.dtype)
+
+
+@imports(domain=MICROSOFT, how="dequantize_linear, quantize_linear, join")
+def QLinearConcat(node: Node, Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Tensor, axis: int) -> Tensor:
+    """The inputs are each tensor with its scale and zero point."""
     if len(node.inputs) < 5 or len(node.inputs) % 3 != 2:
         raise Refusal("needs a scale and a zero point for each tensor", code="count", got=len(node.inputs))
-    dtype = node[1].dtype
+    for at, each in enumerate(node.inputs):
+        node.there(at, each)
     parts = [
-        node[index]
-        if _same_steps(node, index)
-        else _steps(node, _numbers(node, index, index + 1, index + 2), 0, 1, dtype)
-        for index in range(2, len(node.inputs), 3)
+        x
+        if _are_same(scale, Y_scale) and _are_same(zero, Y_zero_point)
+        else _steps(node, _numbers(node, x, scale, zero), Y_scale, Y_zero_point, Y_zero_point.dtype)
+        for x, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
     ]
-    axis = at_axis(int(node.required("axis")), parts[0].rank)
+    axis = at_axis(axis, parts[0].rank)
     return node.tensor(node.dml.join(parts, axis=axis)) if len(parts) > 1 else parts[0]
 
 
-def _same_steps(node: Node, index: int) -> bool:
-    """Whether an input's scale and zero point are known to be the result's."""
-    pairs = [(node[part].known, node[index + 1 + part].known) for part in (0, 1)]
-    return all(a is not None and b is not None and np.array_equal(a.ravel(), b.ravel()) for a, b in pairs)
+def _are_same(one: Tensor, other: Tensor) -> bool:
+    """Whether two scales or zero points are known to be the same."""
+    if one.known is None or other.known is None:
+        return False
+    return np.array_equal(one.known.ravel(), other.known.ravel())
 
 
 # Averages.
 
 
-@imports("QLinearReduceMean", domain=MICROSOFT, how="dequantize_linear, reduce, quantize_linear")
-def _mean(node: Node) -> Result:
-    made = own(node, "ReduceMean", _numbers(node, 0, 1, 2), opset=13)
-    return _steps(node, made, 3, 4, node[0].dtype)
+@imports(domain=MICROSOFT, how="dequantize_linear, reduce, quantize_linear")
+def QLinearReduceMean(
+    node: Node,
+    data: Tensor,
+    data_scale: Tensor,
+    data_zero_point: Maybe,
+    reduced_scale: Tensor,
+    reduced_zero_point: Maybe = None,
+    **attributes: Any,
+) -> Tensor:
+    made = reduced(node, _numbers(node, data, data_scale, data_zero_point), "average", **attributes)
+    return _steps(node, made, reduced_scale, reduced_zero_point, data.dtype)
 
 
-@imports("QLinearAveragePool", domain=MICROSOFT, how="dequantize_linear, average_pooling1, quantize_linear, views")
-@imports("QLinearGlobalAveragePool", domain=MICROSOFT, how="dequantize_linear, reduce, quantize_linear, views")
-def _pool(node: Node) -> Result:
-    x, last = _numbers(node, 0, 1, 2), bool(node.attribute("channels_last", 0))
-    made = own(node, node.operator.removeprefix("QLinear"), channels_first(node, x) if last else x)
-    return _steps(node, channels_last(node, made) if last else made, 3, 4, node[0].dtype)
+def _pooling(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def quantized(
+        node: Node,
+        X: Tensor,
+        x_scale: Tensor,
+        x_zero_point: Maybe,
+        y_scale: Tensor,
+        y_zero_point: Maybe = None,
+        *,
+        channels_last: int = 0,
+        **attributes: Any,
+    ) -> Tensor:
+        x = _numbers(node, X, x_scale, x_zero_point)
+        made = rule(node, as_channels_first(node, x) if channels_last else x, **attributes)
+        return _steps(node, as_channels_last(node, made) if channels_last else made, y_scale, y_zero_point, X.dtype)
+
+    return quantized
+
+
+for _rule, _function in ((AveragePool, "average_pooling1"), (GlobalAveragePool, "reduce")):
+    _how = f"dequantize_linear, {_function}, quantize_linear, views"
+    imports(f"QLinear{_rule.__name__}", domain=MICROSOFT, how=_how)(_pooling(_rule))
 
 
 # Products.
 
 
-def _with_bias(node: Node, made: Value, bias: Tensor | None, shape: tuple[int, ...]) -> Result:
+def _with_bias(node: Node, made: Value, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
     return node.tensor(made if bias is None else node.dml.add(made, bias), shape)
 
 
-@imports("MatMulIntegerToFloat", domain=MICROSOFT, how="matrix_multiply_integer, cast, multiply, add")
-def _to_float(node: Node) -> Result:
+@imports(domain=MICROSOFT, how="matrix_multiply_integer, cast, multiply, add")
+def MatMulIntegerToFloat(
+    node: Node,
+    A: Tensor,
+    B: Tensor,
+    a_scale: Tensor,
+    b_scale: Tensor,
+    a_zero_point: Maybe = None,
+    b_zero_point: Maybe = None,
+    bias: Maybe = None,
+) -> Result:
     """Inputs: a, b, their scales, their zero points, bias."""
-    left, right = Factor(node[0], node[2], node.get(4)), Factor(node[1], node[3], node.get(5))
-    shape = product_shape(node[0].shape, node[1].shape)
-    return _with_bias(node, dequantized_product(node, left, right), node.get(6), shape)
+    left, right = Factor(A, a_scale, a_zero_point), Factor(B, b_scale, b_zero_point)
+    shape = product_shape(A.shape, B.shape)
+    return _with_bias(node, dequantized_product(node, left, right), bias, shape)
 
 
-@imports(
-    "DynamicQuantizeMatMul", domain=MICROSOFT, how="dynamic_quantize_linear, matrix_multiply_integer, multiply, add"
-)
-def _dynamic(node: Node) -> Result:
+@imports(domain=MICROSOFT, how="dynamic_quantize_linear, matrix_multiply_integer, multiply, add")
+def DynamicQuantizeMatMul(
+    node: Node, A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Maybe = None, bias: Maybe = None
+) -> Result:
     """Inputs: a as floats, b, its scale and zero point, bias."""
-    a = node.dml.dynamic_quantize_linear(node[0], dtype="uint8")
+    a = node.dml.dynamic_quantize_linear(A, dtype="uint8")
     scale, zero = (node.tensor(each, ()) for each in (a.output_scale, a.output_zero_point))
-    left = Factor(node.tensor(a.output, node[0].shape), scale, zero)
-    right = Factor(node[1], node[2], node.get(3))
-    shape = product_shape(node[0].shape, node[1].shape)
-    return _with_bias(node, dequantized_product(node, left, right), node.get(4), shape)
+    left = Factor(node.tensor(a.output, A.shape), scale, zero)
+    right = Factor(B, b_scale, b_zero_point)
+    shape = product_shape(A.shape, B.shape)
+    return _with_bias(node, dequantized_product(node, left, right), bias, shape)
 
 
-@imports("QGemm", domain=MICROSOFT, how="matrix_multiply_integer, add, cast, multiply; quantize_linear")
-def _gemm(node: Node) -> Result:
-    """Inputs: a, its scale and zero point, b, its own, c as steps of the product, the result's scale and zero point."""
+@imports(domain=MICROSOFT, how="matrix_multiply_integer, add, cast, multiply; quantize_linear")
+def QGemm(
+    node: Node,
+    A: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    B: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    C: Maybe = None,
+    y_scale: Maybe = None,
+    y_zero_point: Maybe = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,
+) -> Tensor:
+    """C are steps of the product."""
     a, b = (
-        node.tensor(node.dml.transposed(node[index], [1, 0])) if node.attribute(name, 0) else node[index]
-        for index, name in ((0, "transA"), (3, "transB"))
+        node.tensor(node.dml.transposed(each, [1, 0])) if turned else each
+        for each, turned in ((A, transA), (B, transB))
     )
-    left, right = Factor(a, node[1], node.get(2)), Factor(b, node[4], node.get(5))
-    made = node.tensor(dequantized_product(node, left, right, node.attribute("alpha", 1.0), node.get(6)))
-    if node.get(7) is None:
+    left, right = Factor(a, a_scale, a_zero_point), Factor(b, b_scale, b_zero_point)
+    made = node.tensor(dequantized_product(node, left, right, alpha, C))
+    if y_scale is None:
         return made
-    zero: Tensor | None = node.get(8)
-    return _steps(node, made, 7, 8, node[0].dtype if zero is None else zero.dtype)
+    return _steps(node, made, y_scale, y_zero_point, A.dtype if y_zero_point is None else y_zero_point.dtype)
 
 
 @imports("QLinearConv", domain=MICROSOFT, how="quantized_linear_convolution, transpose")
-def _conv(node: Node) -> Result:
+def _convolution(node: Node, x: Tensor, *rest: Tensor, channels_last: int = 0, **attributes: Any) -> Tensor:
     """The weights have their channels in the second dimension, whatever the layout of the others."""
-    last, rest = bool(node.attribute("channels_last", 0)), [node.get(index) for index in range(1, 9)]
-    made = own(node, "QLinearConv", channels_first(node, node[0]) if last else node[0], *rest)
-    return channels_last(node, made) if last else made
+    made = QLinearConv(node, as_channels_first(node, x) if channels_last else x, *rest, **attributes)
+    return as_channels_last(node, made) if channels_last else made
 
 
-@imports("QuantizeLinear", "DequantizeLinear", domain=MICROSOFT, how="as ONNX's own")
-def _linear(node: Node) -> Result:
-    x, scale, zero = node[0], node[1], node.get(2)
-    if zero is None:  # below level 6.2 there must be one
-        zero = Tensor.of(np.zeros(scale.shape, x.dtype if node.operator == "DequantizeLinear" else np.uint8))
-    return own(node, node.operator, x, scale, zero)
+# Below level 6.2 there must be a zero point.
 
 
-@imports("DynamicQuantizeLSTM", domain=MICROSOFT, how="dequantized weights, then as LSTM")
-def _lstm(node: Node) -> Result:
-    """Inputs: those of LSTM, weights {D, inputs, 4 · H} of integers; then scale and zero point of both weights.
+@imports("QuantizeLinear", domain=MICROSOFT, how="as ONNX's own")
+def _quantized(node: Node, x: Tensor, y_scale: Tensor, y_zero_point: Maybe = None, *, axis: int = 1) -> Tensor:
+    zero = Tensor.of(np.zeros(y_scale.shape, np.uint8)) if y_zero_point is None else y_zero_point
+    return QuantizeLinear(node, x, y_scale, zero, axis=axis)
+
+
+@imports("DequantizeLinear", domain=MICROSOFT, how="as ONNX's own")
+def _dequantized(node: Node, x: Tensor, x_scale: Tensor, x_zero_point: Maybe = None, *, axis: int = 1) -> Tensor:
+    zero = Tensor.of(np.zeros(x_scale.shape, x.dtype)) if x_zero_point is None else x_zero_point
+    return DequantizeLinear(node, x, x_scale, zero, axis=axis)
+
+
+@imports(domain=MICROSOFT, how="dequantized weights, then as LSTM")
+def DynamicQuantizeLSTM(
+    node: Node,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Maybe,
+    sequence_lens: Maybe,
+    initial_h: Maybe,
+    initial_c: Maybe,
+    P: Maybe,
+    W_scale: Tensor,
+    W_zero_point: Tensor,
+    R_scale: Tensor,
+    R_zero_point: Tensor,
+    **attributes: Any,
+) -> list[Tensor]:
+    """The weights are integers {D, inputs, 4 · H}.
 
     The inputs and states stay floats, which ONNX Runtime rounds to 8 bits.
     """
-    weights = [_gates(node, index, scale) for index, scale in ((1, 8), (2, 10))]
-    rest = [node.get(index) for index in range(3, 8)]
-    return own_outputs(node, "LSTM", node.outputs, node[0], *weights, *rest)
+    weights = [_gates(node, *each) for each in ((W, W_scale, W_zero_point), (R, R_scale, R_zero_point))]
+    return LSTM(node, X, weights[0], weights[1], B, sequence_lens, initial_h, initial_c, P, **attributes)
 
 
-def _gates(node: Node, index: int, scale: int) -> Tensor:
+def _gates(node: Node, weights: Tensor, steps: Tensor, zeros: Tensor) -> Tensor:
     """Quantized weights {D, inputs, 4 · H} as LSTM takes them: floats {D, 4 · H, inputs}."""
-    weights, steps, zeros = node[index], node[scale], node.get(scale + 1)
     if steps.shape not in ((weights.shape[0],), (weights.shape[0], weights.shape[2])):
         allowed = f"{[weights.shape[0]]} or {[weights.shape[0], weights.shape[2]]}"
         raise Refusal("needs scales for directions or columns", code="sizes", got=list(steps.shape), allowed=allowed)
     dml, columns = node.dml, (weights.shape[0], 1, steps.count // weights.shape[0])
-    numbers = dml.converted(weights, "float32")
-    if zeros is not None:
-        numbers = dml.subtract(numbers, dml.reshaped(dml.converted(zeros, "float32"), columns))
+    offsets = dml.reshaped(dml.converted(zeros, "float32"), columns)
+    numbers = dml.subtract(dml.converted(weights, "float32"), offsets)
     made = dml.multiply(numbers, dml.reshaped(steps, columns))
     return node.tensor(dml.transposed(made, [0, 2, 1]))

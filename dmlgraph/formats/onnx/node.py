@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import onnx_ir as ir
 
 from dmlgraph.formats.onnx.folding import numbers
-from dmlgraph.formats.onnx.numbers import elements
 from dmlgraph.formats.onnx.refusals import Refusal, give_values
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, parse_dtype
 from dmlgraph.graph.value import Value
 
+Maybe = Tensor | None  # an input that may be left out
+Ints = Tensor | Sequence[int] | None  # whole numbers of an input, or of the attribute that it was before
 Result = Tensor | Value | Array | Sequence["Tensor | Value | Array | None"]
 
 
@@ -48,108 +49,72 @@ class Node:
         self.inputs, self.outputs, self.attributes = list(inputs), list(outputs), attributes
         self.dml, self.run, self.converted = dml, run, converted
 
-    def get(self, index: int) -> Tensor | None:
-        """An input; None if it is left out."""
-        return self.inputs[index] if index < len(self.inputs) else None
-
-    def __getitem__(self, index: int) -> Tensor:
-        """An input that must be there."""
-        tensor = self.get(index)
-        if tensor is None:
-            raise Refusal("an input is missing", code="missing", field=f"input {index}")
-        return tensor
-
     @property
     def given(self) -> list[Tensor]:
         """The inputs that are not left out."""
         return [each for each in self.inputs if each is not None]
 
+    @staticmethod
+    def there(index: int, tensor: Maybe) -> Tensor:
+        """An input that must be there."""
+        if tensor is None:
+            raise Refusal("an input is missing", code="missing", field=f"input {index}")
+        return tensor
+
     def wants(self, index: int) -> bool:
         """Whether an output is asked for."""
         return index < len(self.outputs) and self.outputs[index]
 
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """The value of an attribute: a number, text, a list of these, or an array."""
-        found = self.attributes.get(name)
-        if found is None or found.value is None:
-            return default
-        if found.type is ir.AttributeType.TENSOR:  # isinstance is slow with onnx-ir's protocols
-            return elements(found.value)
-        return list(found.value) if isinstance(found.value, tuple) else found.value
-
-    def required(self, name: str) -> Any:
-        """The value of an attribute that must be given."""
-        value = self.attribute(name)
-        if value is None:
-            raise Refusal("an attribute is missing", code="missing", field=name)
-        return value
-
-    def dtype(self, name: str, default: int | None = None) -> np.dtype[Any]:
-        """The type that an attribute gives by ONNX's number of it.
-
-        Raises:
-            Refusal: it is missing, or 0, and has no default, or is not the number of a type of numbers.
-        """
-        number = (self.attribute(name) or default) if default is not None else self.required(name)
-        try:
-            found = ir.DataType(number)
-        except ValueError:
-            raise Refusal("is not the number of a data type", code="range", field=name, got=number) from None
-        return parse_dtype(found.name.lower())
-
-    def known(self, index: int) -> Array:
+    def known(self, tensor: Tensor) -> Array:
         """The numbers of an input.
 
         Raises:
             Refusal: they are known only when the model runs.
         """
-        tensor = self[index]
         known = numbers(tensor)
         if known is None:
-            raise Refusal(
-                f"input {index} must be known when the model is imported",
-                code="unknown-value",
-                got=tensor.name or None,
-                hint=give_values(tensor.depends),
-            )
+            message = f"{self.place(tensor)} must be known when the model is imported"
+            hint = give_values(tensor.depends)
+            raise Refusal(message, code="unknown-value", got=tensor.name or None, hint=hint)
         return known
 
-    def scalar(self, index: int, default: Any = None) -> Any:
+    def scalar(self, tensor: Maybe, default: Any = None) -> Any:
         """The only number of a known input; `default` if it is left out."""
-        if self.get(index) is None:
+        if tensor is None:
             return default
-        array = self.known(index)
+        array = self.known(tensor)
         if array.size != 1:
-            raise Refusal("must have one element", code="count", field=f"input {index}", got=list(array.shape))
+            got = list(array.shape)
+            raise Refusal("must have one element", code="count", field=self.place(tensor), got=got)
         return array.reshape(()).item()
 
+    def place(self, tensor: Tensor) -> str:
+        """Which of the inputs a tensor is."""
+        return f"input {next(at for at, each in enumerate(self.inputs) if each is tensor)}"
+
+    @overload
+    def ints(self, name: str, given: Ints, default: Sequence[int], *, counts: Sequence[int] = ()) -> list[int]: ...
+
+    @overload
+    def ints(self, name: str, given: Ints, default: None = None, *, counts: Sequence[int] = ()) -> list[int] | None: ...
+
     def ints(
-        self, name: str, index: int | None = None, default: Sequence[int] | None = None, *, counts: Sequence[int] = ()
+        self, name: str, given: Ints, default: Sequence[int] | None = None, *, counts: Sequence[int] = ()
     ) -> list[int] | None:
-        """Whole numbers, from an attribute or, if that is missing, from a known input.
+        """Whole numbers, of an attribute or a known input, which has the name.
 
         Raises:
             Refusal: there are none of `counts`, if these are given.
         """
-        value = self.attribute(name)
-        if value is None and index is not None and self.get(index) is not None:
-            value = self.known(index)
-        if value is None:
+        if given is None:
             return None if default is None else list(default)
-        found = [int(each) for each in np.asarray(value).ravel()]
-        if counts and len(found) not in counts:
-            allowed = " or ".join(map(str, counts))
-            raise Refusal("has another count of numbers", code="count", field=name, got=found, allowed=allowed)
-        return found
+        found = [int(each) for each in (self.known(given).ravel() if isinstance(given, Tensor) else given)]
+        return counted(name, found, counts) if counts else found
 
     @property
     def broadcast(self) -> tuple[int, ...]:
         """The shape to which all inputs broadcast."""
         return broadcast(self.given)
-
-    def axis(self, default: int, rank: int | None = None, name: str = "axis") -> int:
-        """The axis attribute, counted from the first."""
-        return at_axis(self.attribute(name, default), self[0].rank if rank is None else rank)
 
     def tensor(self, value: Any, shape: Sequence[int] | None = None) -> Tensor:
         """A result with its ONNX shape, which may be () and may have other sizes than the value."""
@@ -158,12 +123,30 @@ class Node:
         value = self.dml.reshaped(value, shape or (1,))
         return Tensor(value.dtype.numpy, shape, made=value)
 
-    def refuse(self, attribute: str, allowed: str, got: object = None) -> Refusal:
-        """The refusal of an attribute's value."""
-        value = self.attribute(attribute) if got is None else got
-        return Refusal(
-            "has no counterpart in DirectML", code="unsupported", field=attribute, got=value, allowed=allowed
-        )
+
+def counted(name: str, numbers: Sequence[int], counts: Sequence[int]) -> list[int]:
+    """The whole numbers of an attribute or input.
+
+    Raises:
+        Refusal: there are none of these counts.
+    """
+    if len(numbers) not in counts:
+        allowed = " or ".join(map(str, counts))
+        raise Refusal("has another count of numbers", code="count", field=name, got=list(numbers), allowed=allowed)
+    return list(numbers)
+
+
+def numbered_dtype(name: str, number: int) -> np.dtype[Any]:
+    """The type that an attribute gives by ONNX's number of it.
+
+    Raises:
+        Refusal: it is not the number of a type of numbers.
+    """
+    try:
+        found = ir.DataType(number)
+    except ValueError:
+        raise Refusal("is not the number of a data type", code="range", field=name, got=number) from None
+    return parse_dtype(found.name.lower())
 
 
 def broadcast(tensors: Sequence[Tensor]) -> tuple[int, ...]:

@@ -10,8 +10,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from dmlgraph.formats.onnx.node import Node, at_axis
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.binding import bind
+from dmlgraph.formats.onnx.node import Ints, Maybe, Node, at_axis
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.tensors import Calls, Tensor
 from dmlgraph.graph.value import Value
 
@@ -40,23 +41,22 @@ def renewed(node: Node) -> tuple[Inputs, Mapping[str, ir.Attr]]:
     return inputs, kept | {each.name: each for each in ir.convenience.convert_attributes(given)}
 
 
-def _broadcasting(node: Node) -> Change:
+def _broadcasting(node: Node, a: Tensor, b: Tensor, *, broadcast: int = 0, axis: int | None = None) -> Change:
     """B's dimensions stand under those of A from `axis` on, or under the last ones; then others of size 1 follow."""
-    a, b = node[0], node[1]
     gone = {"broadcast": None, "axis": None}
-    if not node.attribute("broadcast", 0):
+    if not broadcast:
         if a.shape != b.shape:
             message = "the shapes differ, and the node does not ask for broadcasting"
             raise Refusal(message, code="sizes", got=[[*a.shape], [*b.shape]], allowed="broadcast=1, or one shape")
         return [a, b], gone
     if b.count == 1:
         return [a, _shaped(b, ())], gone
-    axis = node.axis(a.rank - b.rank) if b.rank <= a.rank else 0
-    under = a.shape[axis : axis + b.rank]
+    first = at_axis(a.rank - b.rank if axis is None else axis, a.rank) if b.rank <= a.rank else 0
+    under = a.shape[first : first + b.rank]
     if len(under) != b.rank or any(mine not in (1, size) for mine, size in zip(b.shape, under, strict=True)):
-        message = f"B's shape is not a part of A's from dimension {axis} on"
+        message = f"B's shape is not a part of A's from dimension {first} on"
         raise Refusal(message, code="sizes", field="B", got=[*b.shape], allowed=f"a part of {[*a.shape]}")
-    return [a, _shaped(b, (*b.shape, *(1,) * (a.rank - axis - b.rank)))], gone
+    return [a, _shaped(b, (*b.shape, *(1,) * (a.rank - first - b.rank)))], gone
 
 
 def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -69,105 +69,104 @@ def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return Tensor(x.dtype, shape, known, make=make, depends=x.depends, name=x.name)
 
 
-def _product(node: Node) -> Change:
-    c = node[2]
-    sides = [(node[index], bool(node.attribute(name, 0))) for index, name in enumerate(("transA", "transB"))]
-    shape = [each.shape[turned ^ index] for index, (each, turned) in enumerate(sides)]
-    if not node.attribute("broadcast", 0) and list(c.shape) != shape:
+def _product(
+    node: Node, a: Tensor, b: Tensor, c: Tensor, *, broadcast: int = 0, transA: int = 0, transB: int = 0
+) -> Change:
+    shape = [a.shape[1 if transA else 0], b.shape[0 if transB else 1]]
+    if not broadcast and list(c.shape) != shape:
         message = "the shape is not the result's, and the node does not ask for broadcasting"
         raise Refusal(message, code="sizes", field="C", got=[*c.shape], allowed=f"broadcast=1, or {shape}")
     return node.inputs, {"broadcast": None}
 
 
-def _slope(node: Node) -> Change:
+def _slope(node: Node, x: Tensor, slope: Tensor) -> Change:
     """A slope for each channel."""
-    x, slope = node[0], node[1]
     per_channel = x.rank > 1 and slope.shape == x.shape[1:2]
     return [x, _shaped(slope, (*slope.shape, *(1,) * (x.rank - 2))) if per_channel else slope], {}
 
 
-def _inference(node: Node) -> Change:
+def _inference(node: Node, *, is_test: int = 1, ratio: float = 0.5) -> Change:
     """Without `is_test` it is taken for inference, as onnx's converter of versions does."""
-    if not node.attribute("is_test", 1) and node.attribute("ratio", 0.5) != 0:
+    if not is_test and ratio != 0:
         raise Refusal("the node is in training", field="is_test", got=0, allowed="1")
     return node.inputs, {"is_test": None}
 
 
-def _cast_by_name(node: Node) -> Change:
-    to = node.required("to")
-    if isinstance(to, str):
-        types = dict(onnx.TensorProto.DataType.items())
-        if to.upper() not in types:
-            raise Refusal("ONNX has no such type", code="unknown-dtype", field="to", got=to)
-        to = types[to.upper()]
-    return node.inputs, {"to": to}
-
-
-def _shape_as_input(node: Node) -> Change:
-    shape = node.attribute("shape")
-    if shape is None:
+def _cast_by_name(node: Node, *, to: str | int) -> Change:
+    if isinstance(to, int):
         return node.inputs, {}
-    return [node[0], Tensor.of(np.asarray(shape, np.int64))], {"shape": None}
+    types = dict(onnx.TensorProto.DataType.items())
+    if to.upper() not in types:
+        raise Refusal("ONNX has no such type", code="unknown-dtype", field="to", got=to)
+    return node.inputs, {"to": types[to.upper()]}
 
 
-def _parts_as_attribute(node: Node) -> Change:
-    return [node[0]], {"split": node.ints("split", 1)}
+def _shape_as_input(node: Node, data: Tensor, shape: Ints = None) -> Change:
+    if shape is None or isinstance(shape, Tensor):
+        return node.inputs, {}
+    return [data, Tensor.of(np.asarray(shape, np.int64))], {"shape": None}
 
 
-def _renamed_padding(node: Node) -> Change:
-    return node.inputs, {"paddings": None, "pads": node.attribute("pads", node.attribute("paddings"))}
+def _parts_as_attribute(node: Node, input: Tensor, split: Ints = None) -> Change:
+    return [input], {"split": node.ints("split", split)}
 
 
-def _one_axis_repeated(node: Node) -> Change:
+def _renamed_padding(node: Node, *, paddings: list[int] | None = None, pads: list[int] | None = None) -> Change:
+    return node.inputs, {"paddings": None, "pads": paddings if pads is None else pads}
+
+
+def _one_axis_repeated(node: Node, input: Tensor, tiles: Tensor, axis: Maybe = None) -> Change:
     """Opset 1: (x, the number of tiles, the axis)."""
     if node.opset >= 6:
         return node.inputs, {}
-    repeats = [1] * node[0].rank
-    repeats[at_axis(int(node.scalar(2)), node[0].rank)] = int(node.scalar(1))
-    return [node[0], Tensor.of(np.asarray(repeats, np.int64))], {}
+    repeats = [1] * input.rank
+    repeats[at_axis(int(node.scalar(node.there(2, axis))), input.rank)] = int(node.scalar(tiles))
+    return [input, Tensor.of(np.asarray(repeats, np.int64))], {}
 
 
-def _scales_by_name(node: Node) -> Change:
-    if node[0].rank != 4:
-        raise Refusal("needs an image {N, C, H, W}", code="rank", got=[*node[0].shape])
-    scales = [1.0, 1.0, float(node.required("height_scale")), float(node.required("width_scale"))]
+def _scales_by_name(node: Node, x: Tensor, *, height_scale: float, width_scale: float, mode: str = "nearest") -> Change:
+    if x.rank != 4:
+        raise Refusal("needs an image {N, C, H, W}", code="rank", got=[*x.shape])
+    scales = [1.0, 1.0, height_scale, width_scale]
     if not all(math.isfinite(each) and each > 0 for each in scales):
         raise Refusal("must be positive", code="range", field="scales", got=scales)
-    mode = str(node.attribute("mode", "nearest"))
     sizes = {"height_scale": None, "width_scale": None, "scales": scales}
     return node.inputs, sizes | {"mode": "linear" if mode == "bilinear" else mode}
 
 
-def _whole_power(node: Node) -> Change:
-    p = node.attribute("p", 2)
+def _whole_power(node: Node, *, p: float = 2) -> Change:
     if not float(p).is_integer():
-        raise node.refuse("p", "a whole number")
+        raise unsupported("p", "a whole number", p)
     return node.inputs, {"p": int(p)}
 
 
-def _defaults(node: Node) -> Change:
-    """Those that became others."""
-    older: dict[str, tuple[int, dict[str, Any]]] = {
-        "Concat": (4, {"axis": 1}),
-        "Selu": (6, {"alpha": 1.6732, "gamma": 1.0507}),
-    }
-    before, values = older[node.operator]
-    return node.inputs, {} if node.opset >= before else {
-        name: node.attribute(name, each) for name, each in values.items()
-    }
+def _defaults(before: int, **values: Any) -> Callable[..., Change]:
+    """Those that became others with an opset."""
+
+    def rule(node: Node, **attributes: Any) -> Change:
+        return node.inputs, {} if node.opset >= before else {
+            name: attributes.get(name, each) for name, each in values.items()
+        }
+
+    return rule
 
 
 _CHANGES: dict[str, Callable[[Node], Change]] = {
-    **dict.fromkeys(["Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"], _broadcasting),
-    **dict.fromkeys(("BatchNormalization", "Dropout"), _inference),
-    **dict.fromkeys(("GlobalLpPool", "LpPool"), _whole_power),
-    **dict.fromkeys(("Concat", "Selu"), _defaults),
-    "Cast": _cast_by_name,
-    "Gemm": _product,
-    "Pad": _renamed_padding,
-    "PRelu": _slope,
-    "Reshape": _shape_as_input,
-    "Split": _parts_as_attribute,
-    "Tile": _one_axis_repeated,
-    "Upsample": _scales_by_name,
+    operator: bind(change)
+    for operators, change in (
+        ("Add And Div Equal Greater Less Mul Or Pow Sub Xor", _broadcasting),
+        ("BatchNormalization Dropout", _inference),
+        ("GlobalLpPool LpPool", _whole_power),
+        ("Concat", _defaults(4, axis=1)),
+        ("Selu", _defaults(6, alpha=1.6732, gamma=1.0507)),
+        ("Cast", _cast_by_name),
+        ("Gemm", _product),
+        ("Pad", _renamed_padding),
+        ("PRelu", _slope),
+        ("Reshape", _shape_as_input),
+        ("Split", _parts_as_attribute),
+        ("Tile", _one_axis_repeated),
+        ("Upsample", _scales_by_name),
+    )
+    for operator in operators.split()
 }

@@ -9,35 +9,37 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.base.tensor import DataType
+from dmlgraph.formats.onnx.export.emitter import FLOAT32, Emitter, Symbol
 from dmlgraph.formats.onnx.integer_powers import integer_power
 from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.table import applies, exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.graph.value import Value
+from dmlgraph.operators import Operator
 
 _ROUNDING = 2.0**-20  # how far off DirectML's power may be where it is a whole number
 
 
-@imports("Pow", how="pow; with one known exponent constant_pow; special values: if_; 64-bit integers: multiply, if_")
-def _pow(node: Node) -> Result:
-    base, exponent, dml = node[0], node[1], node.dml
-    known = exponent.known
-    if not base.is_float and base.dtype.itemsize == 8:
-        return node.tensor(integer_power(node, base, exponent), node.broadcast)
-    if base.is_float and known is not None and exponent.count == 1 and exponent.rank <= base.rank:
+@imports(how="pow; with one known exponent constant_pow; special values: if_; 64-bit integers: multiply, if_")
+def Pow(node: Node, X: Tensor, Y: Tensor) -> Result:
+    dml = node.dml
+    known = Y.known
+    if not X.is_float and X.dtype.itemsize == 8:
+        return node.tensor(integer_power(node, X, Y), node.broadcast)
+    if X.is_float and known is not None and Y.count == 1 and Y.rank <= X.rank:
         number = float(known.reshape(()).item())
         if number == 0:
-            return np.broadcast_to(np.ones((), base.dtype), base.shape)
+            return np.broadcast_to(np.ones((), X.dtype), X.shape)
         if abs(number) < _all_even(np.float32):
-            return node.tensor(_to_number(dml, dml.value(base), number), base.shape)
-    x, y, kind = dml.value(base), dml.value(exponent), stored(base.dtype)
-    if not base.is_float and (not exponent.is_float or (known is not None and _are_whole(known))):
+            return node.tensor(_to_number(dml, dml.value(X), number), X.shape)
+    x, y, kind = dml.value(X), dml.value(Y), stored(X.dtype)
+    if not X.is_float and (not Y.is_float or (known is not None and _are_whole(known))):
         return node.tensor(dml.pow(x, dml.converted(y, kind)), node.broadcast)
     if x.dtype is not y.dtype:  # exponents need not fit into float16
-        wide = kind if base.is_float and kind is not DataType.FLOAT16 else DataType.FLOAT32
+        wide = kind if X.is_float and kind is not DataType.FLOAT16 else DataType.FLOAT32
         x, y = dml.converted(x, wide), dml.converted(y, wide)
     made = dml.pow(x, y) if known is not None and _are_plain(known) else _to_exponents(dml, x, y)
-    return node.tensor(made if base.is_float else dml.converted(_whole_where_near(dml, made), kind), node.broadcast)
+    return node.tensor(made if X.is_float else dml.converted(_whole_where_near(dml, made), kind), node.broadcast)
 
 
 def _all_even(dtype: type[np.floating]) -> float:
@@ -100,3 +102,19 @@ def _whole_where_near(dml: Calls, x: Value) -> Value:
     near = dml.logical_less_than_or_equal(away, dml.multiply(dml.abs(whole), _ROUNDING), dtype="uint8")
     made: Value = dml.if_(near, whole, x)
     return made
+
+
+# What is written.
+
+
+@exports("pow", how="Pow")
+def _pow(node: Emitter) -> Symbol:
+    x, exponent = node.scaled("input"), node.scaled("exponent")
+    wide = FLOAT32 if exponent.is_float and not x.is_float else node.wide_for("Pow", x.dtype)
+    return node.converted(node.call("Pow", node.cast(x, wide), exponent), node.dtype)
+
+
+@applies("constant_pow", how="Pow")
+def _constant_pow(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
+    exponent: float = operator.exponent  # type: ignore[attr-defined]
+    return node.call("Pow", x, node.number(exponent, x.dtype if x.is_float else FLOAT32))

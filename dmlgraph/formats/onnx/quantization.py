@@ -10,29 +10,27 @@ import onnx_ir as ir
 
 from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.matrix import as_matrices, product_shape
-from dmlgraph.formats.onnx.node import Node, Result, at_axis
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal, give_values
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored
-from dmlgraph.formats.onnx.windows import filter_window
+from dmlgraph.formats.onnx.windows import by_channel, filter_window
 from dmlgraph.graph.value import Value
 
 Spread = Callable[[Tensor | None], Value | None]
 
 
-def _spread(node: Node, x: Tensor) -> tuple[tuple[int, ...], Spread]:
+def _spread(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, ...], Spread]:
     """The sizes in which the input is quantized, and what gives a scale or zero point sizes that broadcast to them.
 
     There is one number for all, one for each index of the axis, or one for each block along it: then the axis becomes
     two, of blocks and of places in one.
     """
-    block, axis = int(node.attribute("block_size", 0)), node.attribute("axis", 1)
     if block < 0:
         raise Refusal("is negative", code="range", field="block_size", got=block)
     if not block:
         return x.sizes, lambda tensor: _along(node, tensor, x, axis)
-    axis = at_axis(axis, x.rank)
-    return _blocked(node, x, axis, block)
+    return _blocked(node, x, at_axis(axis, x.rank), block)
 
 
 def _along(node: Node, tensor: Tensor | None, x: Tensor, axis: int) -> Value | None:
@@ -75,12 +73,23 @@ def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, .
     return (*x.shape[:axis], blocks, block, *x.shape[axis + 1 :]) if is_whole else x.shape, spread
 
 
-@imports("QuantizeLinear", since=10, how="quantize_linear; 4 bits: quantize; 16 bits: divide, round, clip, cast")
-def _quantize(node: Node) -> Result:
-    x, zero = node[0], node.get(2)
-    dtype = zero.dtype if zero is not None else node.dtype("output_dtype", ir.DataType.UINT8)
-    sizes, spread = _spread(node, x)
-    scale, point = spread(node[1]), spread(zero)
+@imports(since=10, how="quantize_linear; 4 bits: quantize; 16 bits: divide, round, clip, cast")
+def QuantizeLinear(
+    node: Node,
+    x: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Maybe = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Tensor:
+    if y_zero_point is not None:
+        dtype = y_zero_point.dtype
+    else:
+        dtype = numbered_dtype("output_dtype", output_dtype or ir.DataType.UINT8)
+    sizes, spread = _spread(node, x, axis, block_size)
+    scale, point = spread(y_scale), spread(y_zero_point)
     numbers = node.dml.reshaped(x, sizes)
     bits = stored(dtype).bits
     if bits == 4:
@@ -103,11 +112,12 @@ def _as_steps(node: Node, x: Value, scale: Value | None, point: Value | None, dt
     return node.dml.converted(node.dml.clip(steps, min=low, max=high), dtype)
 
 
-@imports("DequantizeLinear", since=10, how="dequantize_linear; 4 bits: dequantize")
-def _dequantize(node: Node) -> Result:
-    x = node[0]
-    sizes, spread = _spread(node, x)
-    scale, point = spread(node[1]), spread(node.get(2))
+@imports(since=10, how="dequantize_linear; 4 bits: dequantize")
+def DequantizeLinear(
+    node: Node, x: Tensor, x_scale: Tensor, x_zero_point: Maybe = None, *, axis: int = 1, block_size: int = 0
+) -> Tensor:
+    sizes, spread = _spread(node, x, axis, block_size)
+    scale, point = spread(x_scale), spread(x_zero_point)
     steps = node.dml.reshaped(x, sizes)
     if stored(x.dtype).bits == 4:
         quantizations = [scale] if point is None else [scale, point]
@@ -115,12 +125,11 @@ def _dequantize(node: Node) -> Result:
         made = node.dml.dequantize(steps, quantizations, quantization_type=kind)
     else:
         made = node.dml.dequantize_linear(steps, scale, point)
-    return Tensor(node[1].dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
+    return Tensor(x_scale.dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
 
 
-@imports("DynamicQuantizeLinear", since=11, how="dynamic_quantize_linear")
-def _dynamic(node: Node) -> Result:
-    x = node[0]
+@imports(since=11, how="dynamic_quantize_linear")
+def DynamicQuantizeLinear(node: Node, x: Tensor) -> Result:
     made = node.dml.dynamic_quantize_linear(x, dtype="uint8")
     scalars = (node.tensor(each, ()) for each in (made.output_scale, made.output_zero_point))
     return [node.tensor(made.output, x.shape), *scalars]
@@ -136,83 +145,85 @@ def _per_matrix(node: Node, tensor: Tensor | None, rank: int, *, rows: bool) -> 
     return node.dml.reshaped(tensor, (1,) * (rank - len(sizes)) + tuple(sizes))
 
 
-@imports("MatMulInteger", since=10, how="matrix_multiply_integer, views")
-def _matmul_integer(node: Node) -> Result:
-    a, b = as_matrices(node.dml, node[0], node[1])
+@imports(since=10, how="matrix_multiply_integer, views")
+def MatMulInteger(node: Node, A: Tensor, B: Tensor, a_zero_point: Maybe = None, b_zero_point: Maybe = None) -> Result:
+    a, b = as_matrices(node.dml, A, B)
     rank = len(a.sizes)
     made = node.dml.matrix_multiply_integer(
         a,
-        _per_matrix(node, node.get(2), rank, rows=True),
+        _per_matrix(node, a_zero_point, rank, rows=True),
         b,
-        _per_matrix(node, node.get(3), rank, rows=False),
+        _per_matrix(node, b_zero_point, rank, rows=False),
     )
-    return node.tensor(made, product_shape(node[0].shape, node[1].shape))
+    return node.tensor(made, product_shape(A.shape, B.shape))
 
 
-@imports("QLinearMatMul", since=10, how="quantized_linear_matrix_multiply, views")
-def _qlinear_matmul(node: Node) -> Result:
-    a, b = as_matrices(node.dml, node[0], node[3])
-    rank = len(a.sizes)
+@imports(since=10, how="quantized_linear_matrix_multiply, views")
+def QLinearMatMul(
+    node: Node,
+    a: Tensor,
+    a_scale: Tensor,
+    a_zero_point: Tensor,
+    b: Tensor,
+    b_scale: Tensor,
+    b_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+) -> Result:
+    left, right = as_matrices(node.dml, a, b)
 
-    def of(index: int, rows: bool) -> Value | None:
-        tensor = node[index]
+    def of(tensor: Tensor, *, rows: bool) -> Value | None:
         if tensor.dtype == np.float16:
             tensor = node.tensor(node.dml.converted(tensor, "float32"), tensor.shape)
-        return _per_matrix(node, tensor, rank, rows=rows)
+        return _per_matrix(node, tensor, len(left.sizes), rows=rows)
 
     made = node.dml.quantized_linear_matrix_multiply(
-        a,
-        of(1, True),
-        of(2, True),
-        b,
-        of(4, False),
-        of(5, False),
-        of(6, True),
-        of(7, True),
-        dtype=stored(node[7].dtype),
+        left,
+        *(of(each, rows=True) for each in (a_scale, a_zero_point)),
+        right,
+        *(of(each, rows=False) for each in (b_scale, b_zero_point)),
+        *(of(each, rows=True) for each in (y_scale, y_zero_point)),
+        dtype=stored(y_zero_point.dtype),
     )
-    return node.tensor(made, product_shape(node[0].shape, node[3].shape))
+    return node.tensor(made, product_shape(a.shape, b.shape))
 
 
-def _channels(node: Node, tensor: Tensor | None, rank: int) -> Value | None:
-    """{C} as {1, C, 1, …}; one number as {1, 1, 1, …}."""
-    return None if tensor is None else node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
+@imports(since=10, how="convolution_integer")
+def ConvInteger(
+    node: Node,
+    x: Tensor,
+    w: Tensor,
+    x_zero_point: Maybe = None,
+    w_zero_point: Maybe = None,
+    *,
+    group: int = 1,
+    **window: Any,
+) -> Tensor:
+    zeros = [by_channel(node, each, x.rank) for each in (x_zero_point, w_zero_point)]
+    fields = filter_window(x, w, **window).fields()
+    return node.tensor(node.dml.convolution_integer(x, zeros[0], w, zeros[1], group_count=group, **fields))
 
 
-def _convolved(node: Node, x: Tensor, w: Tensor) -> dict[str, Any]:
-    window = filter_window(node, x, w)
-    return {"group_count": node.attribute("group", 1), **window.fields()}
-
-
-@imports("ConvInteger", since=10, how="convolution_integer")
-def _conv_integer(node: Node) -> Result:
-    x, w = node[0], node[1]
-    return node.tensor(
-        node.dml.convolution_integer(
-            x,
-            _channels(node, node.get(2), x.rank),
-            w,
-            _channels(node, node.get(3), x.rank),
-            **_convolved(node, x, w),
-        )
+@imports(since=10, how="quantized_linear_convolution")
+def QLinearConv(
+    node: Node,
+    x: Tensor,
+    x_scale: Tensor,
+    x_zero_point: Tensor,
+    w: Tensor,
+    w_scale: Tensor,
+    w_zero_point: Tensor,
+    y_scale: Tensor,
+    y_zero_point: Tensor,
+    B: Maybe = None,
+    *,
+    group: int = 1,
+    **window: Any,
+) -> Tensor:
+    of_x, of_w, of_y = (
+        [by_channel(node, each, x.rank) for each in pair]
+        for pair in ((x_scale, x_zero_point), (w_scale, w_zero_point), (y_scale, y_zero_point))
     )
-
-
-@imports("QLinearConv", since=10, how="quantized_linear_convolution")
-def _qlinear_conv(node: Node) -> Result:
-    x, w = node[0], node[3]
-    scalars = [_channels(node, node[index], x.rank) for index in (1, 2, 4, 5, 6, 7)]
-    return node.tensor(
-        node.dml.quantized_linear_convolution(
-            x,
-            scalars[0],
-            scalars[1],
-            w,
-            scalars[2],
-            scalars[3],
-            _channels(node, node.get(8), x.rank),
-            scalars[4],
-            scalars[5],
-            **_convolved(node, x, w),
-        )
-    )
+    bias, fields = by_channel(node, B, x.rank), filter_window(x, w, **window).fields()
+    made = node.dml.quantized_linear_convolution(x, *of_x, w, *of_w, bias, *of_y, group_count=group, **fields)
+    return node.tensor(made)

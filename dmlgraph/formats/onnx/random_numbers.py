@@ -6,12 +6,13 @@ The state is a constant, from the node's seed: every run gives the same numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dmlgraph.formats.onnx.element_wise import cast
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.node import Node, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import imports
@@ -22,9 +23,8 @@ MOST_APART = float(np.finfo(np.float32).max)  # bounds of a range
 BITS = 24  # of a random number: as many as float32 holds
 
 
-def _uniform(node: Node, count: int) -> Value:
+def _uniform(node: Node, count: int, seed: float | None) -> Value:
     """Numbers of float32 from 0 on and below 1, {1, 1, 1, count}."""
-    seed = node.attribute("seed")
     key = [node.dml.fingerprint, 0] if seed is None else [int(np.float32(seed).view(np.uint32)), 0]
     state = Tensor.of(np.array([0, 0, 0, 0, *key], np.uint32).reshape(1, 1, 1, -1))
     bits = node.dml.random_generator(state, sizes=[1, 1, 1, count], output_state=False)
@@ -33,84 +33,113 @@ def _uniform(node: Node, count: int) -> Value:
     return made
 
 
-def _form(node: Node) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and the type of a result: of attributes, or those of the input.
-
-    Raises:
-        Refusal: the type is not one of floats.
-    """
-    like = node[0] if node.operator.endswith("Like") else None
-    shape = tuple(node.ints("shape", default=[]) or []) if like is None else like.shape
-    dtype = _type(node, np.dtype(np.float32) if like is None else like.dtype)
+def _check_form(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
     if not Tensor(dtype, ()).is_float:
         raise Refusal("random numbers are floats", code="dtype", field="dtype", got=str(dtype))
     if min(shape, default=1) < 1:
         raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape])
-    return shape, dtype
 
 
-def _type(node: Node, default: np.dtype[Any]) -> np.dtype[Any]:
+def _type(node: Node, dtype: int | None, default: np.dtype[Any]) -> np.dtype[Any]:
     """The type that the attribute `dtype` names, if it is given."""
-    return node.converted(default if node.attribute("dtype") is None else node.dtype("dtype"))
+    return node.converted(default if dtype is None else numbered_dtype("dtype", dtype))
 
 
-@imports("RandomUniform", "RandomUniformLike", how="random_generator, bit_shift_right, cast, multiply, add, clip")
-def _random_uniform(node: Node) -> Result:
+_UNIFORM = "random_generator, bit_shift_right, cast, multiply, add, clip"
+_NORMAL = "random_generator, cast, log, sqrt, cos, multiply, add"
+
+
+@imports(how=_UNIFORM)
+def RandomUniform(node: Node, *, shape: list[int], dtype: int | None = None, **attributes: float) -> Tensor:
+    return _uniform_between(node, shape, _type(node, dtype, np.dtype(np.float32)), **attributes)
+
+
+@imports(how=_UNIFORM)
+def RandomUniformLike(node: Node, input: Tensor, *, dtype: int | None = None, **attributes: float) -> Tensor:
+    return _uniform_between(node, input.shape, _type(node, dtype, input.dtype), **attributes)
+
+
+@imports(how=_NORMAL)
+def RandomNormal(node: Node, *, shape: list[int], dtype: int | None = None, **attributes: float) -> Tensor:
+    return _normal(node, shape, _type(node, dtype, np.dtype(np.float32)), **attributes)
+
+
+@imports(how=_NORMAL)
+def RandomNormalLike(node: Node, input: Tensor, *, dtype: int | None = None, **attributes: float) -> Tensor:
+    return _normal(node, input.shape, _type(node, dtype, input.dtype), **attributes)
+
+
+def _uniform_between(
+    node: Node,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: float | None = None,
+) -> Tensor:
     """From `low` on and below `high`, where rounding would reach it."""
-    shape, dtype = _form(node)
-    low, high = _finite(node, "low", 0.0), _finite(node, "high", 1.0)
+    _check_form(shape, dtype)
+    _check_finite(low=low, high=high)
     if not low <= high <= low + MOST_APART:
-        raise Refusal(
-            "must be at least low", code="range", field="high", got=high, allowed=f"{low} to {low + MOST_APART}"
-        )
-    made = node.dml.add(node.dml.multiply(_uniform(node, math.prod(shape)), high - low), low)
+        allowed = f"{low} to {low + MOST_APART}"
+        raise Refusal("must be at least low", code="range", field="high", got=high, allowed=allowed)
+    made = node.dml.add(node.dml.multiply(_uniform(node, math.prod(shape), seed), high - low), low)
     narrow = np.dtype(np.float16 if dtype == np.float16 else np.float32)  # there is no clip of float64
     last = np.nextafter(np.asarray(high, narrow), np.asarray(low, narrow)).item()
     made = node.dml.clip(node.dml.converted(made, stored(narrow)), min=min(low, last), max=last)
     return node.tensor(node.dml.converted(made, stored(dtype)), shape)
 
 
-@imports("RandomNormal", "RandomNormalLike", how="random_generator, cast, log, sqrt, cos, multiply, add")
-def _random_normal(node: Node) -> Result:
+def _normal(
+    node: Node,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    *,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Tensor:
     """By Box and Muller: √(−2 ln u) · cos 2πv."""
-    shape, dtype = _form(node)
+    _check_form(shape, dtype)
+    _check_finite(mean=mean, scale=scale)
     dml, count = node.dml, math.prod(shape)
-    mean, scale = _finite(node, "mean", 0.0), _finite(node, "scale", 1.0)
-    u, v = dml.split(_uniform(node, 2 * count), axis=3, outputs=[count] * 2)
+    u, v = dml.split(_uniform(node, 2 * count, seed), axis=3, outputs=[count] * 2)
     distance = dml.sqrt(dml.multiply(dml.log(dml.add(dml.multiply(u, -1), 1)), -2))  # 1 − u: its logarithm is finite
     made = dml.multiply(distance, dml.cos(dml.multiply(v, 2 * math.pi)))
     made = dml.add(dml.multiply(made, scale), mean)
     return node.tensor(dml.converted(made, stored(dtype)), shape)
 
 
-def _finite(node: Node, name: str, default: float) -> float:
-    value = float(node.attribute(name, default))
-    if not math.isfinite(value):
-        raise Refusal("must be finite", code="range", field=name, got=value)
-    return value
+def _check_finite(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            raise Refusal("must be finite", code="range", field=name, got=number)
 
 
-@imports("Bernoulli", since=15, how="random_generator, logical_less_than, cast")
-def _bernoulli(node: Node) -> Result:
+@imports(since=15, how="random_generator, logical_less_than, cast")
+def Bernoulli(node: Node, input: Tensor, *, dtype: int | None = None, seed: float | None = None) -> Tensor:
     """1 with the probability that the input gives; ONNX's definition by other operators has 0 and 1 exchanged."""
-    x = node[0]
-    drawn = node.dml.reshaped(_uniform(node, x.count), x.sizes)
-    made = node.dml.logical_less_than(drawn, node.dml.converted(x, "float32"), dtype="uint8")
-    return cast(node, Tensor(BOOL, x.shape, made=made), _type(node, x.dtype))
+    drawn = node.dml.reshaped(_uniform(node, input.count, seed), input.sizes)
+    made = node.dml.logical_less_than(drawn, node.dml.converted(input, "float32"), dtype="uint8")
+    return cast(node, Tensor(BOOL, input.shape, made=made), _type(node, dtype, input.dtype))
 
 
-@imports("Multinomial", since=7, how="random_generator, exp, cumulative_summation, logical_less_than_or_equal, reduce")
-def _multinomial(node: Node) -> Result:
+@imports(since=7, how="random_generator, exp, cumulative_summation, logical_less_than_or_equal, reduce")
+def Multinomial(
+    node: Node, input: Tensor, *, dtype: int | None = None, sample_size: int = 1, seed: float | None = None
+) -> Tensor:
     """Input {batch, classes}, logarithms of weights; the class in whose part of the weights' sum a number lies."""
-    x, dml, samples = node[0], node.dml, node.attribute("sample_size", 1)
-    if x.rank != 2 or samples < 1:
-        raise Refusal("needs {batch, classes}, and a positive number of samples", code="rank", got=[*x.shape])
-    batch, classes = x.shape
-    wide = dml.converted(x, "float32")
+    dml = node.dml
+    if input.rank != 2 or sample_size < 1:
+        raise Refusal("needs {batch, classes}, and a positive number of samples", code="rank", got=[*input.shape])
+    batch, classes = input.shape
+    wide = dml.converted(input, "float32")
     weights = dml.exp(dml.subtract(wide, dml.reduce(wide, function="max", axes=[1])))
     sums = node.tensor(dml.cumulative_summation(weights, axis=1))
     total = dml.reshaped(sliced(dml, sums, [slice(None), slice(classes - 1, None)]), (batch, 1, 1))
-    places = dml.multiply(dml.reshaped(_uniform(node, batch * samples), (batch, samples, 1)), total)
+    places = dml.multiply(dml.reshaped(_uniform(node, batch * sample_size, seed), (batch, sample_size, 1)), total)
     before = dml.logical_less_than_or_equal(dml.reshaped(sums, (batch, 1, classes)), places, dtype="uint8")
     counted = dml.reduce(dml.converted(before, "uint32"), function="sum", axes=[2])
-    return node.tensor(dml.converted(counted, stored(_type(node, np.dtype(np.int32)))), (batch, samples))
+    to = stored(_type(node, dtype, np.dtype(np.int32)))
+    return node.tensor(dml.converted(counted, to), (batch, sample_size))

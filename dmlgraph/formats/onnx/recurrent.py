@@ -5,72 +5,161 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.recurrent_steps import gru_by_steps
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.node import Maybe, Node
+from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS
+from dmlgraph.formats.onnx.recurrent_steps import Steps
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
 
-# ONNX's activation → DirectML's, and its fields with ONNX's defaults.
+# The activations that ONNX's networks know, by ONNX's names without capitals: DirectML's, and the fields' defaults.
 _ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
     "relu": ("activation_relu", {}),
-    "tanh": ("activation_tanh", {}),
-    "sigmoid": ("activation_sigmoid", {}),
-    "softsign": ("activation_softsign", {}),
+    **{name.lower(): ACTIVATIONS[name] for name in ("Tanh", "Sigmoid", "Softsign")},
     "softplus": ("activation_softplus", {}),
     "affine": ("activation_linear", {"alpha": 1.0, "beta": 0.0}),
-    "leakyrelu": ("activation_leaky_relu", {"alpha": 0.01}),
-    "thresholdedrelu": ("activation_thresholded_relu", {"alpha": 1.0}),
+    **{name.lower(): ACTIVATIONS[name] for name in ("LeakyRelu", "ThresholdedRelu")},
     "scaledtanh": ("activation_scaled_tanh", {"alpha": 1.0, "beta": 1.0}),
-    "hardsigmoid": ("activation_hard_sigmoid", {"alpha": 0.2, "beta": 0.5}),
-    "elu": ("activation_elu", {"alpha": 1.0}),
+    **{name.lower(): ACTIVATIONS[name] for name in ("HardSigmoid", "Elu")},
 }
-_DEFAULTS = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 _DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "bidirectional"}
 
 
-@imports("RNN", how="rnn, views; with clip: lstm")
-@imports("GRU", how="gru, views; with clip: its steps, of gemm, activations, …")
-@imports("LSTM", how="lstm, views")
-def _recurrent(node: Node) -> Result:
-    direction = str(node.attribute("direction", "forward"))
-    if direction not in _DIRECTIONS:
-        raise node.refuse("direction", ", ".join(_DIRECTIONS))
-    batch_first = bool(node.attribute("layout", 0))
-    x = node.dml.transposed(node[0], [1, 0, 2]) if batch_first else node.dml.value(node[0])
-    count = 2 if direction == "bidirectional" else 1
-    fields: dict[str, Any] = {
-        "bias": _leading(node, node.get(3), 2),
-        "hidden_init": _state(node, node.get(5), batch_first),
-        "sequence_lengths": _lengths(node, node.get(4)),
-        "activation_descs": _activations(node, count),
-        "direction": _DIRECTIONS[direction],
-    }
-    clip = node.attribute("clip")
-    if clip is not None and not clip > 0:
-        raise Refusal("must be positive", code="range", field="clip", got=clip)
-    if clip is not None and node.operator == "GRU":
-        turned = [direction == "reverse"] if count == 1 else [False, True]
-        made = gru_by_steps(node, x, fields["hidden_init"], fields["activation_descs"], turned, clip)
-        return _outputs(node, made, batch_first)
-    if node.operator == "GRU":
-        fields["linear_before_reset"] = bool(node.attribute("linear_before_reset", 0))
-    if node.operator == "LSTM":
-        fields["cell_mem_init"] = _state(node, node.get(6), batch_first)
-        fields["peephole"] = _leading(node, node.get(7), 2)
-        fields["couple_input_forget"] = bool(node.attribute("input_forget", 0))
-        if clip is not None:
-            fields["clip_threshold"] = clip
-    weights = [node.dml.reshaped(node[index], (1, *node[index].shape)) for index in (1, 2)]
-    function, asked = node.operator.lower(), {"output_sequence": True, "output_single": True}
-    if node.operator == "LSTM":
-        asked["output_cell_single"] = True
-    if clip is not None and node.operator == "RNN":
-        function, weights = "lstm", [_behind_gates(node, each, 2) for each in weights]
-        fields |= _as_lstm(node, fields, clip)
-    made = getattr(node.dml, function)(node.dml.reshaped(x, (1, *x.sizes)), *weights, **fields, **asked)
-    return _outputs(node, made, batch_first)
+class _Network:
+    """What RNN, GRU and LSTM have in common; `fields` are those of DirectML's operator."""
+
+    def __init__(
+        self,
+        node: Node,
+        x: Tensor,
+        bias: Maybe,
+        lengths: Maybe,
+        hidden: Maybe,
+        activations: list[str] | None,
+        default: list[str],
+        *,
+        clip: float | None = None,
+        direction: str = "forward",
+        layout: int = 0,
+        **numbers: Any,
+    ) -> None:
+        if direction not in _DIRECTIONS:
+            raise unsupported("direction", ", ".join(_DIRECTIONS), direction)
+        self.node, self.batch_first = node, bool(layout)
+        self.x = node.dml.transposed(x, [1, 0, 2]) if self.batch_first else node.dml.value(x)
+        self.backward = {"forward": [False], "reverse": [True]}.get(direction, [False, True])
+        self.fields: dict[str, Any] = {
+            "bias": _leading(node, bias, 2),
+            "hidden_init": self.state(hidden),
+            "sequence_lengths": _lengths(node, lengths),
+            "activation_descs": _activations(activations or default * len(self.backward), **numbers),
+            "direction": _DIRECTIONS[direction],
+        }
+        if clip is not None and not clip > 0:
+            raise Refusal("must be positive", code="range", field="clip", got=clip)
+
+    def state(self, tensor: Maybe) -> Value | None:
+        """{D, B, H}, or batch first {B, D, H}, as {1, D, B, H}."""
+        if tensor is None:
+            return None
+        dml = self.node.dml
+        value = dml.transposed(tensor, [1, 0, 2]) if self.batch_first else dml.value(tensor)
+        return dml.reshaped(value, (1, *value.sizes))
+
+    def run(self, function: str, weights: Sequence[Value], **asked: bool) -> list[Tensor]:
+        """The outputs of DirectML's operator."""
+        x, asked = (
+            self.node.dml.reshaped(self.x, (1, *self.x.sizes)),
+            {"output_sequence": True, "output_single": True, **asked},
+        )
+        return self.outputs(getattr(self.node.dml, function)(x, *weights, **self.fields, **asked))
+
+    def outputs(self, made: Sequence[Value]) -> list[Tensor]:
+        """All states, and the last ones of some kinds, as ONNX has them."""
+        node = self.node
+        sequence = node.dml.transposed(made[0], [2, 0, 1, 3]) if self.batch_first else made[0]
+        return [node.tensor(sequence), *map(self._single, made[1:])]
+
+    def _single(self, made: Value) -> Tensor:
+        """The opposite of `state`."""
+        shaped = self.node.tensor(made, made.sizes[1:])
+        return self.node.tensor(self.node.dml.transposed(shaped, [1, 0, 2])) if self.batch_first else shaped
+
+
+@imports(how="rnn, views; with clip: lstm")
+def RNN(
+    node: Node,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Maybe = None,
+    sequence_lens: Maybe = None,
+    initial_h: Maybe = None,
+    *,
+    activations: list[str] | None = None,
+    clip: float | None = None,
+    **attributes: Any,
+) -> list[Tensor]:
+    network = _Network(node, X, B, sequence_lens, initial_h, activations, ["Tanh"], clip=clip, **attributes)
+    weights = [node.dml.reshaped(each, (1, *each.shape)) for each in (W, R)]
+    if clip is None:
+        return network.run("rnn", weights)
+    weights = [_behind_gates(node, each, 2) for each in weights]
+    network.fields |= _as_lstm(node, network.fields, clip)
+    return network.run("lstm", weights)
+
+
+@imports(how="gru, views; with clip: its steps, of gemm, activations, …")
+def GRU(
+    node: Node,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Maybe = None,
+    sequence_lens: Maybe = None,
+    initial_h: Maybe = None,
+    *,
+    activations: list[str] | None = None,
+    clip: float | None = None,
+    linear_before_reset: int = 0,
+    **attributes: Any,
+) -> list[Tensor]:
+    default = ["Sigmoid", "Tanh"]
+    network = _Network(node, X, B, sequence_lens, initial_h, activations, default, clip=clip, **attributes)
+    if clip is not None:
+        steps = Steps(node, W, R, B, sequence_lens, bool(linear_before_reset), clip)
+        fields = network.fields
+        made = steps.run(network.x, fields["hidden_init"], fields["activation_descs"], network.backward)
+        return network.outputs(made)
+    network.fields["linear_before_reset"] = bool(linear_before_reset)
+    return network.run("gru", [node.dml.reshaped(each, (1, *each.shape)) for each in (W, R)])
+
+
+@imports(how="lstm, views")
+def LSTM(
+    node: Node,
+    X: Tensor,
+    W: Tensor,
+    R: Tensor,
+    B: Maybe = None,
+    sequence_lens: Maybe = None,
+    initial_h: Maybe = None,
+    initial_c: Maybe = None,
+    P: Maybe = None,
+    *,
+    activations: list[str] | None = None,
+    clip: float | None = None,
+    input_forget: int = 0,
+    **attributes: Any,
+) -> list[Tensor]:
+    default = ["Sigmoid", "Tanh", "Tanh"]
+    network = _Network(node, X, B, sequence_lens, initial_h, activations, default, clip=clip, **attributes)
+    network.fields |= {"cell_mem_init": network.state(initial_c), "peephole": _leading(node, P, 2)}
+    network.fields |= {"couple_input_forget": bool(input_forget)}
+    network.fields |= {} if clip is None else {"clip_threshold": clip}
+    weights = [node.dml.reshaped(each, (1, *each.shape)) for each in (W, R)]
+    return network.run("lstm", weights, output_cell_single=True)
 
 
 def _as_lstm(node: Node, fields: dict[str, Any], clip: float) -> dict[str, Any]:
@@ -101,28 +190,9 @@ def _behind_gates(node: Node, x: Value, axis: int) -> Value:
     return made
 
 
-def _outputs(node: Node, made: Sequence[Value], batch_first: bool) -> Result:
-    sequence = node.dml.transposed(made[0], [2, 0, 1, 3]) if batch_first else made[0]
-    return [sequence, *(_single(node, each, batch_first) for each in made[1:])]
-
-
 def _leading(node: Node, tensor: Tensor | None, count: int) -> Value | None:
     """With leading dimensions of size 1."""
     return None if tensor is None else node.dml.reshaped(tensor, (1,) * count + tensor.shape)
-
-
-def _state(node: Node, tensor: Tensor | None, batch_first: bool) -> Value | None:
-    """{D, B, H}, or batch first {B, D, H}, as {1, D, B, H}."""
-    if tensor is None:
-        return None
-    value = node.dml.transposed(tensor, [1, 0, 2]) if batch_first else node.dml.value(tensor)
-    return node.dml.reshaped(value, (1, *value.sizes))
-
-
-def _single(node: Node, made: Value, batch_first: bool) -> Tensor:
-    """The opposite of `_state`."""
-    shaped = node.tensor(made, made.sizes[1:])
-    return node.tensor(node.dml.transposed(shaped, [1, 0, 2])) if batch_first else shaped
 
 
 def _lengths(node: Node, tensor: Tensor | None) -> Value | None:
@@ -131,10 +201,15 @@ def _lengths(node: Node, tensor: Tensor | None) -> Value | None:
     return node.dml.reshaped(node.dml.converted(tensor, "uint32"), (1, 1, 1, tensor.count))
 
 
-def _activations(node: Node, directions: int) -> list[dict[str, Any]]:
+def _activations(
+    names: list[str],
+    *,
+    activation_alpha: Sequence[float] = (),
+    activation_beta: Sequence[float] = (),
+    hidden_size: int = 0,
+) -> list[dict[str, Any]]:
     """The activations with their numbers, which those that take some use up in turn."""
-    names = [str(each) for each in node.attribute("activations") or _DEFAULTS[node.operator] * directions]
-    numbers = {key: iter(node.attribute(f"activation_{key}") or ()) for key in ("alpha", "beta")}
+    numbers = {"alpha": iter(activation_alpha), "beta": iter(activation_beta)}
     made = []
     for name in names:
         known = _ACTIVATIONS.get(name.lower())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dmlgraph.formats.onnx.control import MOST_STEPS
-from dmlgraph.formats.onnx.node import Node
+from dmlgraph.formats.onnx.node import Maybe, Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
@@ -16,56 +17,66 @@ from dmlgraph.graph.value import Value
 GATES = 3  # update, reset, hidden
 
 
-def gru_by_steps(
-    node: Node,
-    x: Value,
-    state: Value | None,
-    activations: Sequence[Mapping[str, Any]],
-    backward: Sequence[bool],
-    clip: float,
-) -> tuple[Value, Value]:
-    """The hidden states of all steps {T, D, B, H}, and the last ones {1, D, B, H}.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Steps:
+    """A GRU, step by step.
 
-    Args:
-        node: GRU, with its weights, bias and lengths.
-        x: the input {T, B, I}.
-        state: the first hidden states {1, D, B, H}; None for zeros.
-        activations: f and g of each direction, as activation_descs has them.
-        backward: for each direction.
+    Attributes:
+        node: adds the nodes.
+        w, r, b, lengths: ONNX's inputs.
+        after: whether the reset comes after the product with the hidden state.
         clip: what the activations are given is clipped to ±clip.
-
-    Raises:
-        Refusal: there are too many steps, or the node is damaged.
     """
-    if len(activations) != 2 * len(backward):
-        message = "needs two activations for each direction"
-        raise Refusal(message, code="count", field="activations", got=len(activations), allowed=f"{2 * len(backward)}")
-    if x.sizes[0] > MOST_STEPS:
-        raise Refusal(
-            "with clip there are too many steps", code="too-large", field="clip", allowed=f"{MOST_STEPS} steps"
-        )
-    made = [
-        _Direction(node, index, activations[2 * index : 2 * index + 2], clip).run(x, state, turned)
-        for index, turned in enumerate(backward)
-    ]
-    sequences, singles = zip(*made, strict=True)
-    if len(made) == 1:
-        return sequences[0], singles[0]
-    return node.dml.join(list(sequences), axis=1), node.dml.join(list(singles), axis=1)
+
+    node: Node
+    w: Tensor
+    r: Tensor
+    b: Maybe
+    lengths: Maybe
+    after: bool
+    clip: float
+
+    def run(
+        self, x: Value, state: Value | None, activations: Sequence[Mapping[str, Any]], backward: Sequence[bool]
+    ) -> tuple[Value, Value]:
+        """The hidden states of all steps {T, D, B, H}, and the last ones {1, D, B, H}.
+
+        Args:
+            x: the input {T, B, I}.
+            state: the first hidden states {1, D, B, H}; None for zeros.
+            activations: f and g of each direction, as activation_descs has them.
+            backward: for each direction.
+
+        Raises:
+            Refusal: there are too many steps, or the node is damaged.
+        """
+        if len(activations) != 2 * len(backward):
+            message, wanted = "needs two activations for each direction", 2 * len(backward)
+            raise Refusal(message, code="count", field="activations", got=len(activations), allowed=f"{wanted}")
+        if x.sizes[0] > MOST_STEPS:
+            message = "with clip there are too many steps"
+            raise Refusal(message, code="too-large", field="clip", allowed=f"{MOST_STEPS} steps")
+        made = [
+            _Direction(self, index, activations[2 * index : 2 * index + 2]).run(x, state, turned)
+            for index, turned in enumerate(backward)
+        ]
+        sequences, singles = zip(*made, strict=True)
+        if len(made) == 1:
+            return sequences[0], singles[0]
+        return self.node.dml.join(list(sequences), axis=1), self.node.dml.join(list(singles), axis=1)
 
 
 class _Direction:
     """One direction of a GRU: its weights, and what a step does."""
 
-    def __init__(self, node: Node, index: int, activations: Sequence[Mapping[str, Any]], clip: float) -> None:
-        self.node, self.dml, self.index = node, node.dml, index
+    def __init__(self, steps: Steps, index: int, activations: Sequence[Mapping[str, Any]]) -> None:
+        self.dml, self.index = steps.node.dml, index
         self.f, self.g = activations
-        self.clip = clip
-        self.hidden = node[2].shape[2]
-        self.after = bool(node.attribute("linear_before_reset", 0))
-        self.weight = self._of(node[1])
-        self.gates, self.new = self.dml.split(self._of(node[2]), axis=0, outputs=[2 * self.hidden, self.hidden])
-        self.bias, self.last_bias = self._biases(node.get(3))
+        self.clip, self.after, self.lengths = steps.clip, steps.after, steps.lengths
+        self.hidden = steps.r.shape[2]
+        self.weight = self._of(steps.w)
+        self.gates, self.new = self.dml.split(self._of(steps.r), axis=0, outputs=[2 * self.hidden, self.hidden])
+        self.bias, self.last_bias = self._biases(steps.b)
 
     def _of(self, tensor: Tensor) -> Value:
         """This direction's part of a tensor {D, …}."""
@@ -111,7 +122,7 @@ class _Direction:
 
     def _going(self, step: int, steps: int) -> Value | None:
         """Which sequences {B, 1} have this step; None if all have it."""
-        lengths = self.node.get(4)
+        lengths = self.lengths
         if lengths is None or (lengths.known is not None and (lengths.known > step).all()):
             return None
         column = self.dml.reshaped(self.dml.converted(lengths, "uint32"), (lengths.count, 1))

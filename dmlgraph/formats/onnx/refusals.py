@@ -25,6 +25,11 @@ class Refusal(Exception):  # noqa: N818 - not an error of its own: it becomes a 
         self.problem = Problem(message, code=code, **fields)
 
 
+def unsupported(attribute: str, allowed: str, got: object) -> Refusal:
+    """The refusal of an attribute's value."""
+    return Refusal("has no counterpart in DirectML", code="unsupported", field=attribute, got=got, allowed=allowed)
+
+
 DATA = ""  # stands among the names of inputs for those that are data: a graph of known data computes nothing
 
 

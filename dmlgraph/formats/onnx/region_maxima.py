@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from dmlgraph.formats.onnx.delegation import own
+from dmlgraph.formats.onnx.indexing import Gather
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Calls, Tensor
@@ -15,39 +15,51 @@ from dmlgraph.graph.value import Value
 Tap = tuple[Value, Value]  # places and weights of elements beside samples
 
 
-def greatest_terms(node: Node, *, half_pixel: bool) -> Tensor:
+def greatest_terms(
+    node: Node,
+    x: Tensor,
+    rois: Tensor,
+    batches: Tensor,
+    shape: tuple[int, int],
+    samples: int,
+    scale: float,
+    *,
+    half_pixel: bool,
+) -> Tensor:
     """{R, C, H, W}: a sample has four terms, elements times their weights in linear interpolation.
+
+    The inputs are those of RoiAlign, the shape is H and W, and the samples are for one element, along an axis.
 
     Raises:
         Refusal: the number of samples depends on the regions.
     """
-    dml, samples, (_, channels, height, width) = node.dml, node.attribute("sampling_ratio", 0), node[0].shape
+    dml, (_, channels, height, width) = node.dml, x.shape
     if samples < 1:
         message = "the greatest of samples whose number depends on the regions has no counterpart"
         raise Refusal(message, field="sampling_ratio", got=samples, allowed="1 and more")
-    count, rows, columns = node[1].shape[0], node.attribute("output_height", 1), node.attribute("output_width", 1)
-    image = dml.transposed(dml.converted(node[0], "float32"), [0, 2, 3, 1])
-    flat = node.tensor(dml.reshaped(image, (node[0].count // channels, channels)))
-    regions = dml.multiply(dml.converted(node[1], "float32"), node.attribute("spatial_scale", 1.0))
+    count, (rows, columns) = rois.shape[0], shape
+    image = dml.transposed(dml.converted(x, "float32"), [0, 2, 3, 1])
+    flat = node.tensor(dml.reshaped(image, (x.count // channels, channels)))
+    regions = dml.multiply(dml.converted(rois, "float32"), scale)
     if half_pixel:
         regions = dml.subtract(regions, 0.5)
     left, top, right, bottom = dml.split(regions, axis=1, outputs=[1] * 4)
     down = _taps(dml, top, bottom, height, rows, samples, widen=not half_pixel)
     across = _taps(dml, left, right, width, columns, samples, widen=not half_pixel)
     lines, pillars = (count, rows * samples, 1), (count, 1, columns * samples)
-    first = dml.multiply(dml.reshaped(dml.converted(node[2], "int32"), (count, 1, 1)), _whole(height * width))
+    first = dml.multiply(dml.reshaped(dml.converted(batches, "int32"), (count, 1, 1)), _whole(height * width))
     best: Value | None = None
     for (row, upright), (column, level) in itertools.product(down, across):
         begins = dml.add(first, dml.multiply(dml.reshaped(row, lines), _whole(width)))
         places = dml.add(begins, dml.reshaped(column, pillars))
         weights = dml.multiply(dml.reshaped(upright, lines), dml.reshaped(level, pillars))
-        taken = own(node, "Gather", flat, node.tensor(places), axis=0)
+        taken = Gather(node, flat, node.tensor(places), axis=0)
         terms = dml.multiply(taken, dml.reshaped(weights, (*places.sizes, 1)))
         terms = dml.reshaped(terms, (count, rows, samples, columns, samples, channels))
         terms = dml.reduce(terms, function="max", axes=[2, 4])
         best = terms if best is None else dml.max(best, terms)
     made = dml.transposed(dml.reshaped(best, (count, rows, columns, channels)), [0, 3, 1, 2])
-    return node.tensor(dml.converted(made, dml.value(node[0]).dtype))
+    return node.tensor(dml.converted(made, dml.value(x).dtype))
 
 
 def _whole(number: int) -> Tensor:

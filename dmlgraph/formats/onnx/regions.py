@@ -8,9 +8,11 @@ the last place.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from dmlgraph.formats.onnx.node import Node, Result
+from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.region_maxima import greatest_terms
 from dmlgraph.formats.onnx.table import imports
@@ -23,25 +25,46 @@ _NEAR = 2.0**-21  # how near to the edge a sample is at it, as a part of the ima
 _LEAST_STEP = 1e-30  # instead of 0, of empty regions
 
 
-@imports("RoiAlign", since=10, how="roi_align1, arithmetic on the regions; max: gather, multiply, reduce")
-def _roi_align(node: Node) -> Result:
-    half = node.opset >= 16 and str(node.attribute("coordinate_transformation_mode", "half_pixel")) == "half_pixel"
-    dml, samples = node.dml, node.attribute("sampling_ratio", 0)
-    x, rois = dml.value(node[0]), dml.value(node[1])
-    if rois.sizes[1] != 4:
-        got = [*rois.sizes]
+_HOW = "roi_align1, arithmetic on the regions; max: gather, multiply, reduce"
+
+
+@imports(since=10, until=15, how=_HOW)
+def RoiAlign_10(node: Node, X: Tensor, rois: Tensor, batch_indices: Tensor, **attributes: Any) -> Tensor:
+    return RoiAlign(node, X, rois, batch_indices, **attributes, coordinate_transformation_mode="output_half_pixel")
+
+
+@imports(since=16, how=_HOW)
+def RoiAlign(
+    node: Node,
+    X: Tensor,
+    rois: Tensor,
+    batch_indices: Tensor,
+    *,
+    coordinate_transformation_mode: str = "half_pixel",
+    sampling_ratio: int = 0,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    spatial_scale: float = 1.0,
+) -> Tensor:
+    half = coordinate_transformation_mode == "half_pixel"
+    dml = node.dml
+    x, corners = dml.value(X), dml.value(rois)
+    if corners.sizes[1] != 4:
+        got = [*corners.sizes]
         raise Refusal("a region has four numbers", code="sizes", field="rois", got=got, allowed="[regions, 4]")
-    if str(node.attribute("mode", "avg")) == "max":
-        return greatest_terms(node, half_pixel=half)
-    if node[0].dtype == np.float16:  # too narrow for regions
-        x, rois = dml.converted(x, "float32"), dml.converted(rois, "float32")
-    sizes = [rois.sizes[0], x.sizes[1], node.attribute("output_height", 1), node.attribute("output_width", 1)]
-    regions = _regions(dml, rois, x.sizes, sizes, node.attribute("spatial_scale", 1.0), samples, half)
+    if mode == "max":
+        shape = (output_height, output_width)
+        return greatest_terms(node, X, rois, batch_indices, shape, sampling_ratio, spatial_scale, half_pixel=half)
+    if X.dtype == np.float16:  # too narrow for regions
+        x, corners = dml.converted(x, "float32"), dml.converted(corners, "float32")
+    sizes = [corners.sizes[0], x.sizes[1], output_height, output_width]
+    regions = _regions(dml, corners, x.sizes, sizes, spatial_scale, sampling_ratio, half)
     return node.tensor(
         dml.roi_align1(
             x,
             regions,
-            dml.converted(dml.index(node[2]), "uint32"),
+            dml.converted(dml.index(batch_indices), "uint32"),
             sizes=sizes,
             reduction_function="average",
             interpolation_mode="linear",
@@ -50,8 +73,8 @@ def _roi_align(node: Node) -> Result:
             input_pixel_offset=0.0,
             output_pixel_offset=-0.5,
             out_of_bounds_input_value=0.0,
-            minimum_samples_per_output=samples or 1,
-            maximum_samples_per_output=samples or 2**32 - 1,
+            minimum_samples_per_output=sampling_ratio or 1,
+            maximum_samples_per_output=sampling_ratio or 2**32 - 1,
             align_regions_to_corners=False,
         )
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
 
 from dmlgraph.formats.onnx.folding import evaluate
-from dmlgraph.formats.onnx.node import Node, Result, at_axis
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.node import Maybe, Node, at_axis
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
 
@@ -20,56 +21,74 @@ Offsets = tuple[float, float, float]  # scale, input pixel offset, output pixel 
 
 
 @imports("Upsample", until=9, how="resample2")
-def _upsample(node: Node) -> Result:
-    scales = node.attribute("scales") or _factors(node, 1, node[0].rank)
-    return _scaled_up_or_down(node, scales)
-
-
 @imports("Resize", since=10, until=10, how="resample2")
-def _resize_10(node: Node) -> Result:
-    return _scaled_up_or_down(node, _factors(node, 1, node[0].rank))
+def Resize_10(node: Node, X: Tensor, scales: Tensor | list[float] | None = None, *, mode: str = "nearest") -> Tensor:
+    """The rounding is open here: as in ONNX Runtime, up along dimensions that shrink."""
+    factors = _factors(node, scales, X.rank)
+    x = X
+    if mode == "nearest":
+        fewer = [min(scale, 1.0) for scale in factors]
+        sizes = [_scaled(*each) for each in zip(x.shape, fewer, strict=True)]
+        x = _resampled(node, x, sizes, fewer, nearest="ceil")
+        factors = [max(scale, 1.0) for scale in factors]
+    return _resampled(node, x, [_scaled(*each) for each in zip(x.shape, factors, strict=True)], factors, mode)
 
 
-def _scaled_up_or_down(node: Node, scales: list[float]) -> Result:
-    """Resize before opset 11, which leaves the rounding open: as in ONNX Runtime, up along dimensions that shrink."""
-    x = node[0]
-    _check_factors(scales, x.rank)
-    if str(node.attribute("mode", "nearest")) == "nearest":
-        fewer = [min(scale, 1.0) for scale in scales]
-        x = _resampled(node, x, [_scaled(*each) for each in zip(x.shape, fewer, strict=True)], fewer, nearest="ceil")
-        scales = [max(scale, 1.0) for scale in scales]
-    return _resampled(node, x, [_scaled(*each) for each in zip(x.shape, scales, strict=True)], scales)
-
-
-@imports("Resize", since=11, how="resample2; cubic, antialiased, cropped: gemm with constants")
-def _resize(node: Node) -> Result:
-    x = node[0]
-    axes = [at_axis(axis, x.rank) for axis in node.ints("axes", default=range(x.rank)) or []]
-    wanted = node.ints("sizes", 3, counts=[len(axes), 0])
-    sizes, scales = list(x.shape), [1.0] * x.rank
+@imports(since=11, how="resample2; cubic, antialiased, cropped: gemm with constants")
+def Resize(
+    node: Node,
+    X: Tensor,
+    roi: Maybe = None,
+    scales: Maybe = None,
+    sizes: Maybe = None,
+    *,
+    antialias: int = 0,
+    axes: list[int] | None = None,
+    coordinate_transformation_mode: str = "half_pixel",
+    keep_aspect_ratio_policy: str = "stretch",
+    mode: str = "nearest",
+    nearest_mode: str = "round_prefer_floor",
+    **weights: Any,
+) -> Tensor:
+    places = [at_axis(axis, X.rank) for axis in (range(X.rank) if axes is None else axes)]
+    wanted = node.ints("sizes", sizes, counts=[len(places), 0])
     if wanted:
-        if 0 in x.shape:
-            raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*x.shape])
-        policy = str(node.attribute("keep_aspect_ratio_policy", "stretch"))
-        ratios = [size / x.shape[axis] for size, axis in zip(wanted, axes, strict=True)]
-        if policy != "stretch":
-            same = min(ratios) if policy == "not_larger" else max(ratios)
-            ratios = [same] * len(axes)
-            wanted = [math.floor(same * x.shape[axis] + 0.5) for axis in axes]
-        given = list(zip(axes, wanted, ratios, strict=True))
+        factors, counts = _to_sizes(X, places, wanted, keep_aspect_ratio_policy)
     else:
-        factors = _factors(node, 2, len(axes))
-        given = [(axis, _scaled(x.shape[axis], each), each) for axis, each in zip(axes, factors, strict=True)]
-    for axis, size, scale in given:
-        sizes[axis], scales[axis] = size, scale
-    coordinates = str(node.attribute("coordinate_transformation_mode", "half_pixel"))
-    nearest = str(node.attribute("nearest_mode", "round_prefer_floor"))
-    return _resampled(node, x, sizes, scales, coordinates, nearest)
+        factors = _factors(node, scales, len(places))
+        counts = [_scaled(X.shape[axis], each) for axis, each in zip(places, factors, strict=True)]
+    whole, ratios = list(X.shape), [1.0] * X.rank
+    for axis, count, factor in zip(places, counts, factors, strict=True):
+        whole[axis], ratios[axis] = count, factor
+    crops = coordinate_transformation_mode == "tf_crop_and_resize"
+    if not (mode == "cubic" or antialias or crops) or _is_trivial(X, whole, ratios):
+        return _resampled(node, X, whole, ratios, mode, coordinate_transformation_mode, nearest_mode)
+    weights |= {"mode": mode, "coordinate_transformation_mode": coordinate_transformation_mode}
+    weights |= {"antialias": antialias} if antialias else {}
+    matrices = {
+        axis: _matrix(node, place, X.shape[axis], whole[axis], roi if crops else None, scales, weights)
+        for place, axis in enumerate(places)
+        if whole[axis] != X.shape[axis] or ratios[axis] != 1 or crops
+    }
+    return _by_matrices(node, X, whole, matrices)
 
 
-def _factors(node: Node, index: int, count: int) -> list[float]:
-    """The known scales of a number of axes."""
-    factors = [float(each) for each in node.known(index)]
+def _to_sizes(x: Tensor, axes: list[int], wanted: list[int], policy: str) -> tuple[list[float], list[int]]:
+    """The scales and sizes of axes to which the policy makes the wanted sizes."""
+    if 0 in x.shape:
+        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*x.shape])
+    ratios = [size / x.shape[axis] for size, axis in zip(wanted, axes, strict=True)]
+    if policy == "stretch":
+        return ratios, wanted
+    same = min(ratios) if policy == "not_larger" else max(ratios)
+    return [same] * len(axes), [math.floor(same * x.shape[axis] + 0.5) for axis in axes]
+
+
+def _factors(node: Node, scales: Tensor | list[float] | None, count: int) -> list[float]:
+    """The scales of a number of axes, of an attribute or a known input."""
+    if scales is None:
+        raise Refusal("an input is missing", code="missing", field=f"input {1 if node.opset < 11 else 2}")
+    factors = [float(each) for each in (node.known(scales) if isinstance(scales, Tensor) else scales)]
     _check_factors(factors, count)
     return factors
 
@@ -87,37 +106,41 @@ def _scaled(size: int, scale: float) -> int:
     return math.floor(np.float32(size) * np.float32(scale))
 
 
+def _is_trivial(x: Tensor, sizes: list[int], scales: list[float]) -> bool:
+    """Whether nothing is computed: the result has no elements, or is the tensor."""
+    return 0 in sizes or (list(x.shape) == sizes and set(scales) == {1.0})
+
+
+# The modes of rounding: RESAMPLE2's direction, and what is added to places before.
+_NEAREST = {
+    "round_prefer_floor": ("increasing", 0.5),  # ceil(c - 0.5)
+    "round_prefer_ceil": ("decreasing", -0.5),  # floor(c + 0.5)
+    "ceil": ("increasing", 0.0),
+    "floor": ("decreasing", 0.0),
+}
+
+
 def _resampled(
     node: Node,
     x: Tensor,
     sizes: list[int],
     scales: list[float],
+    mode: str = "nearest",
     coordinates: str = "asymmetric",
     nearest: str = "floor",
 ) -> Tensor:
-    mode = str(node.attribute("mode", "nearest"))
-    if 0 in sizes:
-        return Tensor.of(np.empty(sizes, x.dtype))
-    if list(x.shape) == sizes and set(scales) == {1.0}:
-        return x
-    if mode == "cubic" or node.attribute("antialias", 0) or coordinates == "tf_crop_and_resize":
-        return _by_matrices(node, sizes, scales)
+    if _is_trivial(x, sizes, scales):
+        return Tensor.of(np.empty(sizes, x.dtype)) if 0 in sizes else x
     if mode not in ("nearest", "linear"):
-        raise node.refuse("mode", "nearest, linear, cubic", mode)
+        raise unsupported("mode", "nearest, linear, cubic", mode)
     places = [
-        _place(node, coordinates, size, count, scale) for size, count, scale in zip(x.shape, sizes, scales, strict=True)
+        _place(coordinates, size, count, scale) for size, count, scale in zip(x.shape, sizes, scales, strict=True)
     ]
     direction, shift = "increasing", 0.0
     if mode == "nearest":
-        modes = {
-            "round_prefer_floor": ("increasing", 0.5),  # ceil(c - 0.5)
-            "round_prefer_ceil": ("decreasing", -0.5),  # floor(c + 0.5)
-            "ceil": ("increasing", 0.0),
-            "floor": ("decreasing", 0.0),
-        }
-        if nearest not in modes:
-            raise node.refuse("nearest_mode", ", ".join(modes), nearest)
-        direction, shift = modes[nearest]
+        if nearest not in _NEAREST:
+            raise unsupported("nearest_mode", ", ".join(_NEAREST), nearest)
+        direction, shift = _NEAREST[nearest]
     fields = {
         "sizes": sizes,
         "interpolation_mode": "nearest_neighbor" if mode == "nearest" else "linear",
@@ -143,62 +166,57 @@ def _kept_dimensions(shape: Sequence[int], sizes: Sequence[int]) -> int:
     return extra if extra > 0 and list(shape[: extra + 1]) == list(sizes[: extra + 1]) else 0
 
 
-def _by_matrices(node: Node, sizes: list[int], scales: list[float]) -> Tensor:
-    """What DirectML's operators lack: along each dimension a product with the matrix of the resized unit vectors."""
-    x = node[0]
+def _by_matrices(node: Node, x: Tensor, sizes: list[int], matrices: dict[int, Array]) -> Tensor:
+    """What DirectML's operators lack: along dimensions a product with the matrix of the resized unit vectors."""
     made = node.dml.value(x)
-    axes = node.ints("axes", default=range(x.rank)) or []
-    for place, axis in enumerate(at_axis(each, x.rank) for each in axes):
-        if sizes[axis] != x.shape[axis] or scales[axis] != 1 or _crops(node, place):
-            matrix = _matrix(node, place, x.shape[axis], sizes[axis])
-            order = [*(each for each in range(x.rank) if each != axis), axis]
-            moved = node.dml.transposed(made, order)
-            flat = node.dml.reshaped(moved, (math.prod(moved.sizes[:-1]), moved.sizes[-1]))
-            product = node.dml.gemm(flat, Tensor.of(matrix.astype(x.dtype)))
-            made = node.dml.reshaped(product, (*moved.sizes[:-1], sizes[axis]))
-            made = node.dml.transposed(made, [order.index(each) for each in range(x.rank)])
+    for axis, matrix in matrices.items():
+        order = [*(each for each in range(x.rank) if each != axis), axis]
+        moved = node.dml.transposed(made, order)
+        flat = node.dml.reshaped(moved, (math.prod(moved.sizes[:-1]), moved.sizes[-1]))
+        product = node.dml.gemm(flat, Tensor.of(matrix.astype(x.dtype)))
+        made = node.dml.reshaped(product, (*moved.sizes[:-1], sizes[axis]))
+        made = node.dml.transposed(made, [order.index(each) for each in range(x.rank)])
     return node.tensor(made, sizes)
 
 
-def _crops(node: Node, place: int) -> bool:
-    return str(node.attribute("coordinate_transformation_mode", "")) == "tf_crop_and_resize" and place >= 0
-
-
-def _matrix(node: Node, place: int, size: int, count: int) -> Array:
-    """[input, output]: the unit vectors, resized by the node's attributes.
+def _matrix(
+    node: Node, place: int, size: int, count: int, roi: Maybe, scales: Maybe, attributes: dict[str, Any]
+) -> Array:
+    """[input, output]: the unit vectors, resized by Resize.
 
     Args:
-        node: Resize, from opset 11 on.
+        node: has the opset.
         place: which of its axes.
         size, count: the sizes along it.
+        roi: where it crops.
+        scales: if they are given.
+        attributes: of the interpolation.
     """
     if size * count > MOST_NUMBERS:
         raise Refusal("the size is too large for this mode", code="too-large", got=[size, count])
-    names = "mode coordinate_transformation_mode cubic_coeff_a exclude_outside antialias extrapolation_value"
-    given = {name: node.attribute(name) for name in names.split() if node.attribute(name) is not None}
-    if given.get("coordinate_transformation_mode") in ("pytorch_half_pixel", b"pytorch_half_pixel") and count == 1:
-        given["coordinate_transformation_mode"] = "asymmetric"  # one element is read at 0, by ONNX's text
-    roi = np.zeros(0, np.float32)
-    if _crops(node, place):
-        bounds = [float(each) for each in node.known(1)]
-        start, end = bounds[place], bounds[place + len(bounds) // 2]
+    if attributes["coordinate_transformation_mode"] == "pytorch_half_pixel" and count == 1:
+        attributes = attributes | {"coordinate_transformation_mode": "asymmetric"}  # it is read at 0, by ONNX's text
+    bounds = np.zeros(0, np.float32)
+    if roi is not None:
+        given = [float(each) for each in node.known(roi)]
+        start, end = given[place], given[place + len(given) // 2]
         if not (0 <= start <= 1 and 0 <= end <= 1):
-            raise Refusal("a region outside the input has no counterpart", field="roi", got=bounds)
-        roi = np.array([0, start, 1, end], np.float32)
-    scales = None
-    if node.get(2) is not None and node[2].count:
-        scale = np.float32(node.known(2)[place])
+            raise Refusal("a region outside the input has no counterpart", field="roi", got=given)
+        bounds = np.array([0, start, 1, end], np.float32)
+    factors = None
+    if scales is not None and scales.count:
+        scale = np.float32(node.known(scales)[place])
         if math.floor(size * float(scale)) < count:  # ONNX's reference computes the size in float64
             scale = np.nextafter(scale, np.float32(np.inf))
-        scales = np.array([1, scale], np.float32)
-    whole = None if scales is not None else np.array([size, count], np.int64)
-    proto = onnx.helper.make_node("Resize", ["x", "roi", "scales" * (whole is None), "sizes" * (scales is None)], ["y"])
-    proto.attribute.extend(onnx.helper.make_attribute(name, each) for name, each in given.items())
-    (made,) = evaluate(proto, node.opset, [np.eye(size, dtype=np.float32), roi, scales, whole])
+        factors = np.array([1, scale], np.float32)
+    whole = None if factors is not None else np.array([size, count], np.int64)
+    names = ["x", "roi", "scales" * (whole is None), "sizes" * (factors is None)]
+    proto = onnx.helper.make_node("Resize", names, ["y"], **attributes)
+    (made,) = evaluate(proto, node.opset, [np.eye(size, dtype=np.float32), bounds, factors, whole])
     return made
 
 
-def _place(node: Node, mode: str, size: int, count: int, scale: float) -> Offsets:
+def _place(mode: str, size: int, count: int, scale: float) -> Offsets:
     """The scale and offsets with which output o reads the input at (o − output offset) / scale − input offset."""
     if mode == "asymmetric":
         return scale, 0.0, 0.0
@@ -210,7 +228,7 @@ def _place(node: Node, mode: str, size: int, count: int, scale: float) -> Offset
         return (scale * size - 1) / (size - 1), 0.0, 0.0
     if mode in ("align_corners", "pytorch_half_pixel"):
         return 1.0 if count == 1 else float(np.finfo(np.float32).max), 0.0, 0.0
-    raise node.refuse(
+    raise unsupported(
         "coordinate_transformation_mode",
         "asymmetric, half_pixel, pytorch_half_pixel, half_pixel_symmetric, align_corners",
         mode,

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 
 from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.table import imports
-from dmlgraph.formats.onnx.tensors import Calls
+from dmlgraph.formats.onnx.tensors import Calls, Tensor
 from dmlgraph.graph.value import Value
 
 _MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}
@@ -17,27 +17,27 @@ _PADDINGS = ("zeros", "border", "reflection")
 _CUBIC = -0.75
 
 
-@imports("GridSample", since=16, how="gather_elements and element-wise operators")
-def _grid_sample(node: Node) -> Result:
-    x, grid = node[0], node[1]
-    mode, padding = str(node.attribute("mode", "bilinear")), str(node.attribute("padding_mode", "zeros"))
+@imports(since=16, how="gather_elements and element-wise operators")
+def GridSample(
+    node: Node, X: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: int = 0
+) -> Result:
     if mode not in _MODES:
-        raise node.refuse("mode", ", ".join(_MODES), mode)
-    if padding not in _PADDINGS:
-        raise node.refuse("padding_mode", ", ".join(_PADDINGS), padding)
-    spatial, places = x.shape[2:], grid.shape[1:-1]
-    if grid.shape[-1] != len(spatial) or x.rank + 1 > 8:
+        raise unsupported("mode", ", ".join(_MODES), mode)
+    if padding_mode not in _PADDINGS:
+        raise unsupported("padding_mode", ", ".join(_PADDINGS), padding_mode)
+    spatial, places = X.shape[2:], grid.shape[1:-1]
+    if grid.shape[-1] != len(spatial) or X.rank + 1 > 8:
         raise Refusal("the grid needs a coordinate for each spatial dimension", code="sizes", got=list(grid.shape))
-    dml, aligned = node.dml, bool(node.attribute("align_corners", 0))
+    dml, aligned = node.dml, bool(align_corners)
     count = math.prod(places)
-    points = dml.converted(dml.reshaped(grid, (x.shape[0], count, len(spatial))), "float32")
+    points = dml.converted(dml.reshaped(grid, (X.shape[0], count, len(spatial))), "float32")
     coordinates = dml.split(points, axis=2, outputs=[1] * len(spatial)) if len(spatial) > 1 else [points]
     taps = []
     for axis, size in enumerate(spatial):  # the last coordinate belongs to the first dimension
-        place = dml.reshaped(coordinates[len(spatial) - 1 - axis], (x.shape[0], 1, count))
-        taps.append(_taps(dml, place, size, _MODES[mode], padding, aligned))
-    data = dml.reshaped(x, (*x.shape[:2], math.prod(spatial)))
-    return node.tensor(gathered(dml, data, spatial, taps), (*x.shape[:2], *places))
+        place = dml.reshaped(coordinates[len(spatial) - 1 - axis], (X.shape[0], 1, count))
+        taps.append(_taps(dml, place, size, _MODES[mode], padding_mode, aligned))
+    data = dml.reshaped(X, (*X.shape[:2], math.prod(spatial)))
+    return node.tensor(gathered(dml, data, spatial, taps), (*X.shape[:2], *places))
 
 
 Taps = list[tuple[Value, Value]]  # {N, 1, places}: the indices along a dimension, as floats, and their weights

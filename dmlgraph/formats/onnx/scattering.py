@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dmlgraph.formats.onnx.node import Node, Result, at_axis
-from dmlgraph.formats.onnx.refusals import Refusal, give_values
+from dmlgraph.formats.onnx.node import Maybe, Node, at_axis
+from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
@@ -22,12 +22,11 @@ REDUCTIONS = {"add": "add", "mul": "multiply", "max": "max", "min": "min"}
 MOST_ROUNDS = 64  # updates of one element
 
 
-def _reduction(node: Node) -> str | None:
-    """The function that computes an element from itself and an update; None: the update replaces it."""
-    name = str(node.attribute("reduction", "none"))
-    if name != "none" and name not in REDUCTIONS:
-        raise node.refuse("reduction", f"none, {', '.join(REDUCTIONS)}")
-    return REDUCTIONS.get(name)
+def _function(reduction: str) -> str | None:
+    """What computes an element from itself and an update; None: the update replaces it."""
+    if reduction != "none" and reduction not in REDUCTIONS:
+        raise unsupported("reduction", f"none, {', '.join(REDUCTIONS)}", reduction)
+    return REDUCTIONS.get(reduction)
 
 
 @imports(
@@ -36,65 +35,66 @@ def _reduction(node: Node) -> str | None:
     since=9,
     how="scatter_elements; reductions: gather, an operator and scatter, in rounds",
 )
-def _scatter_elements(node: Node) -> Result:
-    x, indices, updates, axis = node[0], node[1], node[2], node.axis(0)
-    reduction = _reduction(node)
-    if indices.rank != x.rank or indices.shape != updates.shape:
+def ScatterElements(
+    node: Node, data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 0, reduction: str = "none"
+) -> Tensor:
+    axis, function = at_axis(axis, data.rank), _function(reduction)
+    if indices.rank != data.rank or indices.shape != updates.shape:
         message = "the indices and the updates must have the same shape, and as many dimensions as the data"
         raise Refusal(message, code="sizes", got=[list(indices.shape), list(updates.shape)])
     if 0 in indices.shape:
-        return x
-    within = tuple(size if each == axis else indices.shape[each] for each, size in enumerate(x.shape))
-    if indices.known is not None and (reduction or within != x.shape):
+        return data
+    within = tuple(size if each == axis else indices.shape[each] for each, size in enumerate(data.shape))
+    if indices.known is not None and (function or within != data.shape):
         places = list(np.indices(indices.shape))
-        places[axis] = _counted(indices.known, x.shape[axis])
-        return _scatter_rows(node, _rows(places, x.shape), 1, updates, reduction)
-    if within != x.shape:
+        places[axis] = _counted(indices.known, data.shape[axis])
+        return _scatter_rows(node, data, indices, _rows(places, data.shape), 1, updates, function)
+    if within != data.shape:
         message = "the indices must cover all of the other dimensions, or be known when the model is imported"
         hint = give_values(indices.depends)
         raise Refusal(
             message, code="sizes", field="indices", got=list(indices.shape), allowed=str(list(within)), hint=hint
         )
-    if reduction is None:
-        return node.tensor(node.dml.scatter_elements(x, node.dml.index(indices), updates, axis=axis), x.shape)
-    made = node.dml.value(x)
+    if function is None:
+        return node.tensor(node.dml.scatter_elements(data, node.dml.index(indices), updates, axis=axis), data.shape)
+    made = node.dml.value(data)
     for place in range(_bounded(indices.shape[axis], indices)):  # the indices of a round differ in another dimension
-        cut = [slice(place, place + 1) if each == axis else slice(None) for each in range(x.rank)]
+        cut = [slice(place, place + 1) if each == axis else slice(None) for each in range(data.rank)]
         at, part = sliced(node.dml, indices, cut), sliced(node.dml, updates, cut)
-        part = getattr(node.dml, reduction)(node.dml.gather_elements(made, at, axis=axis), part)
+        part = getattr(node.dml, function)(node.dml.gather_elements(made, at, axis=axis), part)
         made = node.dml.scatter_elements(made, at, part, axis=axis)
-    return node.tensor(made, x.shape)
+    return node.tensor(made, data.shape)
 
 
-@imports("ScatterND", since=11, how="scatter_nd; reductions: gather_nd1, an operator and scatter_nd, in rounds")
-def _scatter_nd(node: Node) -> Result:
-    x, indices, updates = node[0], node[1], node[2]
-    reduction = _reduction(node)
+@imports(since=11, how="scatter_nd; reductions: gather_nd1, an operator and scatter_nd, in rounds")
+def ScatterND(node: Node, data: Tensor, indices: Tensor, updates: Tensor, *, reduction: str = "none") -> Tensor:
+    function = _function(reduction)
     taken = indices.shape[-1] if indices.rank else 0
-    if not 1 <= taken <= x.rank or updates.shape != (*indices.shape[:-1], *x.shape[taken:]):
+    if not 1 <= taken <= data.rank or updates.shape != (*indices.shape[:-1], *data.shape[taken:]):
         message = "the updates must have the shape that the data and the indices give"
         raise Refusal(message, code="sizes", field="updates", got=list(updates.shape))
     if 0 in updates.shape:
-        return x
-    if reduction is None:
-        return node.tensor(_replaced(node, node.dml.value(x), x, indices, updates), x.shape)
+        return data
+    if function is None:
+        return node.tensor(_replaced(node, node.dml.value(data), data, indices, updates), data.shape)
     if indices.known is not None:
         tuples = indices.known.reshape(-1, taken)
-        places = [_counted(tuples[:, each], x.shape[each]) for each in range(taken)]
-        return _scatter_rows(node, _rows(places, x.shape[:taken]), math.prod(x.shape[taken:]), updates, reduction)
+        places = [_counted(tuples[:, each], data.shape[each]) for each in range(taken)]
+        rows, width = _rows(places, data.shape[:taken]), math.prod(data.shape[taken:])
+        return _scatter_rows(node, data, indices, rows, width, updates, function)
     count = math.prod(indices.shape[:-1])
     tuples_made = node.tensor(node.dml.reshaped(indices, (count, taken)))
-    updates_made = node.tensor(node.dml.reshaped(updates, (count, *(x.shape[taken:] or (1,)))))
-    made = node.dml.value(x)
+    updates_made = node.tensor(node.dml.reshaped(updates, (count, *(data.shape[taken:] or (1,)))))
+    made = node.dml.value(data)
     for place in range(_bounded(count, indices)):
         at = sliced(node.dml, tuples_made, [slice(place, place + 1), slice(None)])
         part = sliced(node.dml, updates_made, [slice(place, place + 1), *[slice(None)] * (updates_made.rank - 1)])
-        part = Tensor(part.dtype, (1, *x.shape[taken:]), made=node.dml.reshaped(part, (1, *x.shape[taken:])))
-        made = _replaced(node, made, x, at, _combined(node, reduction, made, x, at, part))
-    return node.tensor(made, x.shape)
+        part = Tensor(part.dtype, (1, *data.shape[taken:]), made=node.dml.reshaped(part, (1, *data.shape[taken:])))
+        made = _replaced(node, made, data, at, _combined(node, function, made, data, at, part))
+    return node.tensor(made, data.shape)
 
 
-def _combined(node: Node, reduction: str, made: Value, x: Tensor, at: Tensor, part: Tensor) -> Tensor:
+def _combined(node: Node, function: str, made: Value, x: Tensor, at: Tensor, part: Tensor) -> Tensor:
     """The elements at one tuple of indices together with their updates."""
     rank = max(x.rank, 2, part.rank)
     found = node.dml.gather_nd1(
@@ -104,7 +104,7 @@ def _combined(node: Node, reduction: str, made: Value, x: Tensor, at: Tensor, pa
         indices_dimension_count=2,
         batch_dimension_count=0,
     )
-    result = getattr(node.dml, reduction)(node.dml.reshaped(found, part.sizes), part)
+    result = getattr(node.dml, function)(node.dml.reshaped(found, part.sizes), part)
     return Tensor(part.dtype, part.shape, made=result)
 
 
@@ -143,22 +143,23 @@ def _bounded(rounds: int, indices: Tensor) -> int:
     return rounds
 
 
-def _scatter_rows(node: Node, rows: Array, width: int, updates: Tensor, reduction: str | None) -> Tensor:
+def _scatter_rows(
+    node: Node, x: Tensor, indices: Tensor, rows: Array, width: int, updates: Tensor, function: str | None
+) -> Tensor:
     """Updates {N, width} of the known rows of the data as {…, width}, those of a row one after another."""
-    x = node[0]
     if not len(rows):
         return x
     made = node.dml.reshaped(x, (x.count // width, width))
     parts = node.dml.reshaped(updates, (len(rows), width))
-    if reduction is None:  # the last update of each row
+    if function is None:  # the last update of each row
         chosen = [np.flatnonzero(_turns(rows[::-1])[::-1] == 0)]
     else:
         turns = _turns(rows)
-        chosen = [np.flatnonzero(turns == turn) for turn in range(_bounded(int(turns.max()) + 1, node[1]))]
+        chosen = [np.flatnonzero(turns == turn) for turn in range(_bounded(int(turns.max()) + 1, indices))]
     for numbers in chosen:
         part = parts if len(numbers) == len(rows) else _taken(node, parts, numbers)
-        if reduction is not None:
-            part = getattr(node.dml, reduction)(_taken(node, made, rows[numbers]), part)
+        if function is not None:
+            part = getattr(node.dml, function)(_taken(node, made, rows[numbers]), part)
         at = Tensor.of(rows[numbers].astype(np.int32)[:, None])
         made = node.dml.scatter_nd(made, at, part, input_dimension_count=2, indices_dimension_count=2)
     return node.tensor(made, x.shape)
@@ -181,24 +182,24 @@ def _turns(rows: Array) -> Array:
     return turns
 
 
-@imports("TensorScatter", since=24, how="scatter_elements")
-def _tensor_scatter(node: Node) -> Result:
-    x, updates, starts = node[0], node[1], node.get(2)
-    axis = at_axis(node.attribute("axis", -2), x.rank)
-    mode = str(node.attribute("mode", "linear"))
+@imports(since=24, how="scatter_elements")
+def TensorScatter(
+    node: Node, past_cache: Tensor, update: Tensor, write_indices: Maybe = None, *, axis: int = -2, mode: str = "linear"
+) -> Tensor:
+    shape, rank = past_cache.shape, past_cache.rank
+    axis = at_axis(axis, rank)
     if mode not in ("linear", "circular"):
-        raise node.refuse("mode", "linear, circular")
-    if axis == 0 or (*updates.shape[:axis], x.shape[axis], *updates.shape[axis + 1 :]) != x.shape:
+        raise unsupported("mode", "linear, circular", mode)
+    if axis == 0 or (*update.shape[:axis], shape[axis], *update.shape[axis + 1 :]) != shape:
         message = "the update must have the shape of the cache, but for the axis, which is not the first"
-        raise Refusal(message, code="sizes", field="update", got=list(updates.shape))
-    offsets = np.arange(updates.shape[axis], dtype=np.int32).reshape(
-        [-1 if each == axis else 1 for each in range(x.rank)]
-    )
-    places = node.dml.value(Tensor.of(offsets))
-    if starts is not None:
-        first = node.dml.converted(node.dml.index(starts), "int32")
-        batches = node.dml.reshaped(first, (x.shape[0], *(1,) * (x.rank - 1)))
+        raise Refusal(message, code="sizes", field="update", got=list(update.shape))
+    offsets = np.arange(update.shape[axis], dtype=np.int32)
+    places = node.dml.value(Tensor.of(offsets.reshape([-1 if each == axis else 1 for each in range(rank)])))
+    if write_indices is not None:
+        first = node.dml.converted(node.dml.index(write_indices), "int32")
+        batches = node.dml.reshaped(first, (shape[0], *(1,) * (rank - 1)))
         places = node.dml.add(batches, places)
     if mode == "circular":
-        places = node.dml.modulus_truncate(places, Tensor.of(np.full((1,) * x.rank, x.shape[axis], np.int32)))
-    return node.tensor(node.dml.scatter_elements(x, node.dml.expanded(places, updates.shape), updates, axis=axis))
+        places = node.dml.modulus_truncate(places, Tensor.of(np.full((1,) * rank, shape[axis], np.int32)))
+    places = node.dml.expanded(places, update.shape)
+    return node.tensor(node.dml.scatter_elements(past_cache, places, update, axis=axis))

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.formats.onnx.node import Node, Result, at_axis, broadcast
-from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal
+from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast, numbered_dtype
+from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, unsupported
 from dmlgraph.formats.onnx.table import imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored
+from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.graph.value import Value
 
 
-@imports("Reshape", how="reshape")
-def _reshape(node: Node) -> Result:
-    x = node[0]
-    wanted = node.ints("shape", 1, []) or []
-    if not node.attribute("allowzero", 0):
-        if any(size == 0 and axis >= x.rank for axis, size in enumerate(wanted)):
+@imports(how="reshape")
+def Reshape(node: Node, data: Tensor, shape: Ints, *, allowzero: int = 0) -> Tensor:
+    wanted = node.ints("shape", shape, [])
+    if not allowzero:
+        if any(size == 0 and axis >= data.rank for axis, size in enumerate(wanted)):
             raise Refusal("0 keeps the size of a dimension that the input lacks", code="sizes", field="shape")
-        wanted = [size or x.shape[axis] for axis, size in enumerate(wanted)]
+        wanted = [size or data.shape[axis] for axis, size in enumerate(wanted)]
     if wanted.count(-1) == 1:
         rest = math.prod(size for size in wanted if size != -1)
-        wanted[wanted.index(-1)] = x.count // rest if rest else 0
-    return viewed(node, x, wanted)
+        wanted[wanted.index(-1)] = data.count // rest if rest else 0
+    return viewed(node, data, wanted)
 
 
 def viewed(node: Node, x: Tensor, shape: Sequence[int]) -> Tensor:
@@ -42,57 +41,54 @@ def viewed(node: Node, x: Tensor, shape: Sequence[int]) -> Tensor:
     return Tensor(x.dtype, tuple(shape), made=made)
 
 
-@imports("Flatten", how="reshape")
-def _flatten(node: Node) -> Result:
-    x = node[0]
-    axis = at_axis(node.attribute("axis", 1), x.rank + 1) if node.attribute("axis", 1) >= 0 else node.axis(1)
-    return viewed(node, x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
+@imports(how="reshape")
+def Flatten(node: Node, input: Tensor, *, axis: int = 1) -> Result:
+    axis = at_axis(axis, input.rank + 1) if axis >= 0 else at_axis(axis, input.rank)
+    return viewed(node, input, [math.prod(input.shape[:axis]), math.prod(input.shape[axis:])])
 
 
-@imports("Squeeze", how="reshape")
-def _squeeze(node: Node) -> Result:
-    x = node[0]
-    axes = node.ints("axes", 1)
-    if axes is None:
-        return viewed(node, x, [size for size in x.shape if size != 1])
-    gone = {at_axis(axis, x.rank) for axis in axes}
-    return viewed(node, x, [size for axis, size in enumerate(x.shape) if axis not in gone])
+@imports(how="reshape")
+def Squeeze(node: Node, data: Tensor, axes: Ints = None) -> Tensor:
+    places = node.ints("axes", axes)
+    if places is None:
+        return viewed(node, data, [size for size in data.shape if size != 1])
+    gone = {at_axis(axis, data.rank) for axis in places}
+    return viewed(node, data, [size for axis, size in enumerate(data.shape) if axis not in gone])
 
 
-@imports("Unsqueeze", how="reshape")
-def _unsqueeze(node: Node) -> Result:
-    x = node[0]
-    axes = node.ints("axes", 1, []) or []
-    new = {at_axis(axis, x.rank + len(axes)) for axis in axes}
-    if len(new) < len(axes):
-        raise Refusal("an axis is given twice", code="duplicate", field="axes", got=axes)
-    sizes = iter(x.shape)
-    return viewed(node, x, [1 if axis in new else next(sizes) for axis in range(x.rank + len(axes))])
+@imports(how="reshape")
+def Unsqueeze(node: Node, data: Tensor, axes: Ints) -> Tensor:
+    places = node.ints("axes", axes, [])
+    rank = data.rank + len(places)
+    new = {at_axis(axis, rank) for axis in places}
+    if len(new) < len(places):
+        raise Refusal("an axis is given twice", code="duplicate", field="axes", got=places)
+    sizes = iter(data.shape)
+    return viewed(node, data, [1 if axis in new else next(sizes) for axis in range(rank)])
 
 
-@imports("Transpose", how="transpose")
-def _transpose(node: Node) -> Result:
-    x = node[0]
-    order = node.attribute("perm") or list(reversed(range(x.rank)))
-    if sorted(order) != list(range(x.rank)):
+@imports(how="transpose")
+def Transpose(node: Node, data: Tensor, *, perm: list[int] | None = None) -> Result:
+    order = perm or list(reversed(range(data.rank)))
+    if sorted(order) != list(range(data.rank)):
         raise Refusal("is not an order of the dimensions", code="range", field="perm", got=order)
-    return x if x.rank < 2 else node.dml.transposed(x, order)
+    return data if data.rank < 2 else node.dml.transposed(data, order)
 
 
-@imports("Expand", since=8, how="broadcast_to")
-def _expand(node: Node) -> Result:
-    wanted = Tensor(node[0].dtype, tuple(node.ints("shape", 1, []) or []))
-    shape = broadcast([node[0], wanted])
-    if node[0].known is not None:
-        return np.broadcast_to(node[0].known, shape)
-    if 0 in shape:
-        return np.empty(shape, node[0].dtype)
-    return node.tensor(node.dml.expanded(node[0], shape or (1,)), shape)
+@imports(since=8, how="broadcast_to")
+def Expand(node: Node, input: Tensor, shape: Tensor) -> Result:
+    whole = broadcast([input, Tensor(input.dtype, tuple(node.ints("shape", shape, [])))])
+    if input.known is not None:
+        return np.broadcast_to(input.known, whole)
+    if 0 in whole:
+        return np.empty(whole, input.dtype)
+    return node.tensor(node.dml.expanded(input, whole or (1,)), whole)
 
 
-@imports("Concat", how="join")
-def _concat(node: Node) -> Result:
-    return concatenated(node, node.given, node.axis(0))
+@imports(how="join")
+def Concat(node: Node, *inputs: Tensor, axis: int) -> Tensor:
+    node.there(0, node.inputs[0])
+    return concatenated(node, inputs, at_axis(axis, inputs[0].rank))
 
 
 def concatenated(node: Node, tensors: Sequence[Tensor], axis: int) -> Tensor:
@@ -103,13 +99,13 @@ def concatenated(node: Node, tensors: Sequence[Tensor], axis: int) -> Tensor:
     return parts[0] if len(parts) == 1 else node.tensor(node.dml.join(parts, axis=axis))
 
 
-@imports("Split", how="split")
-def _split(node: Node) -> Result:
-    x, axis = node[0], node.axis(0)
+@imports(how="split")
+def Split(node: Node, input: Tensor, split: Ints = None, *, axis: int = 0, num_outputs: int | None = None) -> Result:
+    x, axis = input, at_axis(axis, input.rank)
     whole, count = x.shape[axis], len(node.outputs)
-    sizes = node.ints("split", 1)
+    sizes = node.ints("split", split)
     if sizes is None:
-        if node.attribute("num_outputs") is None and whole % count:
+        if num_outputs is None and whole % count:
             raise Refusal("cannot be split into equal parts", code="sizes", got=whole, allowed=f"a multiple of {count}")
         part = -(-whole // max(count, 1))
         sizes = [max(0, min(part, whole - index * part)) for index in range(count)]
@@ -120,22 +116,21 @@ def _split(node: Node) -> Result:
     return [next(parts) if size else np.empty(empty, x.dtype) for size in sizes]
 
 
-@imports("Slice", how="slice1")
-def _slice(node: Node) -> Result:
-    x = node[0]
-    starts = node.ints("starts", 1, []) or []
-    count = [len(starts)]
-    ends = node.ints("ends", 2, [], counts=count) or []
-    axes = node.ints("axes", 3, range(len(starts)), counts=count) or []
-    steps = node.ints("steps", 4, [1] * len(starts), counts=count) or []
-    places = [slice(None)] * x.rank
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+@imports(how="slice1")
+def Slice(node: Node, data: Tensor, starts: Ints, ends: Ints, axes: Ints = None, steps: Ints = None) -> Tensor:
+    first = node.ints("starts", starts, [])
+    count = [len(first)]
+    last = node.ints("ends", ends, [], counts=count)
+    along = node.ints("axes", axes, range(len(first)), counts=count)
+    by = node.ints("steps", steps, [1] * len(first), counts=count)
+    places = [slice(None)] * data.rank
+    for axis, start, end, step in zip(along, first, last, by, strict=True):
         if step == 0:
-            raise Refusal("a step must not be 0", code="range", field="steps", got=steps)
-        size = x.shape[at_axis(axis, x.rank)]
+            raise Refusal("a step must not be 0", code="range", field="steps", got=by)
+        size = data.shape[at_axis(axis, data.rank)]
         stop = None if step < 0 and end < -size else end  # beyond the first element
-        places[at_axis(axis, x.rank)] = slice(start, stop, step)
-    return sliced(node.dml, x, places)
+        places[at_axis(axis, data.rank)] = slice(start, stop, step)
+    return sliced(node.dml, data, places)
 
 
 def sliced(dml: Calls, x: Tensor, places: Sequence[slice]) -> Tensor:
@@ -155,28 +150,50 @@ def sliced(dml: Calls, x: Tensor, places: Sequence[slice]) -> Tensor:
     return Tensor(x.dtype, shape, made=made)
 
 
-@imports("Tile", how="tile")
-def _tile(node: Node) -> Result:
-    repeats = node.ints("repeats", 1, []) or []
-    if len(repeats) != node[0].rank or min(repeats, default=1) < 0:
-        raise Refusal("needs a number of at least 0 for each dimension", code="range", field="repeats", got=repeats)
-    if 0 in repeats:
-        return np.empty([size * count for size, count in zip(node[0].shape, repeats, strict=True)], node[0].dtype)
-    return node[0] if not repeats else node.dml.tile(node[0], repeats=repeats)
+@imports(how="tile")
+def Tile(node: Node, input: Tensor, repeats: Tensor) -> Result:
+    counts = node.ints("repeats", repeats, [])
+    if len(counts) != input.rank or min(counts, default=1) < 0:
+        raise Refusal("needs a number of at least 0 for each dimension", code="range", field="repeats", got=counts)
+    if 0 in counts:
+        return np.empty([size * count for size, count in zip(input.shape, counts, strict=True)], input.dtype)
+    return input if not counts else node.dml.tile(input, repeats=counts)
 
 
 _MODES = {"constant": "constant", "reflect": "reflection", "edge": "edge", "wrap": "wrap"}
 
 
-@imports("Pad", how="padding, slice1; wrap below level 6.4: slice1, join")
-def _pad(node: Node) -> Result:
-    x = node[0]
-    mode = str(node.attribute("mode", "constant"))
-    if mode not in _MODES:
-        raise node.refuse("mode", ", ".join(_MODES))
-    pads = node.ints("pads", 1, []) or []
-    axes = [at_axis(axis, x.rank) for axis in node.ints("axes", 3, range(x.rank)) or []]
-    value = node.scalar(2, 0) if node.opset >= 11 else node.attribute("value", 0.0)
+_PADDING = "padding, slice1; wrap below level 6.4: slice1, join"
+
+
+@imports(until=10, how=_PADDING)
+def Pad_2(node: Node, data: Tensor, *, pads: list[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    _check_mode(mode, _MODES)
+    return _padded(node, data, pads, range(data.rank), mode, value)
+
+
+@imports(since=11, how=_PADDING)
+def Pad(
+    node: Node,
+    data: Tensor,
+    pads: Tensor,
+    constant_value: Maybe = None,
+    axes: Maybe = None,
+    *,
+    mode: str = "constant",
+) -> Tensor:
+    _check_mode(mode, _MODES)
+    widths = node.ints("pads", pads, [])
+    places = [at_axis(axis, data.rank) for axis in node.ints("axes", axes, range(data.rank))]
+    return _padded(node, data, widths, places, mode, node.scalar(constant_value, 0))
+
+
+def _check_mode(mode: str, modes: Iterable[str]) -> None:
+    if mode not in modes:
+        raise unsupported("mode", ", ".join(modes), mode)
+
+
+def _padded(node: Node, x: Tensor, pads: Sequence[int], axes: Sequence[int], mode: str, value: float) -> Tensor:
     if len(pads) != 2 * len(axes):
         raise Refusal("needs two numbers for each axis", code="count", field="pads", got=pads)
     before, after = [0] * x.rank, [0] * x.rank
@@ -223,66 +240,63 @@ def _cut(before: int, after: int, size: int) -> slice:
     return slice(max(-before, 0), size - max(-after, 0))
 
 
-@imports("DepthToSpace", how="depth_to_space1")
-def _depth_to_space(node: Node) -> Result:
-    orders = {"DCR": "depth_column_row", "CRD": "column_row_depth"}
-    mode = str(node.attribute("mode", "DCR"))
-    if mode not in orders:
-        raise node.refuse("mode", "DCR, CRD")
-    return node.tensor(node.dml.depth_to_space1(node[0], block_size=node.required("blocksize"), order=orders[mode]))
+_ORDERS = {"DCR": "depth_column_row", "CRD": "column_row_depth"}
 
 
-@imports("SpaceToDepth", how="space_to_depth1")
-def _space_to_depth(node: Node) -> Result:
-    if node.attribute("mode", "DCR") != "DCR":
+@imports(how="depth_to_space1")
+def DepthToSpace(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR") -> Result:
+    _check_mode(mode, _ORDERS)
+    return node.tensor(node.dml.depth_to_space1(input, block_size=blocksize, order=_ORDERS[mode]))
+
+
+@imports(how="space_to_depth1")
+def SpaceToDepth(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR") -> Result:
+    if mode != "DCR":
         raise ByDefinition
-    return node.tensor(node.dml.space_to_depth1(node[0], block_size=node.required("blocksize")))
+    return node.tensor(node.dml.space_to_depth1(input, block_size=blocksize))
 
 
-@imports("ConstantOfShape", since=9, how="fill_value_constant")
-def _constant_of_shape(node: Node) -> Result:
-    value = np.asarray(node.attribute("value", np.zeros(1, np.float32)))
-    value = value.astype(node.converted(value.dtype))
-    shape = node.ints("shape", 0, []) or []
+@imports(since=9, how="fill_value_constant")
+def ConstantOfShape(node: Node, input: Tensor, *, value: Array | None = None) -> Array:
+    number = np.zeros(1, np.float32) if value is None else value
+    shape = node.ints("shape", input, [])
     if min(shape, default=0) < 0:
         raise Refusal("a size is negative", code="range", got=shape)
-    return np.broadcast_to(value.reshape(()), shape)
+    return np.broadcast_to(number.astype(node.converted(number.dtype)).reshape(()), shape)
 
 
 MOST_COUNTED = 1 << 24  # elements of a sequence
 
 
-@imports("Range", since=11, how="fill_value_sequence")
-def _range(node: Node) -> Result:
-    start, limit, delta = (node.scalar(index) for index in range(3))
-    if delta == 0:
+@imports(since=11, how="fill_value_sequence")
+def Range(node: Node, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+    first, end, step = (node.scalar(each) for each in (start, limit, delta))
+    if step == 0:
         raise Refusal("the step must not be 0", code="range", field="delta")
-    count = max(0, math.ceil((limit - start) / delta))
+    count = max(0, math.ceil((end - first) / step))
     if count > MOST_COUNTED:
         raise Refusal("the sequence is too long", code="too-large", got=count, allowed=f"{MOST_COUNTED} elements")
-    dtype = node[0].dtype
-    known = (start + np.arange(count) * delta).astype(dtype)
+    dtype = start.dtype
+    known = (first + np.arange(count) * step).astype(dtype)
 
     def make(dml: Calls) -> Value:
-        made: Value = dml.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=start, value_delta=delta)
+        made: Value = dml.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
         return made
 
     return Tensor(dtype, (count,), known, make=make)
 
 
-@imports("EyeLike", since=9, how="diagonal_matrix")
-def _eye(node: Node) -> Result:
-    x, to = node[0], node.attribute("dtype")
-    dtype = node.converted(x.dtype if to is None else node.dtype("dtype"))
-    made = node.dml.diagonal_matrix(sizes=x.shape, dtype=stored(dtype), offset=node.attribute("k", 0), value=1)
-    return Tensor(dtype, x.shape, made=made)
+@imports(since=9, how="diagonal_matrix")
+def EyeLike(node: Node, input: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
+    to = node.converted(input.dtype if dtype is None else numbered_dtype("dtype", dtype))
+    made = node.dml.diagonal_matrix(sizes=input.shape, dtype=stored(to), offset=k, value=1)
+    return Tensor(to, input.shape, made=made)
 
 
-@imports("Trilu", since=14, how="if_ with a constant mask")
-def _trilu(node: Node) -> Result:
-    x, k = node[0], int(node.scalar(1, 0))
-    rows, columns = x.shape[-2:]
-    k = max(-rows, min(k, columns))
-    mask = np.tri(rows, columns, k - 1 if node.attribute("upper", 1) else k, dtype=bool)
-    kept = Tensor.of(~mask if node.attribute("upper", 1) else mask)
-    return node.tensor(node.dml.if_(kept, x, Tensor.of(np.zeros((1, 1), x.dtype))), x.shape)
+@imports(since=14, how="if_ with a constant mask")
+def Trilu(node: Node, input: Tensor, k: Maybe = None, *, upper: int = 1) -> Tensor:
+    rows, columns = input.shape[-2:]
+    diagonal = max(-rows, min(int(node.scalar(k, 0)), columns))
+    mask = np.tri(rows, columns, diagonal - 1 if upper else diagonal, dtype=bool)
+    kept = Tensor.of(~mask if upper else mask)
+    return node.tensor(node.dml.if_(kept, input, Tensor.of(np.zeros((1, 1), input.dtype))), input.shape)

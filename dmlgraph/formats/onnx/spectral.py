@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 import numpy as np
 
 from dmlgraph.base.errors import listing
 from dmlgraph.formats.onnx.folding import numbers
-from dmlgraph.formats.onnx.node import Node, Result, at_axis
+from dmlgraph.formats.onnx.node import Maybe, Node, at_axis
 from dmlgraph.formats.onnx.refusals import Refusal, give_values
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import imports
@@ -17,15 +18,33 @@ from dmlgraph.formats.onnx.tensors import Array, Tensor
 MOST_NUMBERS = 1 << 24  # of a matrix
 
 
-@imports("DFT", since=17, how="gemm with a constant, views")
-def _dft(node: Node) -> Result:
-    x = node[0]
-    axis = node.axis(1) if node.opset < 20 else at_axis(int(node.scalar(2, -2)), x.rank)
-    inverse, onesided = bool(node.attribute("inverse", 0)), bool(node.attribute("onesided", 0))
+@imports(since=17, until=19, how="gemm with a constant, views")
+def DFT_17(
+    node: Node, input: Tensor, dft_length: Maybe = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
+) -> Tensor:
+    return _transformed(node, input, dft_length, axis, inverse=bool(inverse), onesided=bool(onesided))
+
+
+@imports(since=20, how="gemm with a constant, views")
+def DFT(
+    node: Node,
+    input: Tensor,
+    dft_length: Maybe = None,
+    axis: Maybe = None,
+    *,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Tensor:
+    along = int(node.scalar(axis, -2))
+    return _transformed(node, input, dft_length, along, inverse=bool(inverse), onesided=bool(onesided))
+
+
+def _transformed(node: Node, x: Tensor, dft_length: Maybe, axis: int, *, inverse: bool, onesided: bool) -> Tensor:
+    axis = at_axis(axis, x.rank)
     if axis == x.rank - 1 or x.shape[-1] not in (1, 2):
         raise Refusal("the last dimension holds a real number, or its real and imaginary parts", code="sizes")
     to_real = inverse and onesided
-    length = int(node.scalar(1, 2 * (x.shape[axis] - 1) if to_real else x.shape[axis]))
+    length = int(node.scalar(dft_length, 2 * (x.shape[axis] - 1) if to_real else x.shape[axis]))
     taken = length // 2 + 1 if to_real else length
     given = min(x.shape[axis], taken)  # the rest is zeros
     matrix = _matrix(length, given, x.shape[-1], inverse=inverse, onesided=onesided)
@@ -55,13 +74,20 @@ def _matrix(length: int, given: int, parts: int, *, inverse: bool, onesided: boo
     return np.stack(kept, 1)
 
 
-@imports("STFT", since=17, how="gather, multiply, gemm with a constant, views")
-def _stft(node: Node) -> Result:
-    x, step = node[0], int(node.scalar(1))
-    window = node.get(2)
-    if window is None and node.get(3) is None:
+@imports(since=17, how="gather, multiply, gemm with a constant, views")
+def STFT(
+    node: Node,
+    signal: Tensor,
+    frame_step: Tensor,
+    window: Maybe = None,
+    frame_length: Maybe = None,
+    *,
+    onesided: int = 1,
+) -> Tensor:
+    x, step = signal, int(node.scalar(frame_step))
+    if window is None and frame_length is None:
         raise Refusal("an input is missing: the window or its length", code="missing", field="frame_length")
-    length = int(node.scalar(3, None if window is None else window.count))
+    length = int(node.scalar(frame_length, None if window is None else window.count))
     if step < 1 or not 1 <= length <= x.shape[1]:
         allowed = f"steps of 1 or more, a length of 1 to {x.shape[1]}"
         raise Refusal("does not fit the signal", code="range", field="frame_step", got=[step, length], allowed=allowed)
@@ -72,20 +98,20 @@ def _stft(node: Node) -> Result:
     batch, samples = x.shape[:2]
     frames = 1 + (samples - length) // step
     places = np.arange(frames)[:, None] * step + np.arange(length)
-    signal = node.dml.reshaped(x, (1, batch, samples))
+    row = node.dml.reshaped(x, (1, batch, samples))
     indices = node.dml.index(Tensor.of(places[None].astype(np.int64)))
-    cut = node.dml.gather(signal, indices, axis=2, index_dimensions=2)
+    cut = node.dml.gather(row, indices, axis=2, index_dimensions=2)
     if window is not None:
         cut = node.dml.multiply(cut, node.dml.reshaped(window, (1, 1, length)))
-    matrix = _matrix(length, length, 1, inverse=False, onesided=bool(node.attribute("onesided", 1)))
+    matrix = _matrix(length, length, 1, inverse=False, onesided=bool(onesided))
     flat = node.dml.reshaped(cut, (batch * frames, length))
     made = node.dml.gemm(flat, Tensor.of(matrix.reshape(length, -1).astype(x.dtype)))
     return node.tensor(made, (batch, frames, *matrix.shape[2:]))
 
 
-@imports("MelWeightMatrix", since=17, how="known inputs only")
-def _mel_weight_matrix(node: Node) -> Result:
-    unknown = [each for each in node.given if numbers(each) is None]
+@imports(since=17, how="known inputs only")
+def MelWeightMatrix(node: Node, *inputs: Tensor) -> NoReturn:
+    unknown = [each for each in inputs if numbers(each) is None]
     if unknown:
         message = "the inputs must be known when the model is imported"
         hint = give_values(frozenset().union(*(each.depends for each in unknown)))

@@ -1,7 +1,13 @@
-"""The table of operators that can be imported: one row each, with the opsets in which it holds.
+"""The table of operators: how ONNX's are read, and how dmlgraph's are written.
 
-    @imports("Gelu", since=20, how="activation_gelu")
-    def gelu(node: Node) -> Result: ...
+    @imports(since=20, how="activation_gelu")
+    def Gelu(node: Node, X: Tensor) -> Tensor: ...
+
+    @exports("gather_elements", how="GatherElements")
+    def gather_elements(node: Emitter) -> Symbol: ...
+
+    @applies("exp", how="Exp")
+    def exp(node: Emitter, operator: Operator, x: Symbol) -> Symbol: ...
 
 The modules named in `FAMILIES` have the rows.
 """
@@ -12,14 +18,21 @@ import dataclasses
 import functools
 import importlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dmlgraph.formats.onnx.binding import bind
+from dmlgraph.formats.onnx.node import Node, Result
 
 if TYPE_CHECKING:
-    from dmlgraph.formats.onnx.node import Node, Result
+    from dmlgraph.formats.onnx.export import emitter
+    from dmlgraph.formats.onnx.export.emitter import Emitter, Function
+
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 OLDEST = 1  # the first opset that is read
 MICROSOFT = "com.microsoft"
 FAMILIES = (
+    "one_to_one",
     "element_wise",
     "powers",
     "inverse_hyperbolic",
@@ -49,19 +62,24 @@ FAMILIES = (
     "microsoft_attention",
     "microsoft_grouped",
     "microsoft_quantized",
+    *(
+        f"export.{each}"
+        for each in ["division", "bits", "fills", "matrix", "windows", "shapes", "padding", "reduction"]
+    ),
+    *(f"export.{each}" for each in ["indexing", "normalization", "gradients", "quantization", "recurrent"]),
+    *(f"export.{each}" for each in ["resampling", "regions", "attention"]),
 )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """An operator in a range of opsets.
+    """An operator of ONNX that is read, in a range of opsets.
 
     Attributes:
         domain: "" for ONNX's own operators.
         operator: its name.
         since, until: the first and the last opset; `until` is None where the row holds to the newest.
         how: what it becomes: functions of `dmlgraph`, or a phrase.
-        family: the module with the rule.
         rule: adds its nodes to the graph.
     """
 
@@ -70,38 +88,98 @@ class Row:
     since: int
     until: int | None
     how: str
-    family: str
     rule: Callable[[Node], Result]
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written:
+    """An operator of dmlgraph that can be exported.
+
+    Attributes:
+        operator: its name.
+        how: what it becomes: operators of ONNX.
+        rule: adds its nodes to the model.
+        function: for a function of one tensor, which may be fused into another operator: adds its nodes.
+    """
+
+    operator: str
+    how: str
+    rule: Callable[[Emitter], emitter.Result]
+    function: Function | None = None
+
+
 _ROWS: dict[tuple[str, str], list[Row]] = {}
+_WRITTEN: dict[str, Written] = {}
+# Operators of dmlgraph that cannot be exported, and the reasons.
+REFUSED = {
+    "random_generator": "ONNX's random numbers are not those of Philox",
+    "roi_align_grad": "ONNX has no gradient of RoiAlign",
+}
 
 
 def imports(
     *operators: str, how: str, since: int = OLDEST, until: int | None = None, domain: str = ""
-) -> Callable[[Callable[[Node], Result]], Callable[[Node], Result]]:
-    """Enters a rule for operators into the table.
+) -> Callable[[Rule], Rule]:
+    """Enters a rule for reading into the table: a function that `binding.bind` takes.
+
+    It is for the operator of its name, without a number at the end such as that of `Clip_6`, unless others are given.
 
     A rule raises ByDefinition for a form of the operator that ONNX's definition by other operators serves better.
     """
 
-    def enter(rule: Callable[[Node], Result]) -> Callable[[Node], Result]:
-        family = rule.__module__.rpartition(".")[2]
-        for operator in operators:
-            first = 1 if domain else since
-            row = Row(domain, operator, first, until, how, family, rule)
+    def enter(rule: Rule) -> Rule:
+        bound = bind(rule)
+        for operator in operators or (rule.__name__.partition("_")[0],):
+            row = Row(domain, operator, 1 if domain else since, until, how, bound)
             _ROWS.setdefault((domain, operator), []).append(row)
         return rule
 
     return enter
 
 
+def exports(*operators: str, how: str) -> Callable[[Rule], Rule]:
+    """Enters a rule for writing operators into the table."""
+
+    def enter(rule: Rule) -> Rule:
+        for operator in operators:
+            _WRITTEN[operator] = Written(operator, how, rule)
+        return rule
+
+    return enter
+
+
+def applies(*operators: str, how: str) -> Callable[[Function], Function]:
+    """Enters a function of one tensor that is written; `input` and `scale_bias` are read before it."""
+
+    def enter(function: Function) -> Function:
+        def rule(node: Emitter) -> emitter.Symbol:
+            return node.converted(function(node, node.operator, node.scaled()), node.dtype)
+
+        for operator in operators:
+            _WRITTEN[operator] = Written(operator, how, rule, function)
+        return function
+
+    return enter
+
+
 @functools.cache
-def rows() -> dict[tuple[str, str], list[Row]]:
-    """The rows by domain and operator, each operator's by opset."""
+def _load() -> None:
     for family in FAMILIES:
         importlib.import_module(f"dmlgraph.formats.onnx.{family}")
+
+
+@functools.cache
+def rows() -> dict[tuple[str, str], list[Row]]:
+    """The rows of what is read by domain and operator, each operator's by opset."""
+    _load()
     return {key: sorted(each, key=lambda row: row.since) for key, each in sorted(_ROWS.items())}
+
+
+@functools.cache
+def written() -> dict[str, Written]:
+    """The rows of what is written, by operator."""
+    _load()
+    return dict(sorted(_WRITTEN.items()))
 
 
 def find(domain: str, operator: str, opset: int) -> Row | None:
@@ -113,6 +191,6 @@ def find(domain: str, operator: str, opset: int) -> Row | None:
 
 
 def all_rows() -> Iterator[Row]:
-    """All rows, ONNX's own operators first, by name."""
+    """All rows of what is read, ONNX's own operators first, by name."""
     for each in rows().values():
         yield from each

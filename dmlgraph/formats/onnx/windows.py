@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.node import Maybe, Node, counted
+from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
@@ -36,16 +36,25 @@ class Window:
     after: list[int]
 
     @classmethod
-    def of(cls, node: Node, spatial: Sequence[int], kernel: Sequence[int]) -> Window:
-        """A node's window, with the padding of its `auto_pad`.
+    def of(
+        cls,
+        spatial: Sequence[int],
+        kernel: Sequence[int],
+        *,
+        auto_pad: str = "NOTSET",
+        dilations: Sequence[int] | None = None,
+        pads: Sequence[int] | None = None,
+        strides: Sequence[int] | None = None,
+    ) -> Window:
+        """The window of ONNX's attributes, with the padding of `auto_pad`.
 
         Raises:
             Refusal: the attributes contradict one another.
         """
         count = len(spatial)
-        strides = node.ints("strides", default=[1] * count, counts=[count]) or []
-        dilations = node.ints("dilations", default=[1] * count, counts=[count]) or []
-        pads = node.ints("pads", default=[0] * 2 * count, counts=[2 * count]) or []
+        strides = counted("strides", [1] * count if strides is None else strides, [count])
+        dilations = counted("dilations", [1] * count if dilations is None else dilations, [count])
+        pads = counted("pads", [0] * 2 * count if pads is None else pads, [2 * count])
         if len(kernel) != count:
             message = "needs a number for each spatial dimension"
             raise Refusal(message, code="count", field="kernel_shape", got=list(kernel), allowed=str(count))
@@ -56,13 +65,12 @@ class Window:
             raise Refusal(
                 "a window's numbers must be positive", code="range", got=[*kernel, *strides, *dilations, *pads]
             )
-        auto = str(node.attribute("auto_pad", "NOTSET"))
-        if auto in ("SAME_UPPER", "SAME_LOWER"):
-            window.pad_same(auto == "SAME_UPPER")
-        elif auto == "VALID":
+        if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+            window.pad_same(auto_pad == "SAME_UPPER")
+        elif auto_pad == "VALID":
             window.before, window.after = [0] * count, [0] * count
-        elif auto not in ("NOTSET", ""):
-            raise node.refuse("auto_pad", "NOTSET, SAME_UPPER, SAME_LOWER, VALID")
+        elif auto_pad not in ("NOTSET", ""):
+            raise unsupported("auto_pad", "NOTSET, SAME_UPPER, SAME_LOWER, VALID", auto_pad)
         return window
 
     @property
@@ -121,42 +129,48 @@ def _as_before(node: Node, made: Value, x: Tensor) -> Tensor:
     return node.tensor(made, (*made.sizes[:2], made.sizes[3]) if x.rank == 3 else made.sizes)
 
 
-def _bias(node: Node, tensor: Tensor | None, rank: int) -> Value | None:
-    """{C} as {1, C, 1, …}."""
+def by_channel(node: Node, tensor: Maybe, rank: int) -> Value | None:
+    """{C} as {1, C, 1, …}; one number as {1, 1, 1, …}."""
     return None if tensor is None else node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
 
 
-def filter_window(node: Node, x: Tensor, w: Tensor) -> Window:
+def filter_window(x: Tensor, w: Tensor, *, kernel_shape: list[int] | None = None, **window: Any) -> Window:
     """The window of a convolution, which has the sizes of its filter {M, C, …}."""
-    kernel, sizes = node.ints("kernel_shape", default=w.shape[2:]), list(w.shape[2:])
-    if kernel != sizes:
+    sizes = list(w.shape[2:])
+    if kernel_shape not in (None, sizes):
         message = "differs from the sizes of the filter"
-        raise Refusal(message, code="sizes", field="kernel_shape", got=kernel, allowed=str(sizes))
-    return Window.of(node, x.shape[2:], sizes)
+        raise Refusal(message, code="sizes", field="kernel_shape", got=kernel_shape, allowed=str(sizes))
+    return Window.of(x.shape[2:], sizes, **window)
 
 
-@imports("Conv", how="convolution")
-def _conv(node: Node) -> Result:
-    x, w = node[0], node[1]
-    window = filter_window(node, x, w)
-    made = node.dml.convolution(
-        x, w, _bias(node, node.get(2), x.rank), group_count=node.attribute("group", 1), **window.fields()
-    )
-    return node.tensor(made)
+@imports(how="convolution")
+def Conv(node: Node, X: Tensor, W: Tensor, B: Maybe = None, *, group: int = 1, **window: Any) -> Tensor:
+    fields = filter_window(X, W, **window).fields()
+    return node.tensor(node.dml.convolution(X, W, by_channel(node, B, X.rank), group_count=group, **fields))
 
 
-@imports("ConvTranspose", how="convolution with direction: backward")
-def _conv_transpose(node: Node) -> Result:
-    x, w = node[0], node[1]
-    window = filter_window(node, x, w)
+@imports(how="convolution with direction: backward")
+def ConvTranspose(
+    node: Node,
+    X: Tensor,
+    W: Tensor,
+    B: Maybe = None,
+    *,
+    output_padding: list[int] | None = None,
+    auto_pad: str = "NOTSET",
+    output_shape: list[int] | None = None,
+    group: int = 1,
+    **attributes: Any,
+) -> Tensor:
+    window = filter_window(X, W, auto_pad=auto_pad, **attributes)
     count = len(window.spatial)
-    extra = node.ints("output_padding", default=[0] * count, counts=[count]) or []
+    extra = node.ints("output_padding", output_padding, [0] * count, counts=[count])
     whole = [
         (size - 1) * stride + reach
         for size, stride, reach in zip(window.spatial, window.strides, window.reach, strict=True)
     ]
-    auto, wanted = str(node.attribute("auto_pad", "NOTSET")), node.ints("output_shape", counts=[count, count + 2])
-    if wanted is None and auto.startswith("SAME"):
+    wanted = node.ints("output_shape", output_shape, counts=[count, count + 2])
+    if wanted is None and auto_pad.startswith("SAME"):
         wanted = [size * stride for size, stride in zip(window.spatial, window.strides, strict=True)]
     if wanted is not None:
         wanted = wanted[-count:]
@@ -165,42 +179,41 @@ def _conv_transpose(node: Node) -> Result:
             if total < 0:
                 extra[axis], total = extra[axis] - total, 0
             less, more = total // 2, total - total // 2
-            window.before[axis], window.after[axis] = (less, more) if auto == "SAME_UPPER" else (more, less)
-    bias = _bias(node, node.get(2), x.rank)
+            window.before[axis], window.after[axis] = (less, more) if auto_pad == "SAME_UPPER" else (more, less)
+    bias = by_channel(node, B, X.rank)
     beyond = window.reach_further(extra)
     made = node.dml.convolution(
-        x,
-        w,
+        X,
+        W,
         None if any(beyond) else bias,
         direction="backward",
         output_padding=beyond,
-        group_count=node.attribute("group", 1),
+        group_count=group,
         **window.fields(),
     )
     # DirectML's padding of the output has no bias.
     return node.tensor(node.dml.add(made, bias) if bias is not None and any(beyond) else made)
 
 
-def _pooled(node: Node) -> Window:
-    x = node[0]
-    window = Window.of(node, x.shape[2:], node.required("kernel_shape"))
-    if node.attribute("ceil_mode", 0):
+def _pooled(x: Tensor, *, kernel_shape: list[int], ceil_mode: int = 0, **attributes: Any) -> Window:
+    window = Window.of(x.shape[2:], kernel_shape, **attributes)
+    if ceil_mode:
         window.round_up()
     return window
 
 
-@imports("AveragePool", how="average_pooling1; with ceil_mode and count_include_pad: multiply")
-def _average_pool(node: Node) -> Result:
-    x, window = node[0], _pooled(node)
-    included = bool(node.attribute("count_include_pad", 0))
+@imports(how="average_pooling1; with ceil_mode and count_include_pad: multiply")
+def AveragePool(node: Node, X: Tensor, *, count_include_pad: int = 0, ceil_mode: int = 0, **attributes: Any) -> Tensor:
+    window = _pooled(X, ceil_mode=ceil_mode, **attributes)
+    included = bool(count_include_pad)
     flat = window.flat()
     made = node.dml.average_pooling1(
-        _as_image(node, x), window_size=flat.kernel, include_padding=included, **flat.fields()
+        _as_image(node, X), window_size=flat.kernel, include_padding=included, **flat.fields()
     )
-    result = _as_before(node, made, x)
-    padding = Window.of(node, x.shape[2:], window.kernel).after
+    result = _as_before(node, made, X)
+    padding = _pooled(X, **attributes).after
     if included and padding != window.after:
-        result = node.tensor(node.dml.multiply(result, Tensor.of(_uncounted(window, padding).astype(x.dtype))))
+        result = node.tensor(node.dml.multiply(result, Tensor.of(_uncounted(window, padding).astype(X.dtype))))
     return result
 
 
@@ -216,26 +229,26 @@ def _uncounted(window: Window, after: Sequence[int]) -> Array:
     return factors
 
 
-@imports("LpPool", how="lp_pooling1")
-def _lp_pool(node: Node) -> Result:
-    x, flat = node[0], _pooled(node).flat()
-    made = node.dml.lp_pooling1(_as_image(node, x), window_size=flat.kernel, p=node.attribute("p", 2), **flat.fields())
-    return _as_before(node, made, x)
+@imports(how="lp_pooling1")
+def LpPool(node: Node, X: Tensor, *, p: int = 2, **attributes: Any) -> Tensor:
+    flat = _pooled(X, **attributes).flat()
+    made = node.dml.lp_pooling1(_as_image(node, X), window_size=flat.kernel, p=p, **flat.fields())
+    return _as_before(node, made, X)
 
 
-@imports("MaxPool", how="max_pooling2; storage_order: arithmetic on the indices")
-def _max_pool(node: Node) -> Result:
-    x, flat = node[0], _pooled(node).flat()
+@imports(how="max_pooling2; storage_order: arithmetic on the indices")
+def MaxPool(node: Node, X: Tensor, *, storage_order: int = 0, **attributes: Any) -> Tensor | list[Tensor]:
+    flat = _pooled(X, **attributes).flat()
     indexed = node.wants(1)
-    by_column = indexed and bool(node.attribute("storage_order", 0))
-    if by_column and x.rank != 4:
-        raise node.refuse("storage_order", "0, or two spatial dimensions")
+    by_column = indexed and bool(storage_order)
+    if by_column and X.rank != 4:
+        raise unsupported("storage_order", "0, or two spatial dimensions", storage_order)
     asked = {"output_indices": {"dtype": "uint64"}} if indexed else {}
-    made = node.dml.max_pooling2(_as_image(node, x), window_size=flat.kernel, **flat.fields(), **asked)
+    made = node.dml.max_pooling2(_as_image(node, X), window_size=flat.kernel, **flat.fields(), **asked)
     if not indexed:
-        return _as_before(node, made, x)
-    indices = _by_column(node, made.output_indices, x) if by_column else made.output_indices
-    return [_as_before(node, made.output, x), _as_before(node, indices, x)]
+        return _as_before(node, made, X)
+    indices = _by_column(node, made.output_indices, X) if by_column else made.output_indices
+    return [_as_before(node, made.output, X), _as_before(node, indices, X)]
 
 
 def _by_column(node: Node, indices: Value, x: Tensor) -> Value:
@@ -246,7 +259,7 @@ def _by_column(node: Node, indices: Value, x: Tensor) -> Value:
         return Tensor.of(np.full((1, 1, 1, 1), value, np.uint32))
 
     if x.count > np.iinfo(np.uint32).max:
-        raise node.refuse("storage_order", "0 for so many elements")
+        raise unsupported("storage_order", "0 for so many elements", 1)
     indices = node.dml.converted(indices, "uint32")
     place = node.dml.modulus_truncate(indices, number(rows * columns))
     column = node.dml.modulus_truncate(place, number(columns))
@@ -256,46 +269,60 @@ def _by_column(node: Node, indices: Value, x: Tensor) -> Value:
     return made
 
 
-@imports("MaxUnpool", since=9, how="max_unpooling")
-def _max_unpool(node: Node) -> Result:
-    x = node[0]
-    window = Window.of(node, x.shape[2:], node.required("kernel_shape"))
+@imports(since=9, how="max_unpooling")
+def MaxUnpool(
+    node: Node,
+    X: Tensor,
+    I: Tensor,  # noqa: E741 - ONNX's name
+    output_shape: Maybe = None,
+    *,
+    kernel_shape: list[int],
+    **attributes: Any,
+) -> Tensor:
+    window = Window.of(X.shape[2:], kernel_shape, **attributes)
     parts = zip(window.spatial, window.strides, window.kernel, window.before, window.after, strict=True)
     spatial = [(size - 1) * stride + kernel - before - after for size, stride, kernel, before, after in parts]
-    shape = node.ints("output_shape", 2) or [*x.shape[:2], *spatial]
+    shape = node.ints("output_shape", output_shape) or [*X.shape[:2], *spatial]
     if shape[2:] != spatial:
         raise Refusal("an output of another size would move the indices", field="output_shape", got=shape)
-    places = node.dml.converted(node[1], "uint64")
-    return node.tensor(node.dml.max_unpooling(x, places, sizes=shape))
+    places = node.dml.converted(I, "uint64")
+    return node.tensor(node.dml.max_unpooling(X, places, sizes=shape))
 
 
-@imports("GlobalAveragePool", how="reduce")
-@imports("GlobalMaxPool", how="reduce")
-@imports("GlobalLpPool", how="reduce")
-def _global_pool(node: Node) -> Result:
-    x = node[0]
-    function = {"GlobalAveragePool": "average", "GlobalMaxPool": "max"}.get(node.operator)
-    if function is None:
-        p = node.attribute("p", 2)
-        if p not in (1, 2):
-            raise node.refuse("p", "1, 2")
-        function = f"l{p}"
+@imports(how="reduce")
+def GlobalAveragePool(node: Node, X: Tensor) -> Tensor:
+    return _global_pool(node, X, "average")
+
+
+@imports(how="reduce")
+def GlobalMaxPool(node: Node, X: Tensor) -> Tensor:
+    return _global_pool(node, X, "max")
+
+
+@imports(how="reduce")
+def GlobalLpPool(node: Node, X: Tensor, *, p: int = 2) -> Tensor:
+    if p not in (1, 2):
+        raise unsupported("p", "1, 2", p)
+    return _global_pool(node, X, f"l{p}")
+
+
+def _global_pool(node: Node, x: Tensor, function: str) -> Tensor:
     return node.tensor(node.dml.reduce(x, function=function, axes=list(range(2, x.rank))))
 
 
-@imports("Col2Im", since=18, how="fold; below level 6.4 slice_grad and add for each tap")
-def _fold(node: Node) -> Result:
-    x, image, block = node[0], node.ints("image_shape", 1) or [], node.ints("block_shape", 2) or []
-    window = Window.of(node, image, block)
-    sizes = [x.shape[0], x.shape[1] // math.prod(block), *image]
+@imports(since=18, how="fold; below level 6.4 slice_grad and add for each tap")
+def Col2Im(node: Node, input: Tensor, image_shape: Tensor, block_shape: Tensor, **attributes: Any) -> Tensor:
+    image, block = node.ints("image_shape", image_shape, []), node.ints("block_shape", block_shape, [])
+    window = Window.of(image, block, **attributes)
+    sizes = [input.shape[0], input.shape[1] // math.prod(block), *image]
     if not node.dml.has("fold"):
-        return node.tensor(_folded_by_taps(node, window, sizes))
-    return node.tensor(node.dml.fold(x, sizes=sizes, window_sizes=block, **window.fields()))
+        return node.tensor(_folded_by_taps(node, input, window, sizes))
+    return node.tensor(node.dml.fold(input, sizes=sizes, window_sizes=block, **window.fields()))
 
 
-def _folded_by_taps(node: Node, window: Window, sizes: Sequence[int]) -> Value:
+def _folded_by_taps(node: Node, x: Tensor, window: Window, sizes: Sequence[int]) -> Value:
     """The sum of what each tap of the window adds: its elements, the strides apart, in an image of zeros."""
-    dml, x = node.dml, node[0]
+    dml = node.dml
     padded = [sum(each) for each in zip(window.before, window.spatial, window.after, strict=True)]
     counts = [
         (size - reach) // stride + 1 for size, reach, stride in zip(padded, window.reach, window.strides, strict=True)

@@ -161,7 +161,7 @@ def test_a_mistake_in_a_rule_is_no_damage(error: type[Exception], monkeypatch: p
     def wrong(_: Node) -> Result:
         raise error("a mistake")
 
-    row = table.Row("", "Relu", 7, None, "activation_relu", "activations", wrong)
+    row = table.Row("", "Relu", 7, None, "activation_relu", wrong)
     monkeypatch.setitem(table.rows(), ("", "Relu"), [row])
     with pytest.raises(error, match="a mistake"):
         graph_of(model_of(make("Relu", "x")))
@@ -172,7 +172,7 @@ def test_numbers_that_do_not_fit_are_damage(error: type[Exception], monkeypatch:
     def wrong(_: Node) -> Result:
         raise error("no such axis")
 
-    row = table.Row("", "Relu", 7, None, "activation_relu", "activations", wrong)
+    row = table.Row("", "Relu", 7, None, "activation_relu", wrong)
     monkeypatch.setitem(table.rows(), ("", "Relu"), [row])
     with pytest.raises(dg.ModelError, match=r"does not fit its inputs or attributes$") as caught:
         graph_of(model_of(make("Relu", "x")))

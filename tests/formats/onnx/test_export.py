@@ -23,7 +23,7 @@ from support.sketches import Sample
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
 from dmlgraph.formats.onnx.export import EXTERNAL_BYTES, to_model
-from dmlgraph.formats.onnx.export.table import REFUSED, rows
+from dmlgraph.formats.onnx.table import REFUSED, written
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
 from dmlgraph.passes import fuse
@@ -37,8 +37,8 @@ Array = np.ndarray[Any, Any]
 
 
 def test_every_operator_is_exported_or_refused_with_a_reason() -> None:
-    assert set(rows()) | set(REFUSED) == set(REGISTRY)
-    assert not set(rows()) & set(REFUSED)
+    assert set(written()) | set(REFUSED) == set(REGISTRY)
+    assert not set(written()) & set(REFUSED)
 
 
 @functools.cache

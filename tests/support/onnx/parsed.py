@@ -24,9 +24,7 @@ def model_of(graph: str, opset: int = 21, microsoft: bool = False) -> onnx.Model
     return onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}{also}]> {graph}')
 
 
-def imported(
-    model: onnx.ModelProto, *, target: str | None = None, values: Mapping[str, Any] | None = None
-) -> dg.Graph:
+def imported(model: onnx.ModelProto, *, target: str | None = None, values: Mapping[str, Any] | None = None) -> dg.Graph:
     """The graph of a model."""
     prepared = prepare(ir.from_proto(model))
     return Importer(prepared, dims={}, values=values or {}, target=target, convert={}).read()

@@ -17,7 +17,11 @@ from onnx import helper
 
 Array = np.ndarray[Any, Any]
 OPSETS = range(7, 23)
-FAMILIES = ("random_arithmetic", "random_layers", "random_movement")  # modules with rules
+FAMILIES = (
+    "support.onnx.random_arithmetic",
+    "support.onnx.random_layers",
+    "support.onnx.random_movement",
+)  # modules with rules
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, Emitter, Sizes, Symbol
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.attention import SOURCES, Attention, Dimensions
 from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType as MaskType
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, UINT32, UINT64, Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import applies, exports
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.table import applies, exports
 from dmlgraph.operators import Operator
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 
 _BY_MAGNITUDE = ("int8", "int32")  # types that DirectML divides without their sign
 

@@ -279,12 +279,12 @@ class Emitter:
 
     def activated(self, x: Symbol) -> Symbol:
         """The operator's fused activation of its result."""
-        from dmlgraph.formats.onnx.export.table import rows
+        from dmlgraph.formats.onnx.table import written
 
         fused: FusedActivation | None = self.field("fused_activation")
         if fused is None:
             return x
-        row = rows().get(fused.name)
+        row = written().get(fused.name)
         if row is None or row.function is None:
             raise Refusal("the fused activation has no equivalent", field="fused_activation", got=fused.name)
         return row.function(self, fused.on(self.output.like()), x)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, Array, DType, Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.fill import FillValueSequence
 
 _OF_RANGE = ("int16", "int32", "int64", "float32", "float64")  # types of ONNX's Range

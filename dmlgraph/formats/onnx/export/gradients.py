@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.activations import passing
+from dmlgraph.formats.onnx.activations import passing
 from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
 from dmlgraph.formats.onnx.export.normalization import local_bases, local_sums
 from dmlgraph.formats.onnx.export.reduction import reduced
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.common.element_wise import finite_bound
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.directml_enums import MatrixTransform
 
 

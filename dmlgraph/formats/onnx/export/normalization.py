@@ -6,7 +6,7 @@ import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.export.reduction import reduced
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 
 
 @exports("batch_normalization", how="BatchNormalization; parameters of other sizes: Sub, Sqrt, Div, Mul, Add")

@@ -10,8 +10,8 @@ import numpy as np
 from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT32, DType, Emitter, Sizes, Symbol, taken
 from dmlgraph.formats.onnx.export.reduction import reduced
-from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.export.windows import window
+from dmlgraph.formats.onnx.table import exports
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dmlgraph.formats.onnx.export.emitter import INT32, Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 
 _REDUCTIONS = {

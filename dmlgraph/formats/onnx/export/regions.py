@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT64, Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import exports
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
 
 _MOST_SAMPLES = 64  # for one output element, along a dimension, where they are matrices

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, Array, Emitter, Symbol
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.directml_enums import InterpolationMode
 from dmlgraph.operators.resampling import Resampling, Taps
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT64, Emitter, Symbol
 from dmlgraph.formats.onnx.export.fills import filled
-from dmlgraph.formats.onnx.export.table import exports
+from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
 
 

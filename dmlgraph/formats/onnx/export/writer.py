@@ -13,8 +13,8 @@ from dmlgraph.base.errors import ModelError, Problem
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.formats.onnx.export.emitter import OPSET, Array, DType, Emitter, Given, Result, Symbol
-from dmlgraph.formats.onnx.export.table import REFUSED, rows
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.table import REFUSED, written
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.fill import FillValueConstant
@@ -100,9 +100,9 @@ class Writer:
     @staticmethod
     def _export(node: Emitter) -> Result:
         name = node.operator.name
-        row = rows().get(name)
+        row = written().get(name)
         if row is None:
-            raise Refusal(REFUSED[name].reason if name in REFUSED else "ONNX has no equivalent")
+            raise Refusal(REFUSED.get(name, "ONNX has no equivalent"))
         return row.rule(node)
 
     def _finish(self, node: OperatorNode, results: list[Symbol], start: int) -> None:
