@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT32, UINT32, Emitter, Symbol
-from dmlgraph.formats.onnx.export.reduction import merged
 from dmlgraph.formats.onnx.node import Node, Result, at_axis
 from dmlgraph.formats.onnx.one_to_one import applied, as_unary, of_one
+from dmlgraph.formats.onnx.reduction import merged
 from dmlgraph.formats.onnx.refusals import ByDefinition
 from dmlgraph.formats.onnx.table import applies, exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.base.tensor import DataType
+from dmlgraph.formats.onnx.bits import wrapped
 from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, numbered_dtype
 from dmlgraph.formats.onnx.one_to_one import applied, as_logic, as_unary, of_many, of_one
-from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import applies, exports, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored, type_name
+from dmlgraph.formats.onnx.tensors import Tensor, stored
 from dmlgraph.graph.value import Value
 from dmlgraph.operators import Operator
 from dmlgraph.operators.common.element_wise import finite_bound
@@ -51,12 +52,6 @@ def _mean(node: Emitter) -> Symbol:
     if a.is_float:
         return node.call("Mean", a, b)
     return node.call("Div", node.call("Add", a, b), node.number(2, a.dtype))
-
-
-@imports(since=10, how="modulus_floor, modulus_truncate")
-def Mod(node: Node, A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
-    function = node.dml.modulus_truncate if fmod else node.dml.modulus_floor
-    return node.tensor(function(A, B), node.broadcast)
 
 
 _FINITE = float(np.finfo(np.float32).max)
@@ -109,22 +104,6 @@ def Cast(node: Node, input: Tensor, *, to: int) -> Result:
     return cast(node, input, numbered_dtype("to", to))
 
 
-@imports(since=26, how="integers: cast, bit_and; others: known inputs only")
-def BitCast(node: Node, input: Tensor, *, to: int) -> Result:
-    dtype = numbered_dtype("to", to)
-    given, wanted = stored(input.dtype), stored(dtype)
-    if given.bits != wanted.bits or given.bits < 8:
-        raise unsupported("to", f"a type of {given.bits} bits", type_name(dtype))
-    if input.is_float or wanted.is_float or (dtype == BOOL) > (input.dtype == BOOL):
-        message = "DirectML does not read the bits of floats as integers, nor those of integers as floats or bools"
-        hint = give_values(input.depends)
-        raise Refusal(message, field="to", got=type_name(dtype), allowed="another integer type", hint=hint)
-    value = node.dml.value(input)
-    if wanted.bits < 32:  # a cast to 8 bits clamps
-        value = wrapped(node.dml, node.dml.converted(value, "int32"), wanted)
-    return Tensor(dtype, input.shape, made=node.dml.converted(value, wanted))
-
-
 @imports(since=15, how="as Cast")
 def CastLike(node: Node, input: Tensor, target_type: Tensor) -> Result:
     return cast(node, input, target_type.dtype)
@@ -151,41 +130,6 @@ def cast(node: Node, tensor: Tensor, dtype: np.dtype[Any]) -> Tensor:
 
 def _one(node: Node, like: Tensor) -> Value:
     made: Value = node.dml.fill_value_constant(sizes=[1] * len(like.sizes), dtype="float32", value=1)
-    return made
-
-
-@imports(since=11, how="bit_shift_left, bit_shift_right; signed: cast, bit_not, if_")
-def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
-    if direction not in ("LEFT", "RIGHT"):
-        raise unsupported("direction", "LEFT, RIGHT", direction)
-    dml, (x, y) = node.dml, node.dml.value([X, Y])
-    bits, signed = x.dtype.bits, x.dtype.is_signed
-    wide = max(bits, 32) if signed else bits  # casts to 8 bits do not wrap
-    if signed:
-        x, y = dml.converted(x, f"int{wide}"), dml.converted(y, f"int{wide}")
-    negative = dml.logical_less_than(x, 0, dtype="uint8") if signed and direction == "RIGHT" else None
-    if negative is not None:  # ones are shifted in: the opposite bits, and zeros
-        x = dml.if_(negative, dml.bit_not(x), x)
-    by = dml.converted(y, f"uint{wide}")
-    function = dml.bit_shift_left if direction == "LEFT" else dml.bit_shift_right
-    made = function(dml.converted(x, f"uint{wide}"), by)
-    known = Y.known
-    if known is None or not ((known >= 0) & (known < bits)).all():  # DirectML takes the remainder
-        fits = dml.logical_less_than(by, bits, dtype="uint8")
-        made = dml.if_(fits, made, Tensor.of(np.zeros(1, f"uint{wide}")))
-    if signed:
-        made = dml.converted(made, f"int{wide}")
-        if negative is not None:
-            made = dml.if_(negative, dml.bit_not(made), made)
-        elif wide > bits:
-            made = wrapped(dml, made, stored(X.dtype))
-    return node.tensor(dml.converted(made, stored(X.dtype)), node.broadcast)
-
-
-def wrapped(dml: Calls, x: Value, dtype: DataType) -> Value:
-    """Whole numbers modulo 2^N, in the range of a type of N bits."""
-    lowest, _ = dtype.range
-    made: Value = dml.add(dml.bit_and(dml.subtract(x, lowest), 2**dtype.bits - 1), lowest)
     return made
 
 

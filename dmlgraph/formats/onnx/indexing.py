@@ -6,11 +6,18 @@ from typing import NoReturn
 
 import numpy as np
 
+from dmlgraph.formats.onnx.export.emitter import BOOL, INT32, INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Node, Result, at_axis
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
-from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
+
+
+def _indices(node: Emitter, *sizes: int) -> Symbol:
+    """The indices with these sizes, in a type that ONNX takes."""
+    x = node.flat("indices", *sizes)
+    return x if x.dtype in (INT32, INT64) else node.cast(x, INT64)
 
 
 @imports(how="gather")
@@ -24,6 +31,18 @@ def Gather(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) -> Tenso
     return node.tensor(made, shape)
 
 
+@exports("gather", how="Gather")
+def _gather(node: Emitter) -> Symbol:
+    sizes, axis = node.desc("input").sizes, node.field("axis")
+    kept = _last(node.desc("indices").sizes, node.field("index_dimensions"))
+    made = node.call("Gather", node["input"], _indices(node, *kept), axis=axis)
+    return node.reshape(made, node.output.sizes, (*sizes[:axis], *kept, *sizes[axis + 1 :]))
+
+
+def _last(sizes: Sizes, count: int) -> tuple[int, ...]:
+    return tuple(sizes[len(sizes) - count :])
+
+
 @imports(since=11, how="gather_elements")
 def GatherElements(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) -> Result:
     x, axis = data, at_axis(axis, data.rank)
@@ -34,6 +53,12 @@ def GatherElements(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) 
     if within != x.shape:  # the indices read the beginning of the other dimensions
         x = sliced(node.dml, x, [slice(size) for size in within])
     return node.tensor(node.dml.gather_elements(x, node.dml.index(indices), axis=axis))
+
+
+@exports("gather_elements", how="GatherElements")
+def _gather_elements(node: Emitter) -> Symbol:
+    indices = _indices(node, *node.desc("indices").sizes)
+    return node.call("GatherElements", node["input"], indices, axis=node.field("axis"))
 
 
 @imports(since=11, how="gather_nd1")
@@ -51,6 +76,14 @@ def GatherND(node: Node, data: Tensor, indices: Tensor, *, batch_dims: int = 0) 
         batch_dimension_count=batch_dims,
     )
     return node.tensor(made, shape)
+
+
+@exports("gather_nd", "gather_nd1", how="GatherND")
+def _gather_nd(node: Emitter) -> Symbol:
+    x, indices, source, sizes = _tuples(node)
+    batches = node.field("batch_dimension_count")
+    made = node.call("GatherND", x, indices, batch_dims=batches)
+    return node.reshape(made, node.output.sizes, (*sizes[:-1], *source[batches + sizes[-1] :]))
 
 
 @imports(since=9, how="one_hot")
@@ -74,6 +107,21 @@ def _whole(node: Node, indices: Tensor) -> Tensor:
     return indices if fine else node.tensor(node.dml.converted(indices, "int32"), indices.shape)
 
 
+@exports("one_hot", how="OneHot")
+def _one_hot(node: Emitter) -> Symbol:
+    """Indices beyond the axis, and negative ones, are counted as ONNX does: from the end."""
+    sizes, axis = node.desc("indices").sizes, node.field("axis")
+    values = node.reshape(node["values"], (-1,))
+    if node.desc("values").element_count > 2:
+        values = node.call("Slice", values, node.ints([0]), node.ints([2]))
+    depth = node.number(node.output.sizes[axis], INT64)
+    if len(sizes) == 1:  # ONNX takes no scalar
+        made = node.call("OneHot", node.cast(node["indices"], INT64), depth, values, dtype=node.dtype, axis=1)
+        return node.reshape(made, node.output.sizes)
+    indices = node.cast(node.flat("indices", *sizes[:axis], *sizes[axis + 1 :]), INT64)
+    return node.call("OneHot", indices, depth, values, dtype=node.dtype, axis=axis)
+
+
 @imports(until=9, how="top_k1")
 def TopK_1(node: Node, X: Tensor, *, k: int, axis: int = -1) -> Result:
     return _greatest(node, X, k, at_axis(axis, X.rank), largest=True)
@@ -94,6 +142,28 @@ def _greatest(node: Node, x: Tensor, k: int, axis: int, *, largest: bool) -> Res
     direction = "decreasing" if largest else "increasing"
     made = node.dml.top_k1(x, axis=axis, k=k, axis_direction=direction, output_index={"dtype": "uint64"})
     return [made.output_value, made.output_index]
+
+
+@exports("nonzero_coordinates", how="TopK, Div, Mod, Where")
+def _nonzero(node: Emitter) -> list[Symbol]:
+    """The places of elements other than zero come first, because equal elements keep their order."""
+    sizes = node.desc("input").sizes
+    count, total = int(np.prod(sizes)), node.ints([0])
+    flags = node.cast(node.reshape(node.truth(node["input"]), (count,)), INT64)
+    found = node.call("ReduceSum", flags, total, keepdims=1)
+    _, order = node.calls("TopK", flags, node.ints([count]), dtypes=[INT64, INT64], axis=0, largest=1, sorted=1)
+    rows, columns = node.desc("output_coordinates").sizes[-2:]
+    steps = [int(np.prod(sizes[axis + 1 :])) for axis in range(len(sizes))][len(sizes) - columns :]
+    kept = node.call("Slice", order, node.ints([0]), node.ints([rows]))
+    whole = node.call("Div", node.reshape(kept, (rows, 1)), node.ints(steps))
+    places = node.call("Mod", whole, node.ints(sizes[len(sizes) - columns :]))
+    inside = node.call("Less", node.constant(np.arange(rows)[:, None], INT64), found, dtype=BOOL)
+    places = node.call("Where", inside, places, node.number(0, INT64), dtype=INT64)
+    coordinates, number = node.desc("output_coordinates"), node.desc("output_count")
+    return [
+        node.cast(node.reshape(found, number.sizes, (1,)), number.dtype.numpy),
+        node.cast(node.reshape(places, coordinates.sizes, (rows, columns)), coordinates.dtype.numpy),
+    ]
 
 
 @imports(since=10, how="reverse_subsequences")
@@ -127,3 +197,23 @@ def Compress(node: Node, input: Tensor, condition: Tensor, *, axis: int | None =
     places = node.dml.index(Tensor.of(chosen.astype(np.int64)))
     indices = node.dml.reshaped(places, (1,) * (x.rank - 1) + (len(chosen),))
     return node.tensor(node.dml.gather(x, indices, axis=along, index_dimensions=1))
+
+
+@exports("scatter_elements", how="ScatterElements")
+def _scatter_elements(node: Emitter) -> Symbol:
+    indices = _indices(node, *node.desc("indices").sizes)
+    return node.call("ScatterElements", node["input"], indices, node["updates"], axis=node.field("axis"))
+
+
+def _tuples(node: Emitter) -> tuple[Symbol, Symbol, tuple[int, ...], tuple[int, ...]]:
+    """The input and the indices without the leading dimensions that do not count, and their sizes."""
+    source = _last(node.desc("input").sizes, node.field("input_dimension_count"))
+    sizes = _last(node.desc("indices").sizes, node.field("indices_dimension_count"))
+    return node.flat("input", *source), node.cast(_indices(node, *sizes), INT64), source, sizes
+
+
+@exports("scatter_nd", how="ScatterND")
+def _scatter_nd(node: Emitter) -> Symbol:
+    x, indices, source, sizes = _tuples(node)
+    updates = node.flat("updates", *sizes[:-1], *source[sizes[-1] :])
+    return node.reshape(node.call("ScatterND", x, indices, updates), node.output.sizes, source)

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.formats.onnx.fills import MOST_COUNTED, Range
 from dmlgraph.formats.onnx.indexing import Gather, GatherND
 from dmlgraph.formats.onnx.layouts import as_channels_first, as_channels_last
 from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied, of_one
+from dmlgraph.formats.onnx.padding import Pad
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.sampling import GridSample
-from dmlgraph.formats.onnx.shapes import MOST_COUNTED, Pad, Range, Trilu, Unsqueeze, viewed
+from dmlgraph.formats.onnx.shapes import Trilu, Unsqueeze, viewed
 from dmlgraph.formats.onnx.spectral import DFT_17
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Calls, Tensor

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dmlgraph.formats.onnx.export.emitter import INT32, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Maybe, Node
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS
 from dmlgraph.formats.onnx.recurrent_steps import Steps
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
-from dmlgraph.formats.onnx.table import imports
+from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
+from dmlgraph.operators.declaration.fused import FusedActivation
+from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
 
 # The activations that ONNX's networks know, by ONNX's names without capitals: DirectML's, and the fields' defaults.
 _ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
@@ -87,6 +90,46 @@ class _Network:
         return self.node.tensor(self.node.dml.transposed(shaped, [1, 0, 2])) if self.batch_first else shaped
 
 
+# The activations that ONNX's networks know, with the fields that are ONNX's alpha and beta.
+_WRITTEN_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "activation_relu": ("Relu", ()),
+    "activation_tanh": ("Tanh", ()),
+    "activation_sigmoid": ("Sigmoid", ()),
+    "activation_softsign": ("Softsign", ()),
+    "activation_linear": ("Affine", ("alpha", "beta")),
+    "activation_leaky_relu": ("LeakyRelu", ("alpha",)),
+    "activation_thresholded_relu": ("ThresholdedRelu", ("alpha",)),
+    "activation_scaled_tanh": ("ScaledTanh", ("alpha", "beta")),
+    "activation_hard_sigmoid": ("HardSigmoid", ("alpha", "beta")),
+    "activation_elu": ("Elu", ("alpha",)),
+}
+_WRITTEN_DIRECTIONS = {
+    RecurrentNetworkDirection.FORWARD: "forward",
+    RecurrentNetworkDirection.BACKWARD: "reverse",
+    RecurrentNetworkDirection.BIDIRECTIONAL: "bidirectional",
+}
+
+
+def _written_activations(fused: tuple[FusedActivation, ...]) -> dict[str, Any]:
+    """The attributes of the activations: alphas and betas are those of the activations that have them, in order."""
+    found: dict[str, list[Any]] = {"activations": [], "activation_alpha": [], "activation_beta": []}
+    for place, activation in enumerate(fused):
+        name = activation.name
+        softplus = name == "activation_softplus" and activation.attributes["steepness"] == 1
+        if name not in _WRITTEN_ACTIVATIONS and not softplus:
+            raise Refusal(
+                "ONNX's networks do not know the activation",
+                field=f"activation_descs.{place}",
+                got=name,
+                allowed=", ".join(sorted(_WRITTEN_ACTIVATIONS)),
+            )
+        theirs, fields = _WRITTEN_ACTIVATIONS.get(name, ("Softplus", ()))
+        found["activations"].append(theirs)
+        for key, field in zip(("activation_alpha", "activation_beta"), fields, strict=False):
+            found[key].append(activation.attributes[field])
+    return {key: value for key, value in found.items() if value}
+
+
 @imports(how="rnn, views; with clip: lstm")
 def RNN(
     node: Node,
@@ -108,6 +151,47 @@ def RNN(
     weights = [_behind_gates(node, each, 2) for each in weights]
     network.fields |= _as_lstm(node, network.fields, clip)
     return network.run("lstm", weights)
+
+
+@exports("rnn", how="RNN")
+@exports("gru", how="GRU")
+@exports("lstm", how="LSTM")
+def _network(node: Emitter) -> list[Symbol]:
+    kind, hidden = node.operator.name, node.desc("recurrence").sizes[-1]
+    fields = ["input", "weight", "recurrence", "bias", "sequence_lengths", "hidden_init"]
+    fields += ["cell_mem_init", "peephole"] if kind == "lstm" else []
+    attributes = {"direction": _WRITTEN_DIRECTIONS[node.field("direction")], "hidden_size": hidden}
+    attributes |= _written_activations(node.field("activation_descs"))
+    if kind == "gru":
+        attributes["linear_before_reset"] = int(node.field("linear_before_reset"))
+    if kind == "lstm":
+        attributes["input_forget"] = int(node.field("couple_input_forget"))
+        if node.field("use_clip_threshold"):
+            attributes["clip"] = node.field("clip_threshold")
+    outputs = [getattr(node.operator, field) for field in node.operator.output_fields]
+    made = node.calls(
+        kind.upper(),
+        *(_given(node, field) for field in fields),
+        dtypes=[None if desc is None else desc.dtype.numpy for desc in outputs],
+        **attributes,
+    )
+    present = [(field, desc) for field, desc in zip(node.operator.output_fields, outputs, strict=True) if desc]
+    return [_with_rank(node, each, field, desc.sizes) for each, (field, desc) in zip(made, present, strict=True)]
+
+
+def _with_rank(node: Emitter, made: Symbol, field: str, sizes: tuple[int, ...]) -> Symbol:
+    """A result with the operator's number of dimensions; ONNX's is {T, D, B, H} of every state, {D, B, H} of one."""
+    return node.reshape(made, sizes, sizes[-4:] if field == "output_sequence" else sizes[-3:])
+
+
+def _given(node: Emitter, field: str) -> Symbol | None:
+    """A tensor with ONNX's dimensions."""
+    if node.field(field) is None:
+        return None
+    sizes = node.desc(field).sizes
+    if field == "sequence_lengths":
+        return node.cast(node.flat(field, sizes[-1]), INT32)
+    return node.flat(field, *sizes[-2 if field in ("bias", "peephole") else -3 :])
 
 
 @imports(how="gru, views; with clip: its steps, of gemm, activations, …")

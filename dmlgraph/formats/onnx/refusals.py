@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from dmlgraph.base.errors import Problem
@@ -28,6 +28,12 @@ class Refusal(Exception):  # noqa: N818 - not an error of its own: it becomes a 
 def unsupported(attribute: str, allowed: str, got: object) -> Refusal:
     """The refusal of an attribute's value."""
     return Refusal("has no counterpart in DirectML", code="unsupported", field=attribute, got=got, allowed=allowed)
+
+
+def check_mode(mode: str, modes: Collection[str]) -> None:
+    """Refuses a `mode` that is none of these."""
+    if mode not in modes:
+        raise unsupported("mode", ", ".join(modes), mode)
 
 
 DATA = ""  # stands among the names of inputs for those that are data: a graph of known data computes nothing

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast, numbered_dtype
-from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, unsupported
-from dmlgraph.formats.onnx.table import imports
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
-from dmlgraph.graph.value import Value
+from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
+from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast
+from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, check_mode
+from dmlgraph.formats.onnx.table import exports, imports
+from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.operators.common.subscripts import take
+from dmlgraph.operators.directml_enums import DepthSpaceOrder
+
+_TO_THE_START = -(2**63) + 1  # the end of a slice that goes back to the first element
 
 
 @imports(how="reshape")
@@ -39,6 +42,11 @@ def viewed(node: Node, x: Tensor, shape: Sequence[int]) -> Tensor:
         raise Refusal(message, code="sizes", got=list(shape), allowed=f"{x.count} elements, of {list(x.shape)}")
     made = node.dml.reshaped(x, tuple(shape) or (1,))
     return Tensor(x.dtype, tuple(shape), made=made)
+
+
+@exports("reshape", "flatten", "squeeze", "expand_dims", how="Reshape")
+def _reshape(node: Emitter) -> Symbol:
+    return node.reshape(node["input"], node.output.sizes, node.desc("input").sizes)
 
 
 @imports(how="reshape")
@@ -75,6 +83,11 @@ def Transpose(node: Node, data: Tensor, *, perm: list[int] | None = None) -> Res
     return data if data.rank < 2 else node.dml.transposed(data, order)
 
 
+@exports("transpose", how="Transpose")
+def _transpose(node: Emitter) -> Symbol:
+    return node.transpose(node["input"], node.field("permutation"))
+
+
 @imports(since=8, how="broadcast_to")
 def Expand(node: Node, input: Tensor, shape: Tensor) -> Result:
     whole = broadcast([input, Tensor(input.dtype, tuple(node.ints("shape", shape, [])))])
@@ -83,6 +96,11 @@ def Expand(node: Node, input: Tensor, shape: Tensor) -> Result:
     if 0 in whole:
         return np.empty(whole, input.dtype)
     return node.tensor(node.dml.expanded(input, whole or (1,)), whole)
+
+
+@exports("broadcast_to", how="Expand")
+def _broadcast(node: Emitter) -> Symbol:
+    return node.expand(node["input"], node.output.sizes, node.desc("input").sizes)
 
 
 @imports(how="join")
@@ -97,6 +115,12 @@ def concatenated(node: Node, tensors: Sequence[Tensor], axis: int) -> Tensor:
         return Tensor.of(np.concatenate([each.known for each in tensors if each.known is not None], axis))
     parts = [each for each in tensors if 0 not in each.shape]
     return parts[0] if len(parts) == 1 else node.tensor(node.dml.join(parts, axis=axis))
+
+
+@exports("join", how="Concat")
+def _join(node: Emitter) -> Symbol:
+    parts = node.all("inputs")
+    return parts[0] if len(parts) == 1 else node.call("Concat", *parts, axis=node.field("axis"))
 
 
 @imports(how="split")
@@ -114,6 +138,15 @@ def Split(node: Node, input: Tensor, split: Ints = None, *, axis: int = 0, num_o
     parts = iter([x] if sizes.count(0) == count - 1 else node.dml.split(x, axis=axis, outputs=[*filter(None, sizes)]))
     empty = [0 if each == axis else size for each, size in enumerate(x.shape)]
     return [next(parts) if size else np.empty(empty, x.dtype) for size in sizes]
+
+
+@exports("split", how="Split")
+def _split(node: Emitter) -> list[Symbol]:
+    parts, axis = node.field("outputs"), node.field("axis")
+    if len(parts) == 1:
+        return [node["input"]]
+    lengths = node.ints([part.sizes[axis] for part in parts])
+    return node.calls("Split", node["input"], lengths, dtypes=[node.dtype] * len(parts), axis=axis)
 
 
 @imports(how="slice1")
@@ -150,6 +183,48 @@ def sliced(dml: Calls, x: Tensor, places: Sequence[slice]) -> Tensor:
     return Tensor(x.dtype, shape, made=made)
 
 
+@exports("subscript", how="Slice, Reshape")
+def _subscript(node: Emitter) -> Symbol:
+    sizes = node.desc("input").sizes
+    taken = take(node.field("index"), sizes)
+    made = written_sliced(node, node["input"], sizes, taken.starts, taken.steps, taken.counts)
+    return node.reshape(made, taken.sizes, taken.counts)
+
+
+def written_sliced(node: Emitter, x: Symbol, sizes: Sizes, starts: Sizes, steps: Sizes, counts: Sizes) -> Symbol:
+    """The elements start + step · i for i below the count, in every dimension."""
+    rows = [
+        (axis, start, _TO_THE_START if (end := start + step * (count - 1) + (1 if step > 0 else -1)) < 0 else end, step)
+        for axis, (size, start, step, count) in enumerate(zip(sizes, starts, steps, counts, strict=True))
+        if (start, step, count) != (0, 1, size)
+    ]
+    if not rows:
+        return x
+    axes, firsts, ends, strides = (node.ints(each) for each in zip(*rows, strict=True))
+    return node.call("Slice", x, firsts, ends, axes, strides)
+
+
+@exports("slice", how="Slice")
+def _slice(node: Emitter) -> Symbol:
+    starts, steps, counts = node.field("offsets"), node.field("strides"), node.field("sizes")
+    return written_sliced(node, node["input"], node.desc("input").sizes, starts, steps, counts)
+
+
+@exports("slice1", how="Slice")
+def _slice1(node: Emitter) -> Symbol:
+    return written_sliced(node, node["input"], node.desc("input").sizes, *_window(node), node.output.sizes)
+
+
+def _window(node: Emitter) -> tuple[list[int], list[int]]:
+    """Where a window with strides starts in every dimension, and its steps."""
+    offsets, sizes, strides = (node.field(f"input_window_{each}") for each in ("offsets", "sizes", "strides"))
+    starts = [
+        offset if stride > 0 else offset + size - 1
+        for offset, size, stride in zip(offsets, sizes, strides, strict=True)
+    ]
+    return starts, list(strides)
+
+
 @imports(how="tile")
 def Tile(node: Node, input: Tensor, repeats: Tensor) -> Result:
     counts = node.ints("repeats", repeats, [])
@@ -160,93 +235,43 @@ def Tile(node: Node, input: Tensor, repeats: Tensor) -> Result:
     return input if not counts else node.dml.tile(input, repeats=counts)
 
 
-_MODES = {"constant": "constant", "reflect": "reflection", "edge": "edge", "wrap": "wrap"}
-
-
-_PADDING = "padding, slice1; wrap below level 6.4: slice1, join"
-
-
-@imports(until=10, how=_PADDING)
-def Pad_2(node: Node, data: Tensor, *, pads: list[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    _check_mode(mode, _MODES)
-    return _padded(node, data, pads, range(data.rank), mode, value)
-
-
-@imports(since=11, how=_PADDING)
-def Pad(
-    node: Node,
-    data: Tensor,
-    pads: Tensor,
-    constant_value: Maybe = None,
-    axes: Maybe = None,
-    *,
-    mode: str = "constant",
-) -> Tensor:
-    _check_mode(mode, _MODES)
-    widths = node.ints("pads", pads, [])
-    places = [at_axis(axis, data.rank) for axis in node.ints("axes", axes, range(data.rank))]
-    return _padded(node, data, widths, places, mode, node.scalar(constant_value, 0))
-
-
-def _check_mode(mode: str, modes: Iterable[str]) -> None:
-    if mode not in modes:
-        raise unsupported("mode", ", ".join(modes), mode)
-
-
-def _padded(node: Node, x: Tensor, pads: Sequence[int], axes: Sequence[int], mode: str, value: float) -> Tensor:
-    if len(pads) != 2 * len(axes):
-        raise Refusal("needs two numbers for each axis", code="count", field="pads", got=pads)
-    before, after = [0] * x.rank, [0] * x.rank
-    for index, axis in enumerate(axes):
-        before[axis], after[axis] = pads[index], pads[index + len(axes)]
-    cut = sliced(node.dml, x, [_cut(*each) for each in zip(before, after, x.shape, strict=True)])
-    if 0 in cut.shape:
-        return _all_padding(cut, before, after, mode, value)
-    before, after = [max(each, 0) for each in before], [max(each, 0) for each in after]
-    if not any(before) and not any(after):
-        return cut
-    if mode == "wrap" and node.dml.level < FeatureLevel.V6_4:
-        return _wrapped(node, cut, before, after)
-    return node.tensor(
-        node.dml.padding1(cut, padding_mode=_MODES[mode], padding_value=value, start_padding=before, end_padding=after)
-    )
-
-
-def _wrapped(node: Node, x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
-    """A tensor repeated in all directions, by joining parts: below level 6.4 DirectML's padding cannot."""
-    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
-        size = x.shape[axis]
-        parts, begin = [], -first
-        while begin < size + last:
-            end = min((begin // size + 1) * size, size + last)
-            span = slice(begin % size, begin % size + end - begin)
-            parts.append(sliced(node.dml, x, [span if each == axis else slice(None) for each in range(x.rank)]))
-            begin = end
-        x = concatenated(node, parts, axis)
-    return x
-
-
-def _all_padding(cut: Tensor, before: Sequence[int], after: Sequence[int], mode: str, value: float) -> Tensor:
-    """A tensor without elements, padded: nothing but the number."""
-    shape = [size + max(first, 0) + max(last, 0) for size, first, last in zip(cut.shape, before, after, strict=True)]
-    if mode != "constant" and 0 not in shape:
-        message = "a tensor without elements has no element to repeat"
-        raise Refusal(message, code="empty-tensor", field="mode", got=mode, allowed="constant")
-    return Tensor.of(np.broadcast_to(np.asarray(value, cut.dtype), shape))
-
-
-def _cut(before: int, after: int, size: int) -> slice:
-    """What negative padding leaves of a dimension."""
-    return slice(max(-before, 0), size - max(-after, 0))
+@exports("tile", how="Tile")
+def _tile(node: Emitter) -> Symbol:
+    return node.call("Tile", node["input"], node.ints(node.field("repeats")))
 
 
 _ORDERS = {"DCR": "depth_column_row", "CRD": "column_row_depth"}
 
 
+@exports("slice_grad", how="Pad, Gather")
+def _slice_gradient(node: Emitter) -> Symbol:
+    """Along each dimension: a zero after the elements, and each place takes its element or the zero."""
+    x, counts, sizes = node["input_gradient"], node.desc("input_gradient").sizes, node.output.sizes
+    for axis, (start, step) in enumerate(zip(*_window(node), strict=True)):
+        count, size = counts[axis], sizes[axis]
+        if (start, step, count) == (0, 1, size):
+            continue
+        pads = [0] * (2 * len(sizes))
+        pads[len(sizes) + axis] = 1
+        places = np.full(size, count)
+        places[start + step * np.arange(count)] = np.arange(count)
+        x = node.taken_along(node.call("Pad", x, node.ints(pads), node.number(0, x.dtype)), axis, places)
+    return x
+
+
 @imports(how="depth_to_space1")
 def DepthToSpace(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR") -> Result:
-    _check_mode(mode, _ORDERS)
+    check_mode(mode, _ORDERS)
     return node.tensor(node.dml.depth_to_space1(input, block_size=blocksize, order=_ORDERS[mode]))
+
+
+@exports("depth_to_space", "depth_to_space1", how="DepthToSpace")
+def _depth_to_space(node: Emitter) -> Symbol:
+    mode = "CRD" if node.field("order") is DepthSpaceOrder.COLUMN_ROW_DEPTH else "DCR"
+    sizes = node.desc("input").sizes
+    x = node.reshape(node["input"], (int(np.prod(sizes[:-3])), *sizes[-3:]), sizes)
+    made = node.call("DepthToSpace", x, blocksize=node.field("block_size"), mode=mode)
+    return made if len(sizes) == 4 else node.reshape(made, node.output.sizes)
 
 
 @imports(how="space_to_depth1")
@@ -256,41 +281,34 @@ def SpaceToDepth(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR"
     return node.tensor(node.dml.space_to_depth1(input, block_size=blocksize))
 
 
-@imports(since=9, how="fill_value_constant")
-def ConstantOfShape(node: Node, input: Tensor, *, value: Array | None = None) -> Array:
-    number = np.zeros(1, np.float32) if value is None else value
-    shape = node.ints("shape", input, [])
-    if min(shape, default=0) < 0:
-        raise Refusal("a size is negative", code="range", got=shape)
-    return np.broadcast_to(number.astype(node.converted(number.dtype)).reshape(()), shape)
+@exports("space_to_depth", "space_to_depth1", how="SpaceToDepth; column_row_depth: Reshape, Transpose")
+def _space_to_depth(node: Emitter) -> Symbol:
+    block, sizes = node.field("block_size"), node.desc("input").sizes
+    *front, channels, height, width = sizes
+    batch = int(np.prod(front))
+    if node.field("order") is DepthSpaceOrder.DEPTH_COLUMN_ROW:
+        x = node.reshape(node["input"], (batch, channels, height, width), sizes)
+        made = node.call("SpaceToDepth", x, blocksize=block)
+        return made if len(sizes) == 4 else node.reshape(made, node.output.sizes)
+    blocks = node.reshape(node["input"], (batch, channels, height // block, block, width // block, block))
+    return node.reshape(node.transpose(blocks, (0, 1, 3, 5, 2, 4)), node.output.sizes)
 
 
-MOST_COUNTED = 1 << 24  # elements of a sequence
+@exports("reverse_subsequences", how="Range, Sub, Where, GatherElements")
+def _reverse(node: Emitter) -> Symbol:
+    sizes, axis = node.output.sizes, node.field("axis")
+    size = sizes[axis]
+    shape = [size if each == axis else 1 for each in range(len(sizes))]
+    place = node.constant(np.arange(size).reshape(shape), INT64)
+    lengths = node.cast(node["sequence_lengths"], INT64)
+    one, last = node.number(1, INT64), node.number(size - 1, INT64)
+    mirrored = node.call("Min", node.call("Sub", node.call("Sub", lengths, one), place), last)
+    inside = node.call("Less", place, lengths, dtype=np.dtype(bool))
+    source = node.expand(node.call("Where", inside, mirrored, place, dtype=INT64), sizes)
+    return node.call("GatherElements", node["input"], source, axis=axis)
 
 
-@imports(since=11, how="fill_value_sequence")
-def Range(node: Node, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
-    first, end, step = (node.scalar(each) for each in (start, limit, delta))
-    if step == 0:
-        raise Refusal("the step must not be 0", code="range", field="delta")
-    count = max(0, math.ceil((end - first) / step))
-    if count > MOST_COUNTED:
-        raise Refusal("the sequence is too long", code="too-large", got=count, allowed=f"{MOST_COUNTED} elements")
-    dtype = start.dtype
-    known = (first + np.arange(count) * step).astype(dtype)
-
-    def make(dml: Calls) -> Value:
-        made: Value = dml.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
-        return made
-
-    return Tensor(dtype, (count,), known, make=make)
-
-
-@imports(since=9, how="diagonal_matrix")
-def EyeLike(node: Node, input: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
-    to = node.converted(input.dtype if dtype is None else numbered_dtype("dtype", dtype))
-    made = node.dml.diagonal_matrix(sizes=input.shape, dtype=stored(to), offset=k, value=1)
-    return Tensor(to, input.shape, made=made)
+# Blocks of pixels.
 
 
 @imports(since=14, how="if_ with a constant mask")
@@ -300,3 +318,9 @@ def Trilu(node: Node, input: Tensor, k: Maybe = None, *, upper: int = 1) -> Tens
     mask = np.tri(rows, columns, diagonal - 1 if upper else diagonal, dtype=bool)
     kept = Tensor.of(~mask if upper else mask)
     return node.tensor(node.dml.if_(kept, input, Tensor.of(np.zeros((1, 1), input.dtype))), input.shape)
+
+
+@exports("value_scale_2d", how="Mul, Add")
+def _value_scale(node: Emitter) -> Symbol:
+    x = node.call("Mul", node["input"], node.number(node.field("scale"), node.dtype))
+    return node.call("Add", x, node.number(np.reshape(node.field("bias"), (-1, 1, 1)), node.dtype))

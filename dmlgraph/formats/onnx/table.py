@@ -34,6 +34,10 @@ MICROSOFT = "com.microsoft"
 FAMILIES = (
     "one_to_one",
     "element_wise",
+    "padding",
+    "fills",
+    "bits",
+    "division",
     "powers",
     "inverse_hyperbolic",
     "activations",
@@ -62,12 +66,8 @@ FAMILIES = (
     "microsoft_attention",
     "microsoft_grouped",
     "microsoft_quantized",
-    *(
-        f"export.{each}"
-        for each in ["division", "bits", "fills", "matrix", "windows", "shapes", "padding", "reduction"]
-    ),
-    *(f"export.{each}" for each in ["indexing", "normalization", "gradients", "quantization", "recurrent"]),
-    *(f"export.{each}" for each in ["resampling", "regions", "attention"]),
+    "attention",
+    "gradients",
 )
 
 

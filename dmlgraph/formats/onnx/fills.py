@@ -1,15 +1,33 @@
-"""Fills and diagonal matrices: sources without data."""
+"""Sources without data: fills, sequences and diagonal matrices."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import onnx
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, Array, DType, Emitter, Symbol
-from dmlgraph.formats.onnx.table import exports
+from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, DType, Emitter, Symbol
+from dmlgraph.formats.onnx.node import Node, numbered_dtype
+from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.table import exports, imports
+from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
+from dmlgraph.graph.value import Value
 from dmlgraph.operators.fill import FillValueSequence
 
 _OF_RANGE = ("int16", "int32", "int64", "float32", "float64")  # types of ONNX's Range
+
+
+@imports(since=9, how="fill_value_constant")
+def ConstantOfShape(node: Node, input: Tensor, *, value: Array | None = None) -> Array:
+    number = np.zeros(1, np.float32) if value is None else value
+    shape = node.ints("shape", input, [])
+    if min(shape, default=0) < 0:
+        raise Refusal("a size is negative", code="range", got=shape)
+    return np.broadcast_to(number.astype(node.converted(number.dtype)).reshape(()), shape)
+
+
+MOST_COUNTED = 1 << 24  # elements of a sequence
 
 
 @exports("fill_value_constant", how="ConstantOfShape")
@@ -21,6 +39,24 @@ def filled(node: Emitter, value: object, sizes: tuple[int, ...], dtype: DType) -
     """A tensor of one number."""
     number = onnx.numpy_helper.from_array(np.asarray([value], dtype), "value")
     return node.call("ConstantOfShape", node.ints(sizes), dtype=dtype, value=number)
+
+
+@imports(since=11, how="fill_value_sequence")
+def Range(node: Node, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
+    first, end, step = (node.scalar(each) for each in (start, limit, delta))
+    if step == 0:
+        raise Refusal("the step must not be 0", code="range", field="delta")
+    count = max(0, math.ceil((end - first) / step))
+    if count > MOST_COUNTED:
+        raise Refusal("the sequence is too long", code="too-large", got=count, allowed=f"{MOST_COUNTED} elements")
+    dtype = start.dtype
+    known = (first + np.arange(count) * step).astype(dtype)
+
+    def make(dml: Calls) -> Value:
+        made: Value = dml.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
+        return made
+
+    return Tensor(dtype, (count,), known, make=make)
 
 
 @exports("fill_value_sequence", how="Range; where its numbers would differ a constant")
@@ -85,3 +121,10 @@ def _diagonals(node: Emitter) -> Symbol:
     zero, one = node.number(0, INT64), node.number(1, INT64)
     down, across = (node.call("Range", zero, node.number(size, INT64), one) for size in (rows, columns))
     return node.call("Sub", across, node.reshape(down, (rows, 1)))
+
+
+@imports(since=9, how="diagonal_matrix")
+def EyeLike(node: Node, input: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
+    to = node.converted(input.dtype if dtype is None else numbered_dtype("dtype", dtype))
+    made = node.dml.diagonal_matrix(sizes=input.shape, dtype=stored(to), offset=k, value=1)
+    return Tensor(to, input.shape, made=made)

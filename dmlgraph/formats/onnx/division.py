@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
-from dmlgraph.formats.onnx.table import exports
+from dmlgraph.formats.onnx.node import Node
+from dmlgraph.formats.onnx.table import exports, imports
+from dmlgraph.formats.onnx.tensors import Tensor
 
 _BY_MAGNITUDE = ("int8", "int32")  # types that DirectML divides without their sign
 
 
-@exports("divide", how="Div; integers whose divisor may be 0 or −1 also Equal, Where")
-def _divide(node: Emitter) -> Symbol:
-    return _divided(node, "Div") if _is_exact(node) else node.call("Div", node.raw("a"), node.raw("b"))
+@imports(since=10, how="modulus_floor, modulus_truncate")
+def Mod(node: Node, A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
+    function = node.dml.modulus_truncate if fmod else node.dml.modulus_floor
+    return node.tensor(function(A, B), node.broadcast)
 
 
 @exports("modulus_truncate", how="Mod; as divide")
@@ -68,3 +71,8 @@ def _by_zero(node: Emitter, a: Symbol) -> Symbol:
         return a
     negative = node.call("Less", a, node.number(0, a.dtype), dtype=BOOL)
     return node.call("Where", negative, node.number(1, a.dtype), all_set, dtype=a.dtype)
+
+
+@exports("divide", how="Div; integers whose divisor may be 0 or −1 also Equal, Where")
+def _divide(node: Emitter) -> Symbol:
+    return _divided(node, "Div") if _is_exact(node) else node.call("Div", node.raw("a"), node.raw("b"))

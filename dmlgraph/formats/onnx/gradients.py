@@ -6,8 +6,8 @@ import numpy as np
 
 from dmlgraph.formats.onnx.activations import passing
 from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
-from dmlgraph.formats.onnx.export.normalization import local_bases, local_sums
-from dmlgraph.formats.onnx.export.reduction import reduced
+from dmlgraph.formats.onnx.normalization import local_bases, local_sums
+from dmlgraph.formats.onnx.reduction import written_reduced
 from dmlgraph.formats.onnx.table import exports
 from dmlgraph.operators.common.element_wise import finite_bound
 
@@ -44,12 +44,12 @@ def _batch(node: Emitter) -> list[Symbol]:
     terms = node.call(mul, gradient, centred)
     passed = gradient
     if node.operator.name == "batch_normalization_training_grad":
-        share = node.call("Div", reduced(node, "ReduceMean", terms, axes), square)
-        passed = node.call("Sub", gradient, reduced(node, "ReduceMean", gradient, axes))
+        share = node.call("Div", written_reduced(node, "ReduceMean", terms, axes), square)
+        passed = node.call("Sub", gradient, written_reduced(node, "ReduceMean", gradient, axes))
         passed = node.call("Sub", passed, node.call(mul, centred, share))
     of_input = node.call(mul, node.call("Div", node.wide("scale"), deviation), passed)
-    of_scale = node.call("Div", reduced(node, "ReduceSum", terms, axes), deviation)
-    results = of_input, of_scale, reduced(node, "ReduceSum", gradient, axes)
+    of_scale = node.call("Div", written_reduced(node, "ReduceSum", terms, axes), deviation)
+    results = of_input, of_scale, written_reduced(node, "ReduceSum", gradient, axes)
     return [node.cast(each, node.dtype) for each in results]
 
 

@@ -1,0 +1,122 @@
+"""The bits of integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dmlgraph.base.tensor import DataType
+from dmlgraph.formats.onnx.export.emitter import BOOL, UINT32, UINT64, Emitter, Symbol
+from dmlgraph.formats.onnx.node import Node, Result, numbered_dtype
+from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
+from dmlgraph.formats.onnx.table import applies, exports, imports
+from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored, type_name
+from dmlgraph.graph.value import Value
+from dmlgraph.operators import Operator
+
+
+def _unsigned(node: Emitter, x: Symbol) -> Symbol:
+    """The same bits as an unsigned integer."""
+    if x.is_float:
+        raise Refusal("ONNX has no operator on the bits of floats", code="dtype", got=str(x.dtype), allowed="integers")
+    return node.cast(x, np.dtype(f"uint{x.bits}"))
+
+
+@imports(since=26, how="integers: cast, bit_and; others: known inputs only")
+def BitCast(node: Node, input: Tensor, *, to: int) -> Result:
+    dtype = numbered_dtype("to", to)
+    given, wanted = stored(input.dtype), stored(dtype)
+    if given.bits != wanted.bits or given.bits < 8:
+        raise unsupported("to", f"a type of {given.bits} bits", type_name(dtype))
+    if input.is_float or wanted.is_float or (dtype == BOOL) > (input.dtype == BOOL):
+        message = "DirectML does not read the bits of floats as integers, nor those of integers as floats or bools"
+        hint = give_values(input.depends)
+        raise Refusal(message, field="to", got=type_name(dtype), allowed="another integer type", hint=hint)
+    value = node.dml.value(input)
+    if wanted.bits < 32:  # a cast to 8 bits clamps
+        value = wrapped(node.dml, node.dml.converted(value, "int32"), wanted)
+    return Tensor(dtype, input.shape, made=node.dml.converted(value, wanted))
+
+
+@imports(since=11, how="bit_shift_left, bit_shift_right; signed: cast, bit_not, if_")
+def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
+    if direction not in ("LEFT", "RIGHT"):
+        raise unsupported("direction", "LEFT, RIGHT", direction)
+    dml, (x, y) = node.dml, node.dml.value([X, Y])
+    bits, signed = x.dtype.bits, x.dtype.is_signed
+    wide = max(bits, 32) if signed else bits  # casts to 8 bits do not wrap
+    if signed:
+        x, y = dml.converted(x, f"int{wide}"), dml.converted(y, f"int{wide}")
+    negative = dml.logical_less_than(x, 0, dtype="uint8") if signed and direction == "RIGHT" else None
+    if negative is not None:  # ones are shifted in: the opposite bits, and zeros
+        x = dml.if_(negative, dml.bit_not(x), x)
+    by = dml.converted(y, f"uint{wide}")
+    function = dml.bit_shift_left if direction == "LEFT" else dml.bit_shift_right
+    made = function(dml.converted(x, f"uint{wide}"), by)
+    known = Y.known
+    if known is None or not ((known >= 0) & (known < bits)).all():  # DirectML takes the remainder
+        fits = dml.logical_less_than(by, bits, dtype="uint8")
+        made = dml.if_(fits, made, Tensor.of(np.zeros(1, f"uint{wide}")))
+    if signed:
+        made = dml.converted(made, f"int{wide}")
+        if negative is not None:
+            made = dml.if_(negative, dml.bit_not(made), made)
+        elif wide > bits:
+            made = wrapped(dml, made, stored(X.dtype))
+    return node.tensor(dml.converted(made, stored(X.dtype)), node.broadcast)
+
+
+def wrapped(dml: Calls, x: Value, dtype: DataType) -> Value:
+    """Whole numbers modulo 2^N, in the range of a type of N bits."""
+    lowest, _ = dtype.range
+    made: Value = dml.add(dml.bit_and(dml.subtract(x, lowest), 2**dtype.bits - 1), lowest)
+    return made
+
+
+@exports("bit_shift_left", how="BitShift")
+@exports("bit_shift_right", how="BitShift")
+def _shift(node: Emitter) -> Symbol:
+    """The lowest 5 bits of the count are what counts; 64 bits are shifted by at most 63."""
+    left = node.operator.name == "bit_shift_left"
+    a, b = _unsigned(node, node.raw("a")), _unsigned(node, node.raw("b"))
+    wide = UINT64 if a.bits == 64 else UINT32
+    counts, known = node.cast(b, wide), node.known("b")
+    if known is None or (known.astype(np.int64) < 0).any() or (known.astype(np.int64) >= 32).any():
+        low = node.call("BitwiseAnd", counts, node.number(31, wide))
+        if wide == UINT64:
+            word = node.call("BitwiseAnd", counts, node.number(2**32 - 1, wide))
+            far = node.call("Less", node.number(31, wide), word, dtype=BOOL)
+            shift = node.call("Where", far, node.number(32, wide), node.number(0, wide), dtype=wide)
+            low = node.call("Add", low, shift)
+        counts = low
+    made = node.call("BitShift", node.cast(a, wide), counts, direction="LEFT" if left else "RIGHT")
+    return node.cast(node.cast(made, a.dtype), node.dtype)
+
+
+@exports("bit_count", how="BitShift, BitwiseAnd, Add")
+def _bit_count(node: Emitter) -> Symbol:
+    x = _unsigned(node, node.raw("input"))
+    wide = UINT64 if x.bits == 64 else UINT32
+    x = node.cast(x, wide)
+    total, bits = x, 1
+    while bits < np.dtype(node.raw("input").dtype).itemsize * 8:  # counts of neighbouring groups are added
+        mask = node.number(sum(((1 << bits) - 1) << place for place in range(0, wide.itemsize * 8, 2 * bits)), wide)
+        upper = node.call("BitShift", total, node.number(bits, wide), direction="RIGHT")
+        total = node.call("Add", node.call("BitwiseAnd", total, mask), node.call("BitwiseAnd", upper, mask))
+        bits *= 2
+    return node.cast(total, node.dtype)
+
+
+@exports("bit_and", how="BitwiseAnd")
+@exports("bit_or", how="BitwiseOr")
+@exports("bit_xor", how="BitwiseXor")
+def _bits(node: Emitter) -> Symbol:
+    return node.call(
+        {"bit_and": "BitwiseAnd", "bit_or": "BitwiseOr", "bit_xor": "BitwiseXor"}[node.operator.name],
+        node.raw("a"),
+        node.raw("b"),
+    )
+
+
+@applies("bit_not", how="BitwiseNot")
+def _bit_not(node: Emitter, _: Operator, x: Symbol) -> Symbol:
+    return node.call("BitwiseNot", x)

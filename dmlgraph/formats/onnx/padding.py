@@ -1,0 +1,116 @@
+"""Padding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
+from dmlgraph.formats.onnx.node import Maybe, Node, at_axis
+from dmlgraph.formats.onnx.refusals import Refusal, check_mode
+from dmlgraph.formats.onnx.shapes import concatenated, sliced
+from dmlgraph.formats.onnx.table import exports, imports
+from dmlgraph.formats.onnx.tensors import Tensor
+from dmlgraph.operators.common.numerics import cut
+from dmlgraph.operators.directml_enums import PaddingMode
+
+_MODES = {"constant": "constant", "reflect": "reflection", "edge": "edge", "wrap": "wrap"}
+
+
+_PADDING = "padding, slice1; wrap below level 6.4: slice1, join"
+
+
+# ONNX's modes, and NumPy's, which repeat where the padding is wider than the tensor.
+_WRITTEN_MODES = {PaddingMode.EDGE: "edge", PaddingMode.REFLECTION: "reflect", PaddingMode.WRAP: "wrap"}
+_NUMPY = {**_WRITTEN_MODES, PaddingMode.SYMMETRIC: "symmetric"}
+
+
+@imports(until=10, how=_PADDING)
+def Pad_2(node: Node, data: Tensor, *, pads: list[int], mode: str = "constant", value: float = 0.0) -> Tensor:
+    check_mode(mode, _MODES)
+    return _padded(node, data, pads, range(data.rank), mode, value)
+
+
+@imports(since=11, how=_PADDING)
+def Pad(
+    node: Node,
+    data: Tensor,
+    pads: Tensor,
+    constant_value: Maybe = None,
+    axes: Maybe = None,
+    *,
+    mode: str = "constant",
+) -> Tensor:
+    check_mode(mode, _MODES)
+    widths = node.ints("pads", pads, [])
+    places = [at_axis(axis, data.rank) for axis in node.ints("axes", axes, range(data.rank))]
+    return _padded(node, data, widths, places, mode, node.scalar(constant_value, 0))
+
+
+def _padded(node: Node, x: Tensor, pads: Sequence[int], axes: Sequence[int], mode: str, value: float) -> Tensor:
+    if len(pads) != 2 * len(axes):
+        raise Refusal("needs two numbers for each axis", code="count", field="pads", got=pads)
+    before, after = [0] * x.rank, [0] * x.rank
+    for index, axis in enumerate(axes):
+        before[axis], after[axis] = pads[index], pads[index + len(axes)]
+    cut = sliced(node.dml, x, [_cut(*each) for each in zip(before, after, x.shape, strict=True)])
+    if 0 in cut.shape:
+        return _all_padding(cut, before, after, mode, value)
+    before, after = [max(each, 0) for each in before], [max(each, 0) for each in after]
+    if not any(before) and not any(after):
+        return cut
+    if mode == "wrap" and node.dml.level < FeatureLevel.V6_4:
+        return _wrapped(node, cut, before, after)
+    return node.tensor(
+        node.dml.padding1(cut, padding_mode=_MODES[mode], padding_value=value, start_padding=before, end_padding=after)
+    )
+
+
+def _wrapped(node: Node, x: Tensor, before: Sequence[int], after: Sequence[int]) -> Tensor:
+    """A tensor repeated in all directions, by joining parts: below level 6.4 DirectML's padding cannot."""
+    for axis, (first, last) in enumerate(zip(before, after, strict=True)):
+        size = x.shape[axis]
+        parts, begin = [], -first
+        while begin < size + last:
+            end = min((begin // size + 1) * size, size + last)
+            span = slice(begin % size, begin % size + end - begin)
+            parts.append(sliced(node.dml, x, [span if each == axis else slice(None) for each in range(x.rank)]))
+            begin = end
+        x = concatenated(node, parts, axis)
+    return x
+
+
+def _all_padding(cut: Tensor, before: Sequence[int], after: Sequence[int], mode: str, value: float) -> Tensor:
+    """A tensor without elements, padded: nothing but the number."""
+    shape = [size + max(first, 0) + max(last, 0) for size, first, last in zip(cut.shape, before, after, strict=True)]
+    if mode != "constant" and 0 not in shape:
+        message = "a tensor without elements has no element to repeat"
+        raise Refusal(message, code="empty-tensor", field="mode", got=mode, allowed="constant")
+    return Tensor.of(np.broadcast_to(np.asarray(value, cut.dtype), shape))
+
+
+def _cut(before: int, after: int, size: int) -> slice:
+    """What negative padding leaves of a dimension."""
+    return slice(max(-before, 0), size - max(-after, 0))
+
+
+@exports("padding", "padding1", how="Pad; symmetric, and wider than the tensor: Gather")
+def _pad(node: Emitter) -> Symbol:
+    x, mode = node["input"], node.field("padding_mode")
+    starts, ends, sizes = node.field("start_padding"), node.field("end_padding"), node.desc("input").sizes
+    if not any((*starts, *ends)):
+        return x
+    pads = node.ints([*starts, *ends])
+    if mode is PaddingMode.CONSTANT:
+        value = node.field("padding_value")
+        number = cut(value, node.output.dtype) if isinstance(value, float) else value.value
+        return node.call("Pad", x, pads, node.number(number, x.dtype), mode="constant")
+    narrow = all(max(pair) < size for *pair, size in zip(starts, ends, sizes, strict=True))
+    if mode is PaddingMode.EDGE or (mode is PaddingMode.REFLECTION and narrow):
+        return node.call("Pad", x, pads, mode=_WRITTEN_MODES[mode])
+    for axis, (start, end, size) in enumerate(zip(starts, ends, sizes, strict=True)):
+        if start or end:
+            x = node.taken_along(x, axis, np.pad(np.arange(size), (start, end), _NUMPY[mode]))  # type: ignore[call-overload]
+    return x
