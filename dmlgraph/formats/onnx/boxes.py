@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.control import MOST_STEPS
-from dmlgraph.formats.onnx.node import Maybe, Node, Result
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, counted
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Calls, Tensor
@@ -14,7 +14,7 @@ from dmlgraph.graph.value import Value
 
 @imports(how="roi_pooling; rounding: multiply, sign, add, round")
 def MaxRoiPool(node: Node, X: Tensor, rois: Tensor, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> Result:
-    height, width = pooled_shape
+    height, width = counted("pooled_shape", pooled_shape, [2])
     # Halves are rounded away from zero here: DirectML rounds them to even places.
     scaled = node.dml.multiply(rois, Tensor.of(np.array([[1.0, *[spatial_scale] * 4]], rois.dtype)))
     further = node.dml.add(scaled, node.dml.multiply(node.dml.sign(scaled), 0.5))

@@ -15,8 +15,7 @@ import onnx_ir as ir
 
 from dmlgraph.base.errors import listing, plural, suggestion
 from dmlgraph.formats.onnx.definitions import schema
-from dmlgraph.formats.onnx.forms import Form, check_forms, forms
-from dmlgraph.formats.onnx.ranks import MOST, ranks
+from dmlgraph.formats.onnx.forms import ANY, MOST, Shape, check_forms, shapes
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import MICROSOFT
 from dmlgraph.formats.onnx.tensors import Tensor, TensorList, type_name
@@ -35,7 +34,7 @@ class Formal:
         types: the allowed ones; None if other things than tensors are.
         is_optional: whether it may be left out.
         is_same: whether all that it stands for, if it stands for several, have the same type.
-        ranks: the least and the greatest rank.
+        shape: what its shape must be.
     """
 
     name: str
@@ -43,7 +42,7 @@ class Formal:
     types: frozenset[np.dtype[Any]] | None
     is_optional: bool
     is_same: bool
-    ranks: tuple[int, int] = (0, MOST)
+    shape: Shape = ANY
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,13 +53,11 @@ class Signature:
         inputs: the last one may stand for several.
         counts: the least and the largest number of inputs, and of outputs.
         attributes: by name: the type, and whether it must be given.
-        forms: the shapes of the first inputs, where they are checked.
     """
 
     inputs: tuple[Formal, ...]
     counts: tuple[tuple[int, int], tuple[int, int]]
     attributes: Mapping[str, tuple[ir.AttributeType, bool]]
-    forms: tuple[Form, ...] = ()
 
 
 # Written before ONNX had them, or instead: the operator and the opset whose schema they keep to.
@@ -84,7 +81,7 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
             _types(constraints.get(each.type_str, [each.type_str])),
             each.option != option.Single,
             each.option != option.Variadic or each.is_homogeneous,
-            ranks(domain, operator).get(each.name, (0, MOST)),
+            shapes(domain, operator).get(each.name, ANY),
         )
         for each in known.inputs
     )
@@ -93,7 +90,7 @@ def signature(domain: str, operator: str, opset: int) -> Signature | None:
     while least and known.inputs[least - 1].option == option.Optional:
         least -= 1  # onnx-ir leaves out "" at the end
     counts = (least, known.max_input), (known.min_output, known.max_output)
-    return Signature(inputs, counts, attributes, forms(operator) if domain == "" else ())
+    return Signature(inputs, counts, attributes)
 
 
 def _of_microsoft(operator: str) -> Signature | None:
@@ -107,7 +104,7 @@ def _of_microsoft(operator: str) -> Signature | None:
             _types(found["types"].get(kind, [kind])),
             option != "Single",
             option != "Variadic" or is_same,
-            ranks(MICROSOFT, operator).get(name, (0, MOST)),
+            shapes(MICROSOFT, operator).get(name, ANY),
         )
         for name, kind, option, is_same in found["inputs"]
     )
@@ -164,7 +161,8 @@ def check(
         message = "differs from the number of outputs"
         raise Refusal(message, code="count", field=said.name, got=said.value, allowed=str(outputs))
     _check_inputs(known, inputs, others)
-    check_forms(known.forms, inputs, [each.name for each in known.inputs])
+    if any(each.shape.form for each in known.inputs):
+        check_forms([each.shape for each in known.inputs], inputs, [each.name for each in known.inputs])
 
 
 def _check_attributes(known: Signature, given: Mapping[str, ir.Attr]) -> None:
@@ -217,7 +215,7 @@ def _other_type(field: str, dtype: np.dtype[Any], allowed: str) -> Refusal:
 
 
 def _check_rank(formal: Formal, field: str, tensor: Tensor) -> None:
-    least, most = formal.ranks
+    least, most, _ = formal.shape
     if not least <= tensor.rank <= most:
         allowed = f"{least}" if least == most else f"{least} or more" if most == MOST else f"{least} to {most}"
         got = list(tensor.shape)

@@ -35,12 +35,12 @@ def empty_results(
     data = {
         name: onnx.numpy_helper.from_array(np.ascontiguousarray(each.known), name)
         for name, each in given.items()
-        if each.known is not None and each.count <= _MOST_ELEMENTS
+        if each.known is not None and each.count <= _MOST_ELEMENTS and not each.is_text
     }
     opsets = [onnx.helper.make_opsetid(domain, opset)]
     try:
         made = onnx.shape_inference.infer_node_outputs(known, node, types, data, opset_imports=opsets)
-    except (onnx.shape_inference.InferenceError, RuntimeError):
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
         return None  # its rule says what is wrong
     results: list[Array | None] = []
     for name in node.output:

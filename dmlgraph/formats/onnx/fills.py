@@ -11,7 +11,7 @@ from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, DType, Emitter, Sy
 from dmlgraph.formats.onnx.node import Node, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
+from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, repeated, stored
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.fill import FillValueSequence
 
@@ -24,7 +24,7 @@ def ConstantOfShape(node: Node, input: Tensor, *, value: Array | None = None) ->
     shape = node.ints("shape", input, [])
     if min(shape, default=0) < 0:
         raise Refusal("a size is negative", code="range", got=shape)
-    return np.broadcast_to(number.astype(node.converted(number.dtype)).reshape(()), shape)
+    return repeated(number.astype(node.converted(number.dtype)).reshape(()), shape)
 
 
 MOST_COUNTED = 1 << 24  # elements of a sequence

@@ -98,7 +98,7 @@ class Importer:
     def _settle(self) -> None:
         problems = self.notes.problems
         if problems:
-            raise ModelError(problems) from self.notes.cause
+            raise ModelError(problems)
 
     # What comes in and goes out.
 
@@ -186,9 +186,8 @@ class Importer:
             if self.depth:
                 self.count(label)
             opset = opsets.get(node.domain, 1 if node.domain else 0)
-            known = signature(node.domain, node.op_type, opset)
             said = f"{node.op_type}, opset {opset}: "
-            with self.notes.noting(label, *node.outputs, said=said, checked=known is not None):
+            with self.notes.noting(label, *node.outputs, said=said):
                 if not isinstance(node.op_type, str) or not isinstance(node.domain, str):
                     raise Refusal("the name of the operator is not UTF-8 text", code="model")
                 if any(each in self.notes.broken for each in node.inputs):

@@ -109,7 +109,12 @@ def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 
 
 def as_matrices(dml: Calls, a: Tensor, b: Tensor) -> tuple[Value, Value]:
-    """Two tensors with the sizes {batches…, rows, columns} that gemm takes, of at most four dimensions."""
+    """Two tensors with the sizes {batches…, rows, columns} that gemm takes, of at most four dimensions.
+
+    Raises:
+        Refusal: the shapes do not fit.
+    """
+    product_shape(a.shape, b.shape)
     first, second = a.shape if a.rank > 1 else (1, *a.shape), b.shape if b.rank > 1 else (*b.shape, 1)
     batch = tuple(np.broadcast_shapes(first[:-2], second[:-2]))
     if len(batch) <= 2:  # zero strides broadcast

@@ -111,7 +111,7 @@ def Attention(
     widths = node.ints("qkv_hidden_sizes", qkv_hidden_sizes, [weights.shape[1] // 3] * 3)
     if len(widths) != 3 or sum(widths) != weights.shape[1] or widths[0] != widths[1]:
         raise Refusal("must add up to the columns of the weights", code="sizes", field="qkv_hidden_sizes", got=widths)
-    rows = node.dml.reshaped(input, (input.count // input.shape[-1], input.shape[-1]))
+    rows = node.dml.reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1]))
     added = None if bias is None else node.dml.expanded(bias, (rows.sizes[0], sum(widths)))
     product = node.dml.gemm(rows, weights, added)
     heads, present = _projected(node, product, input.shape[0], widths, past, num_heads)
@@ -137,7 +137,7 @@ def QAttention(
     **attributes: Any,
 ) -> Result:
     _check_unset(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
-    rows = node.tensor(node.dml.reshaped(input, (input.count // input.shape[-1], input.shape[-1])))
+    rows = node.tensor(node.dml.reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1])))
     left, right = Factor(rows, input_scale, input_zero_point), Factor(weight, weight_scale, weight_zero_point)
     product = node.dml.add(dequantized_product(node, left, right), bias)
     heads, present = _projected(node, product, input.shape[0], [weight.shape[1] // 3] * 3, past, num_heads)

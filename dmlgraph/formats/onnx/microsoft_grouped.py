@@ -34,6 +34,9 @@ def RotaryEmbedding(
     ONNX Runtime reads the attributes `scale` and `is_packed_batching` and computes the same whatever they are.
     """
     dml, places = node.dml, position_ids
+    if 0 in cos_cache.shape:
+        got = [*cos_cache.shape]
+        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", field="cos_cache", got=got)
     width = 2 * cos_cache.shape[1]
     split = dml.value(input) if input.rank == 4 else as_heads(dml, input, num_heads or input.shape[2] // width)
     wanted = (split.sizes[0], split.sizes[2])
@@ -250,6 +253,11 @@ def _positions(node: Node, cache: Cache, given: Maybe) -> Tensor:
     """The positions of the queries for the tables of cosines, as given or as the lengths say."""
     if given is None:
         return cache.places(node)
+    if 0 in given.shape:
+        got = [*given.shape]
+        raise Refusal(
+            "a tensor without elements has no counterpart", code="empty-tensor", field="position_ids", got=got
+        )
     if cache.queries != cache.total:
         return given
     if given.known is None:  # of a first prompt only the first position counts

@@ -11,7 +11,7 @@ from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast
 from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, check_mode
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Calls, Tensor, repeated
 from dmlgraph.operators.common.subscripts import take
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
 
@@ -92,7 +92,7 @@ def _transpose(node: Emitter) -> Symbol:
 def Expand(node: Node, input: Tensor, shape: Tensor) -> Result:
     whole = broadcast([input, Tensor(input.dtype, tuple(node.ints("shape", shape, [])))])
     if input.known is not None:
-        return np.broadcast_to(input.known, whole)
+        return repeated(input.known, whole)
     if 0 in whole:
         return np.empty(whole, input.dtype)
     return node.tensor(node.dml.expanded(input, whole or (1,)), whole)

@@ -96,6 +96,17 @@ class TensorList(Tensor):
         return cls(np.dtype(object), (), depends=depends, items=items, **fields)
 
 
+def repeated(array: Array, shape: Sequence[int]) -> Array:
+    """An array broadcast to a shape, without a copy.
+
+    Raises:
+        Refusal: NumPy counts no such number of elements.
+    """
+    if math.prod(shape) > np.iinfo(np.intp).max:
+        raise Refusal("the tensor has too many elements", code="too-large", got=[*shape])
+    return np.broadcast_to(array, tuple(shape))
+
+
 def parse_dtype(name: str) -> np.dtype[Any]:
     """The NumPy type of an ONNX type's name, such as "double" or "bfloat16".
 
