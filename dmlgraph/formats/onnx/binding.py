@@ -9,6 +9,7 @@ given in the input's place.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -37,6 +38,7 @@ def bind(function: Callable[..., T]) -> Callable[[Node], T]:
     names = {each.name: each.default for each in parameters if each.kind is kind.KEYWORD_ONLY}
     required = [name for name, default in names.items() if default is kind.empty]
 
+    @functools.wraps(function)
     def rule(node: Node) -> T:
         inputs: list[Any] = node.inputs[: len(places)]
         attributes = {}
