@@ -66,6 +66,25 @@ def FusedGemm(
     return activated(node, made, activation, [each for each in given if each is not None])
 
 
+@imports(domain=MICROSOFT, how="gemm, an activation, views")
+def FusedMatMulActivation(
+    node: Node,
+    A: Tensor,
+    B: Tensor,
+    *,
+    activation: str,
+    activation_alpha: float | None = None,
+    activation_axis: int | None = None,
+    activation_beta: float | None = None,
+    activation_gamma: float | None = None,
+    **attributes: Any,
+) -> Tensor:
+    """What ONNX Runtime makes of a product and an activation for DirectML; only softmaxes have an axis."""
+    given = (activation_alpha, activation_beta, activation_gamma)
+    made = FusedMatMul(node, A, B, **attributes)
+    return activated(node, made, activation, [each for each in given if each is not None])
+
+
 # Weights of 2, 4 or 8 bits.
 
 

@@ -289,6 +289,25 @@ def test_operators_of_other_processors(device: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
+def test_a_product_with_an_activation_is_that_of_onnx_runtime_s_product(device: str) -> None:
+    """ONNX Runtime computes both in one on DirectML only."""
+    chance = Chance(7)
+    sides = [chance.floats(2, 4, 3), chance.floats(2, 4, 5)]
+    attributes = {"transA": 1, "alpha": 0.5}
+    (product,) = Case("FusedMatMul", sides, attributes).expected()
+    wanted = np.where(product < 0, np.float32(0.2) * product, product)
+    activation = {"activation": "LeakyRelu", "activation_alpha": 0.2}
+    Case("FusedMatMulActivation", sides, attributes | activation).check([wanted], device)
+
+
+def test_a_product_with_another_activation_is_refused() -> None:
+    sides = [np.ones((2, 2), np.float32)] * 2
+    with pytest.raises(dg.ModelError, match="field 'activation'"):
+        Case("FusedMatMulActivation", sides, {"activation": "Softmax", "activation_axis": 1}).graph()
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
+@pytest.mark.usefixtures("directml_path")
 def test_the_second_half_s_gelu_times_the_first(device: str) -> None:
     total = X + GAMMA
     (gelu,) = Case("Gelu", [np.ascontiguousarray(total[..., 3:])]).expected()
