@@ -40,7 +40,7 @@ def empty_results(
     opsets = [onnx.helper.make_opsetid(domain, opset)]
     try:
         made = onnx.shape_inference.infer_node_outputs(known, node, types, data, opset_imports=opsets)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError):
         return None  # its rule says what is wrong
     results: list[Array | None] = []
     for name in node.output:

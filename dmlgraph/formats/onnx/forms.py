@@ -78,6 +78,7 @@ Scatter ScatterElements: data 1+, indices 1+, updates 1+
 Slice: data 1+, starts 1 [A], ends 1 [A], axes 1 [A], steps 1 [A]
 SoftmaxCrossEntropyLoss: scores 2+ [N C ...], labels 1+ [N ...], weights 1 [C]
 Split: input 1+, split 1
+SplitToSequence: split 0-1
 TensorScatter: past_cache 3+, update 3+, write_indices 1
 Tile: repeats 1 [D], tiles [D]
 Trilu: input 2+

@@ -2,7 +2,7 @@
 
     dg.save(g, "model.onnx")
 
-Every operator becomes operators of ONNX's opset 21; the table of them is in `dmlgraph.formats.onnx.export.table`.
+Every operator becomes operators of ONNX's opset 21; the table of them is in `dmlgraph.formats.onnx.table`.
 """
 
 from __future__ import annotations
