@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from dmlgraph.base.tensor import DataType as DataType
     from dmlgraph.base.tensor import TensorDesc as TensorDesc
     from dmlgraph.compiler.lowering import GraphDesc as GraphDesc
-    from dmlgraph.formats.dxdispatch import load as load_dxdispatch  # noqa: F401 - public
-    from dmlgraph.formats.dxdispatch import save as save_dxdispatch  # noqa: F401 - public
+    from dmlgraph.formats.dxdispatch import load_dxdispatch as load_dxdispatch
+    from dmlgraph.formats.dxdispatch import save_dxdispatch as save_dxdispatch
     from dmlgraph.formats.load_save import load as load
     from dmlgraph.formats.load_save import save as save
     from dmlgraph.formats.yaml import loads as loads
@@ -77,7 +77,7 @@ if not TYPE_CHECKING:  # with `__getattr__` they would accept any name
         """A public name, a module, or the version, imported at first use; else an error with a hint."""
         module = _MODULES.get(name)
         if module is not None:
-            found = getattr(importlib.import_module(f"{__name__}.{module}"), name.removesuffix("_dxdispatch"))
+            found = getattr(importlib.import_module(f"{__name__}.{module}"), name)
             return globals().setdefault(name, found)
         if name == "__version__":
             from importlib.metadata import version

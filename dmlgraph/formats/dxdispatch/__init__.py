@@ -6,6 +6,8 @@ the schema and the parser of DxDispatch in the repository microsoft/DirectML.
 """
 
 from dmlgraph.formats.dxdispatch.reader import load, loads
+from dmlgraph.formats.dxdispatch.reader import load as load_dxdispatch
 from dmlgraph.formats.dxdispatch.writer import dumps, save
+from dmlgraph.formats.dxdispatch.writer import save as save_dxdispatch
 
-__all__ = ["dumps", "load", "loads", "save"]
+__all__ = ["dumps", "load", "load_dxdispatch", "loads", "save", "save_dxdispatch"]  # the long names are the package's
