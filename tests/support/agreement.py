@@ -7,7 +7,7 @@ type ran on DirectML, and none failed.
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ PROPERTY = "directml agreement"
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[Any]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Notes on the report of a test that ran an operator on DirectML: operator, data type, outcome."""
     report = yield
     parameters = getattr(getattr(item, "callspec", None), "params", {})

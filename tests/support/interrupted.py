@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 Work = Callable[[], Array]
@@ -51,34 +52,34 @@ def product(side: int) -> tuple[dg.Graph, dict[str, Array], Array]:
     return graph, {"x": np.ones(sizes, np.float32)}, np.full(sizes, side, np.float32)
 
 
-def large(device: str) -> tuple[dg.Graph, dict[str, Array], Array]:
+def large(device: DeviceName) -> tuple[dg.Graph, dict[str, Array], Array]:
     """A graph whose run takes seconds."""
     if device == "directml:software":
         return product(1536)
     return powers(1 << 22, 40) if device == "cpu" else powers(1 << 22, 2)
 
 
-def run(device: str) -> Work:
+def run(device: DeviceName) -> Work:
     graph, inputs, expected = large(device)
     executable = graph.compile(device)
     return checked(lambda: executable.run(inputs), expected)
 
 
-def run_alone(device: str) -> Work:
+def run_alone(device: DeviceName) -> Work:
     """On one thread."""
     graph, inputs, expected = large(device)
     executable = graph.compile(device, threads=1)
     return checked(lambda: executable.run(inputs), expected)
 
 
-def run_product(device: str) -> Work:
+def run_product(device: DeviceName) -> Work:
     """One large product."""
     graph, inputs, expected = product(3072)
     executable = graph.compile(device)
     return checked(lambda: executable.run(inputs), expected)
 
 
-def bound(device: str) -> Work:
+def bound(device: DeviceName) -> Work:
     graph, inputs, expected = large(device)
     out = {"y": np.empty_like(expected)}
     executable = graph.compile(device)
@@ -92,7 +93,7 @@ def bound(device: str) -> Work:
     return checked(call, expected)
 
 
-def other_thread(device: str) -> Work:
+def other_thread(device: DeviceName) -> Work:
     """A run on another thread, which continues: the main thread waits for it."""
     graph, inputs, expected = large(device)
     executable = graph.compile(device)
@@ -107,7 +108,7 @@ def other_thread(device: str) -> Work:
     return checked(call, expected)
 
 
-def compile_(device: str) -> Work:
+def compile_(device: DeviceName) -> Work:
     """A compilation that takes seconds, and a run."""
     graph, inputs, expected = powers(8, 800 if device == "directml:software" else 1500)
 
@@ -117,7 +118,7 @@ def compile_(device: str) -> Work:
     return checked(call, expected)
 
 
-def shaders(device: str) -> Work:
+def shaders(device: DeviceName) -> Work:
     """A first run, which compiles its shaders."""
     graph = dg.Graph("shaders")
     x = graph.input("x", sizes=[1, 1, 4, 8], dtype="float32")
@@ -142,7 +143,7 @@ def checked(call: Callable[[], dict[str, Array]], expected: Array) -> Work:
     return work
 
 
-CASES: dict[str, Callable[[str], Work]] = {
+CASES: dict[str, Callable[[DeviceName], Work]] = {
     each.__name__.rstrip("_"): each for each in (run, run_alone, run_product, bound, other_thread, compile_, shaders)
 }
 
@@ -150,7 +151,7 @@ CASES: dict[str, Callable[[str], Work]] = {
 def main() -> None:
     case, device = sys.argv[1:]
     signal.signal(signal.SIGINT, on_signal)
-    work = CASES[case](device)
+    work = CASES[case](cast("DeviceName", device))
     print("begin", flush=True)
     interrupted: float | None = None
     try:

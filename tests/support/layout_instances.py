@@ -169,7 +169,7 @@ def _large_instances() -> tuple[Instance, ...]:
         with contextlib.suppress(dg.DmlGraphError):  # an operator does not have so many dimensions
             result = make(maker)
             first = next(each for each in (result if isinstance(result, tuple) else (result,)) if each is not None)
-            found.append(_instance(maker.graph, first.node, maker.feeds))  # type: ignore[attr-defined]
+            found.append(_instance(maker.graph, first.node, maker.feeds))
     return tuple(found)
 
 

@@ -34,6 +34,7 @@ from support.merge_producers import (
 
 import dmlgraph as dg
 from dmlgraph.base.errors import DmlGraphError
+from dmlgraph.base.tensor import DataTypeName
 
 
 class Case(NamedTuple):
@@ -59,7 +60,7 @@ class Case(NamedTuple):
     readers: str
     behind: str
     sizes: tuple[int, ...]
-    dtype: str
+    dtype: DataTypeName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +84,9 @@ BEHIND: Mapping[str, Read] = {
     "relu": lambda m, v: dg.activation_relu(v),
     "sigmoid": lambda m, v: dg.activation_sigmoid(v),
     "scaled": lambda m, v: dg.identity(v, scale_bias={"scale": 0.5, "bias": 0.25}),
-    "sum": lambda m, v: dg.add(v, m.given(v.sizes, str(v.dtype))),
-    "sum of computed": lambda m, v: dg.add(dg.cos(m.given(v.sizes, str(v.dtype))), v),
-    "product": lambda m, v: dg.multiply(v, m.given(v.sizes, str(v.dtype))),
+    "sum": lambda m, v: dg.add(v, m.given(v.sizes, v.dtype)),
+    "sum of computed": lambda m, v: dg.add(dg.cos(m.given(v.sizes, v.dtype)), v),
+    "product": lambda m, v: dg.multiply(v, m.given(v.sizes, v.dtype)),
     "gemm": lambda m, v: dg.gemm(v, weights(m, v)),
     "softmax": lambda m, v: dg.activation_softmax1(v, axes=[v.rank - 1]),
 }
@@ -94,7 +95,7 @@ SIZES = (
     *((1, 1, 4, 4), (2, 2, 3, 3), (4, 4), (3, 3, 3)),
     *((3, 4), (1, 8), (2, 3, 4), (1, 1, 4), (2, 3, 2, 2, 4), (1, 2, 1, 3, 4)),
 )
-DTYPES = ("float32", "float16")
+DTYPES: tuple[DataTypeName, ...] = ("float32", "float16")
 NO_ACTIVATION = "none"
 ALL_ACTIVATIONS = (NO_ACTIVATION, *(f"{how} {name}" for how in ("fused", "then") for name in ACTIVATIONS))
 OF_TWO = {**BINARY_CONSUMERS, **FUNCTION_CONSUMERS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from support.merge_producers import (
     ACTIVATIONS,
@@ -34,6 +35,46 @@ def _normalized(maker: Maker, value: Value) -> Value:
     )  # fmt: skip
 
 
+def _of_padded(mode: Literal["constant", "edge", "reflection"], number: float, reader: Read) -> Read:
+    """The reader, of a value that is padded."""
+    def padded(value: Value) -> Value:
+        start = [0, 0, *[1] * (value.rank - 2)]
+        return dg.padding(value, padding_mode=mode, padding_value=number, start_padding=start, end_padding=0)
+
+    return lambda m, v: reader(m, padded(v))
+
+
+def _of_both(function: str) -> Combine:
+    return lambda m, a, b: getattr(dg, function)(a, b)
+
+
+def _activated_sum(name: str) -> Combine:
+    return lambda m, a, b: dg.add1(a, b, fused_activation={"op": operator_name(name), **attributes(name, a.rank)})
+
+
+def _swapped(reader: Read) -> Read:
+    return lambda m, v: swapped(reader(m, v))
+
+
+def _with_second_read(combination: str, reader: Read) -> Combine:
+    return lambda m, a, b: getattr(dg, combination)(a, reader(m, b))
+
+
+PADDINGS: tuple[tuple[Literal["constant", "edge", "reflection"], float], ...] = (
+    ("constant", 0.0),
+    ("constant", 0.5),
+    ("edge", 0.0),
+    ("reflection", 0.0),
+)
+POOLED_OR_CONVOLVED: Mapping[str, Read] = {
+    "convolution": lambda m, v: dg.convolution(
+        v, m.given([2, v.sizes[1], *[2] * (v.rank - 2)]), start_padding=1, end_padding=0
+    ),
+    "average pooling": lambda m, v: dg.average_pooling(
+        v, window_size=2, include_padding=False, start_padding=1, end_padding=0
+    ),
+    "max pooling": lambda m, v: dg.max_pooling(v, window_size=2, start_padding=1, end_padding=0),
+}
 UNARY_CONSUMERS: Mapping[str, Read] = {
     **{f"activation {name}": activated(name) for name in ACTIVATIONS},
     "sin": lambda m, v: dg.sin(v),
@@ -105,24 +146,9 @@ UNARY_CONSUMERS: Mapping[str, Read] = {
     "split": lambda m, v: dg.sin(dg.split(v, axis=v.rank - 1, outputs=[m.half(), v.sizes[-1] - m.half()])[1]),
     "padding": lambda m, v: dg.padding(v, padding_mode="edge", start_padding=1, end_padding=0),
     **{
-        f"padding ({mode} {number}) and {name}": (
-            lambda m, v, mode=mode, number=number, reader=reader: reader(
-                m,
-                dg.padding(
-                    v, padding_mode=mode, padding_value=number, start_padding=[0, 0, *[1] * (v.rank - 2)], end_padding=0
-                ),
-            )
-        )
-        for mode, number in (("constant", 0.0), ("constant", 0.5), ("edge", 0.0), ("reflection", 0.0))
-        for name, reader in {
-            "convolution": lambda m, v: dg.convolution(
-                v, m.given([2, v.sizes[1], *[2] * (v.rank - 2)]), start_padding=1, end_padding=0
-            ),
-            "average pooling": lambda m, v: dg.average_pooling(
-                v, window_size=2, include_padding=False, start_padding=1, end_padding=0
-            ),
-            "max pooling": lambda m, v: dg.max_pooling(v, window_size=2, start_padding=1, end_padding=0),
-        }.items()
+        f"padding ({mode} {number}) and {name}": _of_padded(mode, number, reader)
+        for mode, number in PADDINGS
+        for name, reader in POOLED_OR_CONVOLVED.items()
     },
     "cast twice": lambda m, v: dg.cast(dg.cast(v, dtype="int8"), dtype=m.dtype),
     "sigmoid and product": lambda m, v: dg.activation_sigmoid(v) * m.given(),
@@ -178,7 +204,7 @@ UNARY_CONSUMERS: Mapping[str, Read] = {
 }
 BINARY_CONSUMERS: Mapping[str, Combine] = {
     **{
-        name: (lambda m, a, b, function=name: getattr(dg, function)(a, b))
+        name: _of_both(name)
         for name in (
             *("add", "subtract", "multiply", "divide", "max", "min", "mean", "pow", "difference_square", "atan_yx"),
             *("modulus_floor", "logical_greater_than", "activation_parameterized_relu", "activation_relu_grad"),
@@ -186,11 +212,7 @@ BINARY_CONSUMERS: Mapping[str, Combine] = {
     },
     "add1": lambda m, a, b: dg.add1(a, b),
     **{
-        f"add1 {name}": (
-            lambda m, a, b, name=name: dg.add1(
-                a, b, fused_activation={"op": operator_name(name), **attributes(name, a.rank)}
-            )
-        )
+        f"add1 {name}": _activated_sum(name)
         for name in ("relu", "sigmoid", "leaky_relu", "linear")
     },
     "if": lambda m, a, b: dg.if_(m.given(dtype="uint8"), a, b),
@@ -213,7 +235,7 @@ BINARY_CONSUMERS: Mapping[str, Combine] = {
 FUNCTIONS: Mapping[str, Read] = {
     **{name: activated(name) for name in ACTIVATIONS},
     **{
-        f"{name}, transposed": lambda m, v, name=name: swapped(activated(name)(m, v))
+        f"{name}, transposed": _swapped(activated(name))
         for name in ("sigmoid", "relu", "hard_sigmoid")
     },
     "exp": lambda m, v: dg.exp(v),
@@ -241,11 +263,7 @@ FUNCTIONS: Mapping[str, Read] = {
 }
 COMBINATIONS = ("add", "subtract", "multiply", "divide")
 FUNCTION_CONSUMERS: Mapping[str, Combine] = {
-    f"{combination} of {function}": (
-        lambda m, a, b, combination=combination, function=function: getattr(dg, combination)(
-            a, FUNCTIONS[function](m, b)
-        )
-    )
+    f"{combination} of {function}": _with_second_read(combination, FUNCTIONS[function])
     for combination in COMBINATIONS
     for function in FUNCTIONS
 }

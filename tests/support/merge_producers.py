@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import dmlgraph as dg
-from dmlgraph.base.tensor import DataType
+from dmlgraph.base.tensor import DataType, DataTypeLike, DataTypeName
 
 Array = np.ndarray[Any, Any]
 Value = dg.Value
@@ -18,7 +18,7 @@ Value = dg.Value
 class Maker:
     """A graph under construction.  Numbers are of both signs and not repeated, so that formulas differ."""
 
-    def __init__(self, sizes: Sequence[int], dtype: str) -> None:
+    def __init__(self, sizes: Sequence[int], dtype: DataTypeName) -> None:
         self.graph = dg.Graph("merges")
         self.sizes, self.dtype = tuple(sizes), dtype
         self.inputs: dict[str, Array] = {}
@@ -32,7 +32,7 @@ class Maker:
         vars(other).update(vars(maker), sizes=tuple(sizes))
         return other
 
-    def numbers(self, sizes: Sequence[int], dtype: str) -> Array:
+    def numbers(self, sizes: Sequence[int], dtype: DataTypeLike) -> Array:
         kind = DataType.parse(dtype)
         if kind.is_float:
             return np.asarray(self._random.uniform(0.2, 2, sizes) * self._random.choice([-1, 1], sizes)).astype(
@@ -40,9 +40,12 @@ class Maker:
             )
         return self._random.integers(0, 9, sizes).astype(kind.numpy)
 
-    def given(self, sizes: Sequence[int] | None = None, dtype: str | None = None, *, positive: bool = False) -> Value:
+    def given(
+        self, sizes: Sequence[int] | None = None, dtype: DataTypeLike | None = None, *, positive: bool = False
+    ) -> Value:
         """A graph input, of the case's sizes and type if none are given."""
-        sizes, dtype = self.sizes if sizes is None else sizes, dtype or self.dtype
+        sizes = self.sizes if sizes is None else sizes
+        dtype = dtype or self.dtype
         name = f"x{len(self.inputs)}"
         data = self.numbers(sizes, dtype)
         self.inputs[name] = abs(data) if positive else data
@@ -112,7 +115,7 @@ def _convolution(maker: Maker, *, width: int = 1, bias: bool = False, groups: in
     given = maker.given([maker.sizes[0], 3 if groups == 1 else channels, *maker.sizes[2:]])
     weights = maker.given([*sizes, *window])
     number = maker.given([1, channels, *[1] * spatial]) if bias else None
-    pads = {"start_padding": [width // 2] * spatial, "end_padding": [width // 2] * spatial}
+    pads: dict[str, Any] = {"start_padding": [width // 2] * spatial, "end_padding": [width // 2] * spatial}
     return dg.convolution(given, weights, number, group_count=groups, **pads, **fields)
 
 
@@ -238,6 +241,9 @@ def _cell(maker: Maker) -> Value:
         activation_descs=["activation_sigmoid", "activation_tanh", "activation_tanh"],
         output_sequence=False, output_single=True, output_cell_single=True,
     )  # fmt: skip
+    assert isinstance(made, tuple)
+    assert made.output_single is not None
+    assert made.output_cell_single is not None
     maker.sibling = made.output_single.broadcast_to(maker.sizes)
     return made.output_cell_single.broadcast_to(maker.sizes)
 
@@ -294,7 +300,7 @@ def flat(maker: Maker) -> list[int]:
     return [1] * (len(maker.sizes) - 1) + [math.prod(maker.sizes)]
 
 
-PADDED = {"window_size": 3, "start_padding": 1, "end_padding": 1}
+PADDED: dict[str, Any] = {"window_size": 3, "start_padding": 1, "end_padding": 1}
 
 OTHER_PRODUCERS: Mapping[str, Make] = {
     "input": lambda m: m.given(),

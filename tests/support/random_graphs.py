@@ -108,7 +108,7 @@ def activation(sketch: Sketch, value: Value) -> Value:
 
 
 def lines(sketch: Sketch) -> None:
-    value = line(sketch, sketch.float())
+    value = line(sketch, sketch.float_value())
     if sketch.chance(2, 3):
         sketch.keep(function(sketch, value))
 
@@ -141,15 +141,16 @@ def neutral(sketch: Sketch) -> None:
         pairs = [dg.max, dg.min] if dtype.is_float else [dg.max, dg.min, dg.subtract, dg.bit_xor, dg.bit_and, dg.bit_or]
         sketch.keep(sketch.pick(pairs)(x, x))
         return
-    floats = [(dg.add, -0.0), (dg.add, 0.0), (dg.subtract, 0.0), (dg.multiply, 1.0), (dg.divide, 1.0), (dg.pow, 2.0)]
-    integers = [(dg.add, 0), (dg.multiply, 1), (dg.multiply, 0), (dg.max, 0), (dg.min, 0), (dg.bit_and, -1)]
+    floats: Any = [(dg.add, -0.0), (dg.add, 0.0), (dg.subtract, 0.0), (dg.multiply, 1.0), (dg.divide, 1.0)]
+    floats += [(dg.pow, 2.0)]
+    integers: Any = [(dg.add, 0), (dg.multiply, 1), (dg.multiply, 0), (dg.max, 0), (dg.min, 0), (dg.bit_and, -1)]
     integers += [(dg.bit_or, 0), (dg.bit_or, -1), (dg.bit_shift_left, 0), (dg.bit_xor, 0), (dg.divide, 1)]
     operator, number = sketch.pick(floats if dtype.is_float else integers)
     sketch.keep(operator(x, sketch.uniform(dtype, x.sizes, number)))
 
 
 def powers(sketch: Sketch) -> None:
-    x = sketch.float()
+    x = sketch.float_value()
     exponent = sketch.uniform(x.dtype, x.sizes, sketch.pick((2.0, 0.5, -1.0, 3.0, 0.0, 1 / 3)))
     sketch.keep(dg.pow(x, exponent))
 
@@ -208,7 +209,7 @@ def movements(sketch: Sketch) -> None:
         moved, *others = dg.split(x, axis=axis, outputs=[first, *filter(None, [x.sizes[axis] - first])])
         sketch.keep(*others)
     elif kind == 4:
-        mode = sketch.pick(("constant", "edge", "reflection"))
+        mode: Any = sketch.pick(("constant", "edge", "reflection"))
         start, end = ([sketch.integer(0, 1) for _ in axes] for _ in range(2))
         number = sketch.number(dtype)
         moved = dg.padding1(x, padding_mode=mode, padding_value=number, start_padding=start, end_padding=end)
@@ -267,7 +268,7 @@ def constants_only(sketch: Sketch) -> None:
 
 def chosen(sketch: Sketch) -> None:
     """if, its condition or a branch a number; softmax of a masked tensor."""
-    x = sketch.float()
+    x = sketch.float_value()
     mask = sketch.operand(DataType.UINT8, x.sizes)
     y = dg.if_(mask, x, sketch.uniform(x.dtype, x.sizes, -np.inf if sketch.chance(1, 2) and not sketch.tame else -1.0))
     sketch.keep(y)
@@ -359,7 +360,7 @@ def followed(sketch: Sketch, value: Value) -> None:
 
 def formulas(sketch: Sketch) -> None:
     """Formulas for which DirectML has an operator."""
-    x = sketch.float()
+    x = sketch.float_value()
 
     def number(value: float) -> Value:
         return sketch.uniform(x.dtype, x.sizes, value)

@@ -121,7 +121,7 @@ class Sketch:
             return found[-1 - self.integer(0, min(len(found), 4) - 1)]  # preferably the latest
         return self.source(dtype, self.sizes if sizes is None else sizes)
 
-    def float(self) -> Value:
+    def float_value(self) -> Value:
         """A value of some float type."""
         return self.fitting(self.pick(FLOATS))
 
@@ -224,8 +224,10 @@ class Sketch:
             for field in operator.attribute_fields
             if operator.fields[field].required or self.chance(1, 2)
         }
-        outputs = {"output": {"dtype": self.pick(TYPES)}} if operator.output_keywords == ("dtype",) else {}
-        if outputs == {} and self.chance(1, 12):
+        outputs: dict[str, Any] = {}
+        if operator.output_keywords == ("dtype",):
+            outputs = {"output": {"dtype": self.pick(TYPES)}}
+        elif self.chance(1, 12):
             outputs = {operator.output_fields[0]: {"strides": transposed_strides(sizes)}}
         given = {field: value for field, value in attributes.items() if value is not None}
         self.keep(*self.graph.add(operator, tensors, given, outputs))

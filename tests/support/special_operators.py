@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from support.agreement import LIBRARY_LEVEL
@@ -59,7 +59,7 @@ class Special(Sketch):
     def flag(self) -> bool:
         return self.chance(1, 2)
 
-    def direction(self) -> str:
+    def direction(self) -> Literal["increasing", "decreasing"]:
         return self.pick(("increasing", "decreasing"))
 
 
@@ -72,8 +72,8 @@ Maker = Callable[[Special], Any]
 def reductions(sketch: Special) -> Any:
     dtype = sketch.pick((*HALF_OR_SINGLE, *HALF_OR_SINGLE, *TYPES))
     x = sketch.tensor(dtype, sketch.sizes)
-    function = sketch.pick(list(ReduceFunction))
-    return dg.reduce(x, function=str(function), axes=sketch.axes(len(sketch.sizes)))
+    function: Any = str(sketch.pick(list(ReduceFunction)))
+    return dg.reduce(x, function=function, axes=sketch.axes(len(sketch.sizes)))
 
 
 def extremes(sketch: Special) -> Any:
@@ -89,7 +89,7 @@ def extremes(sketch: Special) -> Any:
 
 def scans(sketch: Special) -> Any:
     x = sketch.tensor(sketch.pick((*HALF_OR_SINGLE, DataType.INT32, DataType.UINT32)), sketch.sizes)
-    where = {"axis": sketch.integer(0, len(sketch.sizes) - 1), "axis_direction": sketch.direction()}
+    where: dict[str, Any] = {"axis": sketch.integer(0, len(sketch.sizes) - 1), "axis_direction": sketch.direction()}
     if sketch.flag():
         return dg.cumulative_summation(x, **where, has_exclusive_sum=sketch.flag())
     return dg.cumulative_product(x, **where, has_exclusive_product=sketch.flag())
@@ -183,7 +183,7 @@ def poolings(sketch: Special) -> Any:
 def pooling_gradients(sketch: Special) -> Any:
     dtype, sizes = sketch.half_or_single(), sketch.shape(4)
     window = [sketch.integer(1, size) for size in sizes[2:]]
-    fields = {"strides": [1, 1], "window_size": window, "start_padding": [0, 0], "end_padding": [0, 0]}
+    fields: dict[str, Any] = {"strides": [1, 1], "window_size": window, "start_padding": [0, 0], "end_padding": [0, 0]}
     pooled = (*sizes[:2], *(size - length + 1 for size, length in zip(sizes[2:], window, strict=True)))
     gradient = sketch.tensor(dtype, pooled)
     if sketch.flag():
@@ -196,11 +196,11 @@ def resamplings(sketch: Special) -> Any:
     dtype = sketch.half_or_single()
     output = [sizes[0], sizes[1], *(sketch.pick((1, size, 2 * size)) for size in sizes[2:])]
     scales = [o / i for o, i in zip(output, sizes, strict=True)]
-    mode = sketch.pick(("nearest_neighbor", "linear"))
+    mode: Literal["nearest_neighbor", "linear"] = sketch.pick(("nearest_neighbor", "linear"))
     kind = sketch.integer(0, 2)
     if kind == 0:
         return dg.resample(sketch.tensor(dtype, sizes), sizes=output, scales=scales, interpolation_mode=mode)
-    offsets = {"input_pixel_offsets": [0.5] * 4, "output_pixel_offsets": [-0.5] * 4}
+    offsets: dict[str, Any] = {"input_pixel_offsets": [0.5] * 4, "output_pixel_offsets": [-0.5] * 4}
     if kind == 1:
         x = sketch.tensor(dtype, sizes)
         return dg.resample1(x, sizes=output, scales=scales, interpolation_mode=mode, **offsets)

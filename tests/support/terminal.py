@@ -24,7 +24,7 @@ def run_on_terminal(
     kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     try:
         run = subprocess.run(
-            command, cwd=folder, stdout=theirs, stderr=theirs, env=kept | environment, check=False, timeout=120
+            command, cwd=folder, stdout=theirs, stderr=theirs, env={**kept, **environment}, check=False, timeout=120
         )
     finally:
         os.close(theirs)

@@ -245,7 +245,7 @@ def along_axes(sketch: Sketch) -> None:
         ),
     ]
     made = sketch.pick(kinds)()
-    sketch.keep(*(made if isinstance(made, tuple) else (made,)))  # type: ignore[arg-type]
+    sketch.keep(*(made if isinstance(made, tuple) else (made,)))
 
 
 def pictures(sketch: Sketch) -> None:
@@ -259,7 +259,7 @@ def pictures(sketch: Sketch) -> None:
         lambda: dg.average_pooling(x, window_size=[1, x.sizes[3]], strides=1),
         lambda: dg.convolution(x, sketch.source(DataType.FLOAT32, (2, channels, 1, 1)), group_count=1),
         lambda: dg.depth_to_space1(x, block_size=1, order="depth_column_row"),
-        lambda: dg.upsample_2d(x, scale_size=2, interpolation_mode="nearest_neighbor"),
+        lambda: dg.upsample_2d(x, scale_size=[2, 2], interpolation_mode="nearest_neighbor"),
     ]
     sketch.keep(sketch.pick(kinds)())
 

@@ -52,8 +52,8 @@ def _command(command: click.Command, context: click.Context) -> Iterator[str]:
     rows = [record for option in options if (record := option.get_help_record(context)) is not None]
     if rows:
         yield "| option | |\n|---|---|"
-        for options, text in rows:
-            yield f"| `{_cell(options)}` | {_cell(text)} |"
+        for names, text in rows:
+            yield f"| `{_cell(names)}` | {_cell(text)} |"
         yield ""
 
 

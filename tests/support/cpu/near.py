@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,7 @@ def desc(sizes: tuple[int, ...], dtype: str = "float32") -> TensorDesc:
     return TensorDesc(dtype=DataType.parse(dtype), sizes=sizes)
 
 
-def make(name: str, **fields: Any) -> Operator:
+def make(name: str, **fields: Any) -> Any:
     """An operator from its name and fields, with input descriptions that fit together."""
     cls = find(name)
     assert cls is not None
@@ -71,7 +71,7 @@ def make(name: str, **fields: Any) -> Operator:
     return cls(**fields | cls.adapt(inputs, fields))
 
 
-def filled(operator: Operator, seed: int, layout: str = "packed") -> list[Array | None]:
+def filled(operator: Operator, seed: int, layout: str = "packed") -> list[Any]:
     """Arrays for the inputs: normally distributed floats of two magnitudes, or integers of the whole 8-bit range."""
     random = np.random.default_rng(seed)
 
@@ -128,12 +128,12 @@ def run(operator: Operator, *arrays: Array | None, threads: int | None = None) -
     return outputs
 
 
-def check_exact(operator: Operator, arrays: list[Array | None]) -> None:
+def check_exact(operator: Operator, arrays: Sequence[Array | None]) -> None:
     for got, expected in zip(run(operator, *arrays), operator.evaluate(*arrays), strict=True):
         np.testing.assert_array_equal(got, expected)
 
 
-def check_near(operator: Operator, arrays: list[Array | None], terms: int, magnitudes: Array | None = None) -> None:
+def check_near(operator: Operator, arrays: Sequence[Array | None], terms: int, magnitudes: Array | None = None) -> None:
     """Runs the operator and compares its result, as `compare` does."""
     (got,) = run(operator, *arrays)
     compare(got, operator, arrays, terms, magnitudes)
@@ -142,7 +142,7 @@ def check_near(operator: Operator, arrays: list[Array | None], terms: int, magni
 def compare(
     got: Array,
     operator: Operator,
-    arrays: list[Array | None],
+    arrays: Sequence[Array | None],
     terms: int,
     magnitudes: Array | None = None,
     roundings: int = 1,

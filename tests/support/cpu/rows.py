@@ -15,7 +15,7 @@ import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
 
 Array = np.ndarray[Any, Any]
-Build = Callable[..., dg.Value]
+Build = Callable[..., dg.Value | tuple[dg.Value, ...]]
 UNIT = 2.0**-24
 NAN, INF = np.nan, np.inf
 

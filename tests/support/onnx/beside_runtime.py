@@ -11,6 +11,7 @@ from support.onnx.random_models import sample
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
@@ -27,7 +28,7 @@ REFUSED = {
 APPROXIMATED = {"Acos": 7e-5, "Asin": 7e-5, "Atan": 2e-5}
 
 
-def problem(seed: int, device: str) -> str | None:
+def problem(seed: int, device: DeviceName) -> str | None:
     """What is wrong with the sample of a seed on a device; None if it agrees, or is rightly refused."""
     made = sample(seed)
     judge = session(made.model.SerializeToString(), optimized=False)

@@ -12,6 +12,7 @@ import onnx.backend.test
 from support.onnx.onnx_runtime import Array, difference, session
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 FOLDER = pathlib.Path(onnx.backend.test.__file__).parent / "data" / "light"
 # The lightest first.
@@ -73,7 +74,7 @@ class Trial:
         path.unlink()
         return cls(graph, inputs, expected)
 
-    def problem(self, device: str) -> str | None:
+    def problem(self, device: DeviceName) -> str | None:
         """What differs on a device: the numbers, or the class that is the likeliest."""
         results = self.graph.compile(device).run(dict(self.inputs))
         for output, wanted in self.expected.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ import onnxruntime
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
 Array = np.ndarray[Any, Any]
 BOUNDS = {"float32": 2e-5, "float16": 4e-3}  # of differences, as a part of the greatest number
-SOFTWARE = "directml:software"
+SOFTWARE: DeviceName = "directml:software"
 ON_SOFTWARE = 4  # cases of an operator that also run there
 OLD = dg.FeatureLevel.V5_1  # a target that needs compositions
 FEW = 0.05  # the part of quantized numbers that may differ by a step
@@ -41,7 +42,7 @@ class Case:
     """
 
     operator: str
-    inputs: list[Array | None]
+    inputs: Sequence[Array | None]
     attributes: dict[str, Any] = dataclasses.field(default_factory=dict)
     outputs: tuple[bool, ...] = (True,)
     known: tuple[int, ...] = ()
@@ -95,7 +96,7 @@ class Case:
         prepared = prepare(ir.from_proto(self.model()))
         return Importer(prepared, dims={}, values={}, target=target, convert=None).read()
 
-    def run(self, device: str, target: dg.FeatureLevel | None = None) -> list[Array]:
+    def run(self, device: DeviceName, target: dg.FeatureLevel | None = None) -> list[Array]:
         """The results of a device; the target is its level unless another is given."""
         graph = self.graph(target or choose(device).device.level)
         given = self.feeds()
@@ -103,7 +104,7 @@ class Case:
         feeds = {node.name: feeds[node.name].reshape(node.desc.sizes) for node in graph.inputs}
         return list(graph.compile(device=device).run(feeds).values())
 
-    def check(self, expected: list[Array], *devices: str, target: dg.FeatureLevel | None = None) -> None:
+    def check(self, expected: list[Array], *devices: DeviceName, target: dg.FeatureLevel | None = None) -> None:
         """Compares the results of devices.
 
         Raises:
@@ -115,14 +116,15 @@ class Case:
             for result, wanted in zip(got, expected, strict=True):
                 self._compare(result, wanted, device)
 
-    def _compare(self, got: Array, wanted: Array, device: str) -> None:
+    def _compare(self, got: Array, wanted: Array, device: DeviceName) -> None:
         assert got.shape == (wanted.shape or (1,)), device
         got = got.reshape(wanted.shape)
         assert got.dtype == wanted.dtype, device
         if wanted.dtype.kind == "f":
             bound = self.bound or BOUNDS[str(wanted.dtype)]
             greatest = max(float(np.abs(wanted.astype(np.float64)).max()), 1e-6)
-            np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), 0, bound * greatest, device)
+            got, wanted = got.astype(np.float64), wanted.astype(np.float64)
+            np.testing.assert_allclose(got, wanted, 0, bound * greatest, err_msg=device)
             return
         away = np.abs(got.astype(np.int64) - wanted.astype(np.int64))
         assert away.max(initial=0) <= self.steps, device
@@ -197,7 +199,7 @@ class Makers:
         maker, count, old = self._all[name]
         for index in range(count):
             case = maker(Chance(*name.encode(), index))
-            devices = ["reference", "cpu", *([SOFTWARE] if index < ON_SOFTWARE else [])]
+            devices: list[DeviceName] = ["reference", "cpu", *([SOFTWARE] if index < ON_SOFTWARE else [])]
             try:
                 expected = case.expected()
                 case.check(expected, *devices)

@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
@@ -81,7 +82,7 @@ def imported(
     raise AssertionError("the hints lead nowhere")
 
 
-def check(case: Any, device: str) -> None:
+def check(case: Any, device: DeviceName) -> None:
     """Imports and runs a case.
 
     Raises:
@@ -119,7 +120,7 @@ def excluded(name: str, table: dict[str, str]) -> list[str]:
     return [pattern for pattern in table if fnmatch.fnmatchcase(name, pattern)]
 
 
-def failures(device: str) -> Iterator[tuple[str, str]]:
+def failures(device: DeviceName) -> Iterator[tuple[str, str]]:
     """The cases that cannot be imported or differ, and why."""
     for case in cases():
         try:

@@ -11,11 +11,12 @@ import onnx_ir as ir
 from onnx import helper
 
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
 Array = np.ndarray[Any, Any]
-DEVICES = ("reference", "cpu", "directml:software")
+DEVICES: tuple[DeviceName, ...] = ("reference", "cpu", "directml:software")
 
 
 def model_of(
@@ -40,7 +41,7 @@ def model_of(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
-def results(operator: str, inputs: Mapping[str, Array], device: str, **options: Any) -> list[Array]:
+def results(operator: str, inputs: Mapping[str, Array], device: DeviceName, **options: Any) -> list[Array]:
     """The outputs of a node on a device."""
     model = prepare(ir.from_proto(model_of(operator, inputs, **options)))
     graph = Importer(model, dims={}, values={}, target=choose(device).device.level, convert={}).read()

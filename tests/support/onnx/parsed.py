@@ -12,6 +12,7 @@ import onnx_ir as ir
 from support.onnx.onnx_runtime import session
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
@@ -30,7 +31,7 @@ def imported(model: onnx.ModelProto, *, target: str | None = None, values: Mappi
     return Importer(prepared, dims={}, values=values or {}, target=target, convert={}).read()
 
 
-def run(model: onnx.ModelProto, feeds: Mapping[str, Array], device: str) -> dict[str, Array]:
+def run(model: onnx.ModelProto, feeds: Mapping[str, Array], device: DeviceName) -> dict[str, Array]:
     """The outputs of a model on a device; inputs that the graph does not have are left out."""
     graph = imported(model, target="6.2" if "directml" in device else None)
     given = {each.name: feeds[each.name].reshape(each.desc.sizes) for each in graph.inputs}
@@ -38,7 +39,7 @@ def run(model: onnx.ModelProto, feeds: Mapping[str, Array], device: str) -> dict
 
 
 def assert_agrees(
-    model: onnx.ModelProto, feeds: Mapping[str, Array], device: str, *, relative: float = 0, absolute: float = 0
+    model: onnx.ModelProto, feeds: Mapping[str, Array], device: DeviceName, *, relative: float = 0, absolute: float = 0
 ) -> None:
     """Asserts that a device gives the types, shapes and numbers of ONNX Runtime."""
     expected = session(model.SerializeToString(), optimized=False)(feeds)

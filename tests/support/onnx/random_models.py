@@ -96,8 +96,8 @@ class Maker:
         """Numbers that suit an operator."""
         if kind == "integers" or np.dtype(dtype).kind in "iu":
             low = 0 if np.dtype(dtype).kind == "u" else -5
-            x = self.rng.integers(low, 6, shape)
-            return np.asarray(np.where(x == 0, 1, x) if kind == "integers" else x).astype(
+            whole = self.rng.integers(low, 6, shape)
+            return np.asarray(np.where(whole == 0, 1, whole) if kind == "integers" else whole).astype(
                 dtype if kind != "integers" or np.dtype(dtype).kind != "f" else "int32"
             )
         if dtype == "bool":

@@ -11,7 +11,9 @@ from support.operators import exact
 from support.operators.checks import UnaryTests
 from support.operators.harness import Case, rounded_cases
 
-DIRECTML = "directml:software"
+from dmlgraph.devices.names import DeviceName
+
+DIRECTML: DeviceName = "directml:software"
 
 OLD_LEVELS = "1.0: 4D F32 F16 | 2.0: 4-5D F32 F16 | 3.0: 1-8D F32 F16"
 INTEGER_LEVELS = "5.1: 1-8D F32 F16 I32 I16 I8"
@@ -71,7 +73,7 @@ def identity(x: Fraction) -> Fraction:
 
 
 @in_float32
-def linear(x: Fraction, alpha: Number, beta: Number) -> Fraction:
+def linear(x: Fraction, alpha: Fraction, beta: Fraction) -> Fraction:
     return alpha * x + beta
 
 
@@ -80,47 +82,49 @@ def relu(x: Fraction) -> Fraction:
 
 
 @in_float32
-def leaky_relu(x: Fraction, alpha: Number = 0.01) -> Fraction:
+def leaky_relu(x: Fraction, alpha: Fraction = Fraction(0.01)) -> Fraction:
     return x if x >= 0 else alpha * x
 
 
 @in_float32
-def thresholded_relu(x: Fraction, alpha: Number = 1) -> Fraction:
+def thresholded_relu(x: Fraction, alpha: Fraction = Fraction(1)) -> Fraction:
     return x if x > alpha else Fraction(0)
 
 
 @in_float32
-def elu(x: Fraction, alpha: Number = 1) -> Fraction:
+def elu(x: Fraction, alpha: Fraction = Fraction(1)) -> Fraction:
     return x if x >= 0 else alpha * (exp(x) - 1)
 
 
 @in_float32
-def celu(x: Fraction, alpha: Number = 1) -> Fraction:
+def celu(x: Fraction, alpha: Fraction = Fraction(1)) -> Fraction:
     return max(Fraction(0), x) + min(Fraction(0), alpha * (exp(x / alpha) - 1))
 
 
 @in_float32
-def scaled_elu(x: Fraction, alpha: Number = 1.6732631921768188, gamma: Number = 1.0507010221481323) -> Fraction:
+def scaled_elu(
+    x: Fraction, alpha: Fraction = Fraction(1.6732631921768188), gamma: Fraction = Fraction(1.0507010221481323)
+) -> Fraction:
     return gamma * x if x > 0 else gamma * (alpha * exp(x) - alpha)
 
 
 @in_float32
-def hard_sigmoid(x: Fraction, alpha: Number = 0.2, beta: Number = 0.5) -> Fraction:
+def hard_sigmoid(x: Fraction, alpha: Fraction = Fraction(0.2), beta: Fraction = Fraction(0.5)) -> Fraction:
     return max(Fraction(0), min(alpha * x + beta, Fraction(1)))
 
 
 @in_float32
-def scaled_tanh(x: Fraction, alpha: Number = 1, beta: Number = 0.5) -> Fraction:
+def scaled_tanh(x: Fraction, alpha: Fraction = Fraction(1), beta: Fraction = Fraction(0.5)) -> Fraction:
     return alpha * tanh(beta * x)
 
 
 @in_float32
-def softplus(x: Fraction, steepness: Number = 1) -> Fraction:
+def softplus(x: Fraction, steepness: Fraction = Fraction(1)) -> Fraction:
     return Fraction(exact.log(1 + exp(steepness * x))) / steepness
 
 
 @in_float32
-def parametric_softplus(x: Fraction, alpha: Number, beta: Number) -> Fraction:
+def parametric_softplus(x: Fraction, alpha: Fraction, beta: Fraction) -> Fraction:
     return alpha * Fraction(exact.log(1 + exp(beta * x)))
 
 
@@ -129,7 +133,7 @@ def softsign(x: Fraction) -> Fraction:
 
 
 @in_float32
-def shrink(x: Fraction, bias: Number = 0, threshold: Number = 0.5) -> Fraction:
+def shrink(x: Fraction, bias: Fraction = Fraction(0), threshold: Fraction = Fraction(0.5)) -> Fraction:
     if x > threshold:
         return x - bias
     return x + bias if x < -threshold else Fraction(0)
@@ -141,10 +145,10 @@ def gelu(x: Fraction) -> Fraction:
 
 
 @in_float32
-def swish(x: Fraction, sigmoid_input_scale: Number) -> Fraction:
+def swish(x: Fraction, sigmoid_input_scale: Fraction) -> Fraction:
     return x * sigmoid(sigmoid_input_scale * x)
 
 
 @in_float32
-def hard_swish(x: Fraction, alpha: Number, beta: Number) -> Fraction:
+def hard_swish(x: Fraction, alpha: Fraction, beta: Fraction) -> Fraction:
     return x * hard_sigmoid(x, alpha=alpha, beta=beta)

@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators.harness import (
+    DTYPES,
     LAYOUTS,
     Array,
     Case,
@@ -30,14 +32,18 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators.common.element_wise import Unary
 
-DIRECTML = "directml:software"
+DIRECTML: DeviceName = "directml:software"
 CPU_ULP = 8
 HALF_ULP = 4  # for the steps of a float16 function, which the reference rounds as DirectML does
 
 
-def tolerance(device: str, ulp: Mapping[str, int], floor: Mapping[str, float], half: bool = False) -> tuple[int, float]:
+def tolerance(
+    device: DeviceName, ulp: Mapping[str, int], floor: Mapping[str, float], half: bool = False
+) -> tuple[int, float]:
     """A device's tolerance: units in the last place, and the number whose unit is the least.
 
     The kernels of `cpu` have their own bounds, which tests/native/test_cpu_kernels.py checks, bit for bit where they
@@ -78,20 +84,20 @@ class OperatorTests:
 
     # Makes a node with a tensor of some data type and rank, for the level checks.
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         """Adds the operator to a graph with tensors of this data type and number of dimensions."""
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x] * len(operator_class(self.operator).input_fields), **self.sample.fields)
 
-    def assert_close(self, got: Array, expected: Array, device: str) -> None:
+    def assert_close(self, got: Array, expected: Array, device: DeviceName) -> None:
         half = expected.dtype == np.float16 and issubclass(operator_class(self.operator), Unary)
         ulp, floor = tolerance(device, self.ulp, self.ulp_floor, half)
         assert_same(got, expected, ulp, floor)
 
-    def test_gives(self, case: Case, device: str) -> None:
+    def test_gives(self, case: Case, device: DeviceName) -> None:
         self.check_row(case, device)
 
-    def check_row(self, case: Case, device: str) -> None:
+    def check_row(self, case: Case, device: DeviceName) -> None:
         """Runs a row and compares."""
         outputs = run_all(self.operator, case.inputs, device=device, **case.fields)
         assert len(outputs) == len(case.gives)
@@ -99,7 +105,7 @@ class OperatorTests:
             self.assert_close(got, expected, device)
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_layout_of_inputs_does_not_matter(self, layout: str, device: str) -> None:
+    def test_layout_of_inputs_does_not_matter(self, layout: str, device: DeviceName) -> None:
         outputs = run_all(
             self.operator, self.sample.inputs, device=device, input_strides=LAYOUTS[layout], **self.sample.fields
         )
@@ -107,7 +113,7 @@ class OperatorTests:
             self.assert_close(got, expected, device)
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_layout_of_outputs_does_not_matter(self, layout: str, device: str) -> None:
+    def test_layout_of_outputs_does_not_matter(self, layout: str, device: DeviceName) -> None:
         graph, feeds = build(self.operator, self.sample.inputs, **self._asking_strides(LAYOUTS[layout]))
         for value, expected in zip(graph.outputs.values(), self.sample.gives, strict=True):
             assert value.desc.strides == tuple(LAYOUTS[layout](expected.shape))
@@ -170,7 +176,7 @@ class OperatorTests:
         return {**self.sample.fields, **asked}
 
 
-NodeAt = Callable[[dg.Graph, str, int], None]
+NodeAt = Callable[[dg.Graph, DataTypeName, int], None]
 
 
 def check_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel, node_at: NodeAt) -> None:
@@ -180,7 +186,7 @@ def check_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel, 
     """
     legal = at_level(table, level)
 
-    def attempt(dtype: str, rank: int) -> dg.OperatorError | None:
+    def attempt(dtype: DataTypeName, rank: int) -> dg.OperatorError | None:
         try:
             node_at(dg.Graph("test", target=level), dtype, rank)
         except dg.OperatorError as error:
@@ -194,7 +200,7 @@ def check_level(table: Mapping[dg.FeatureLevel, Legal], level: dg.FeatureLevel, 
         assert error.node == "node"
         assert f"does not exist at feature level {level}; it appears at {min(table)}" in str(error)
         return
-    for dtype in map(str, dg.DataType):
+    for dtype in DTYPES:
         error = attempt(dtype, legal.ranks[-1])
         if dtype in legal.dtypes:
             assert error is None, f"{dtype} is legal at {level}: {error}"
@@ -250,7 +256,7 @@ class ScaledTests(UnaryTests):
 
     scaled: ClassVar[Case]
 
-    def test_scale_and_bias_come_first(self, device: str) -> None:
+    def test_scale_and_bias_come_first(self, device: DeviceName) -> None:
         inner = run("identity", self.scaled.inputs, scale_bias={"scale": 2, "bias": -1})
         assert_same(inner, self.scaled.inputs[0] * 2 - 1)
         got = run(
@@ -262,7 +268,7 @@ class ScaledTests(UnaryTests):
         )
         self.assert_close(got, self.scaled.gives[0], device)
 
-    def test_scale_is_one_and_bias_zero_unless_given(self, device: str) -> None:
+    def test_scale_is_one_and_bias_zero_unless_given(self, device: DeviceName) -> None:
         plain = run(self.operator, self.scaled.inputs, device=device, **self.scaled.fields)
         for scale_bias in ({"scale": 1}, {"bias": 0}, {}, dg.ScaleBias()):
             got = run(self.operator, self.scaled.inputs, device=device, scale_bias=scale_bias, **self.scaled.fields)
@@ -279,7 +285,7 @@ class BroadcastTests(OperatorTests):
     # Sizes of the inputs, and of the result in NumPy.
     broadcasts: ClassVar = (([2, 1, 3], [4, 1], [2, 4, 3]), ([1], [2, 3], [2, 3]), ([2, 3], [3], [2, 3]))
 
-    def test_inputs_broadcast(self, device: str) -> None:
+    def test_inputs_broadcast(self, device: DeviceName) -> None:
         for *sizes, result in self.broadcasts:
             repeated = itertools.islice(itertools.cycle(sizes), len(self.sample.inputs))
             inputs = [
@@ -293,7 +299,7 @@ class BroadcastTests(OperatorTests):
     def test_broadcast_inputs_are_read_with_zero_strides(self) -> None:
         first, *others = self.sample.inputs
         graph, _ = build(self.operator, [first, *(np.resize(x, (1, 1)) for x in others)], **self.sample.fields)
-        descs = graph.node("node").operator.input_descs
+        descs = operator_of(graph.node("node")).input_descs
         assert descs[0].strides is None
         assert all(desc.sizes == first.shape and desc.strides == (0, 0) for desc in descs[1:])
 
@@ -328,7 +334,7 @@ class BinaryTests(BroadcastTests):
         assert error.problems[0].message == "must have the same dtype as 'a'"
         assert error.got == f"float16 [{','.join(map(str, b.shape))}]"
 
-    def test_a_number_is_a_fill_of_the_other_tensors_data_type(self, device: str) -> None:
+    def test_a_number_is_a_fill_of_the_other_tensors_data_type(self, device: DeviceName) -> None:
         a, _ = self.sample.inputs
         three = np.full(a.shape, 3, a.dtype)
         for operands, whole in (([a, 3], [a, three]), ([3, a], [three, a])):

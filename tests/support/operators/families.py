@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators.checks import BinaryTests, OperatorTests, check_level
 from support.operators.harness import (
     Array,
@@ -22,6 +23,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 
 class ApproximatedTests(OperatorTests):
@@ -35,7 +38,7 @@ class ApproximatedTests(OperatorTests):
     error: ClassVar[float]
     differing: ClassVar[dict[str, str]] = {}
 
-    def assert_close(self, got: Array, expected: Array, device: str) -> None:
+    def assert_close(self, got: Array, expected: Array, device: DeviceName) -> None:
         if device != "directml:software" or expected.dtype != np.float32:
             super().assert_close(got, expected, device)
             return
@@ -43,7 +46,7 @@ class ApproximatedTests(OperatorTests):
         assert_same(got[~finite], expected[~finite])
         np.testing.assert_allclose(got[finite], expected[finite], rtol=0, atol=self.error)
 
-    def check_row(self, case: Case, device: str) -> None:
+    def check_row(self, case: Case, device: DeviceName) -> None:
         if device == "directml:software" and case.why in self.differing:
             with pytest.raises(
                 AssertionError
@@ -63,19 +66,19 @@ class TypedOutputTests(OperatorTests):
     """
 
     output_levels: ClassVar[str]
-    input_dtype: ClassVar[str] = "float32"
-    output_dtype: ClassVar[str]
+    input_dtype: ClassVar[DataTypeName] = "float32"
+    output_dtype: ClassVar[DataTypeName]
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         self._node(graph, dtype, rank, self.output_dtype)
 
-    def _node(self, graph: dg.Graph, dtype: str, rank: int, output: str) -> None:
+    def _node(self, graph: dg.Graph, dtype: DataTypeName, rank: int, output: str) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x] * len(operator_class(self.operator).input_fields), dtype=output)
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels_of_the_output(self, level: dg.FeatureLevel) -> None:
-        def node_at(graph: dg.Graph, dtype: str, rank: int) -> None:
+        def node_at(graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
             self._node(graph, self.input_dtype, rank, dtype)
 
         check_level(parse_levels(self.output_levels), level, node_at)
@@ -86,7 +89,7 @@ class RetypedTests(TypedOutputTests):
 
     output_dtype = "uint8"
 
-    def test_other_types_where_asked_for(self, device: str) -> None:
+    def test_other_types_where_asked_for(self, device: DeviceName) -> None:
         (*_, newest) = parse_levels(self.output_levels).values()
         for dtype in newest.dtypes:
             for asked in ({"dtype": dtype}, {"dtype": np.dtype(dtype)}, {"output": {"dtype": dtype}}):
@@ -107,7 +110,7 @@ class ComparisonTests(TypedOutputTests, BinaryTests):
     output_levels = "1.0: 4D U32 | 2.0: 4D U32 U8 | 3.0: 1-8D U32 U8"
     output_dtype = "uint32"
 
-    def test_uint32_where_asked_for(self, device: str) -> None:
+    def test_uint32_where_asked_for(self, device: DeviceName) -> None:
         got = run(self.operator, self.sample.inputs, device=device, dtype="uint32")
         assert_same(got, self.sample.gives[0].astype("uint32"))
         same = run(self.operator, self.sample.inputs, device=device, output={"dtype": "uint32"})
@@ -122,7 +125,7 @@ class ComparisonTests(TypedOutputTests, BinaryTests):
         with pytest.raises(dg.OperatorError, match="same dtype as 'a'"):
             operator_class(self.operator)(**descs)
 
-    def test_python_numbers_are_compared_in_the_tensors_type(self, device: str) -> None:
+    def test_python_numbers_are_compared_in_the_tensors_type(self, device: DeviceName) -> None:
         got = run(self.operator, [array([1, 2, 3], "int64"), 2], device=device)
         assert_same(got, run(self.operator, [array([1, 2, 3], "int64"), array([2, 2, 2], "int64")], device=device))
 
@@ -132,7 +135,7 @@ class FillTests(OperatorTests):
 
     attributes: ClassVar[dict[str, Any]]
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         add_node(graph, self.operator, sizes=[1] * rank, dtype=dtype, **self.attributes)
 
     @pytest.mark.parametrize("missing", ["dtype", "sizes"])
@@ -142,7 +145,7 @@ class FillTests(OperatorTests):
         assert error.field == f"output.{missing}"
         assert "must be given" in str(error)
 
-    def test_value_data_type_is_that_of_the_output(self, device: str) -> None:
+    def test_value_data_type_is_that_of_the_output(self, device: DeviceName) -> None:
         got = run(self.operator, device=device, value_data_type="float32", **self.sample.fields)
         assert_same(got, self.sample.gives[0])
         error = refused(self.operator, value_data_type="int32", **self.sample.fields)
@@ -150,14 +153,14 @@ class FillTests(OperatorTests):
 
     def test_value_data_type_is_filled_in(self) -> None:
         graph, _ = build(self.operator, **self.sample.fields)
-        assert graph.node("node").operator.value_data_type is dg.DataType.FLOAT32
+        assert operator_of(graph.node("node")).value_data_type is dg.DataType.FLOAT32
 
-    def test_strides_may_be_given_directly(self, device: str) -> None:
+    def test_strides_may_be_given_directly(self, device: DeviceName) -> None:
         graph, _ = build(self.operator, strides=[1, 2], **self.sample.fields)
         assert graph.outputs["y0"].desc.strides == (1, 2)
         assert_same(graph.compile(device=device, fuse=False).run()["y0"], self.sample.gives[0])
 
-    def test_eight_dimensions_are_legal_from_4_0(self, device: str) -> None:
+    def test_eight_dimensions_are_legal_from_4_0(self, device: DeviceName) -> None:
         fields = self.attributes | {"sizes": [1] * 7 + [2], "dtype": "float32"}
         assert run(self.operator, device=device, target="4.0", **fields).shape == (1,) * 7 + (2,)
         error = refused(self.operator, target="2.1", **fields)
@@ -184,17 +187,17 @@ class ShapedTests(OperatorTests):
 
     kinds: ClassVar[str] = "x"
     main: ClassVar[str] = "x"
-    dtypes: ClassVar[Mapping[str, str]] = {"x": "float32", "i": "uint32"}
+    dtypes: ClassVar[Mapping[str, DataTypeName]] = {"x": "float32", "i": "uint32"}
     others: ClassVar[Mapping[str, str]] = {}
 
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         """The inputs' sizes and the fields of a node with this number of dimensions."""
         raise NotImplementedError
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         self.node_with(graph, self.main, dtype, rank)
 
-    def node_with(self, graph: dg.Graph, kind: str, dtype: str, rank: int) -> None:
+    def node_with(self, graph: dg.Graph, kind: str, dtype: DataTypeName, rank: int) -> None:
         """Adds the operator; inputs of a kind have a data type."""
         sizes, fields = self.at_rank(rank)
         tensors = [

@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import string
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from support.operators import exact
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import Operator, find
 
 Array = np.ndarray[Any, Any]
 
-FLOATS = ("float16", "float32")
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+DTYPES: tuple[DataTypeName, ...] = get_args(DataTypeName)
+FLOATS: tuple[DataTypeName, ...] = ("float16", "float32")
+SIGNED: tuple[DataTypeName, ...] = ("int8", "int16", "int32", "int64")
+UNSIGNED: tuple[DataTypeName, ...] = ("uint8", "uint16", "uint32", "uint64")
 INTEGERS = SIGNED + UNSIGNED
 INF, NAN = float("inf"), float("nan")
 
@@ -53,7 +57,12 @@ def add_node(graph: dg.Graph, operator: str, tensors: Sequence[Any] = (), **keyw
 
 
 def build(
-    operator: str, inputs: Sequence[Any] = (), *, target: str | None = None, input_strides: Any = None, **keywords: Any
+    operator: str,
+    inputs: Sequence[Any] = (),
+    *,
+    target: dg.FeatureLevel | str | None = None,
+    input_strides: Any = None,
+    **keywords: Any,
 ) -> tuple[dg.Graph, dict[str, Array]]:
     """A graph of one node, and the arrays to run it on.
 
@@ -85,13 +94,15 @@ def build(
     return graph, feeds
 
 
-def run_all(operator: str, inputs: Sequence[Any] = (), *, device: str = "reference", **keywords: Any) -> list[Array]:
+def run_all(
+    operator: str, inputs: Sequence[Any] = (), *, device: DeviceName = "reference", **keywords: Any
+) -> list[Array]:
     """All outputs of an operator on arrays."""
     graph, feeds = build(operator, inputs, **keywords)
     return list(graph.compile(device=device, fuse=False).run(feeds).values())
 
 
-def run(operator: str, inputs: Sequence[Any] = (), *, device: str = "reference", **keywords: Any) -> Array:
+def run(operator: str, inputs: Sequence[Any] = (), *, device: DeviceName = "reference", **keywords: Any) -> Array:
     """The only output of an operator on arrays."""
     (output,) = run_all(operator, inputs, device=device, **keywords)
     return output
@@ -166,7 +177,7 @@ class Case:
     why: str
     inputs: tuple[Any, ...]
     gives: tuple[Array, ...]
-    fields: Mapping[str, Any]
+    fields: dict[str, Any]
 
 
 def case(why: str, inputs: Sequence[Any], gives: Any, of: str = "float32", to: str = "", **fields: Any) -> Case:
@@ -212,12 +223,7 @@ def rounded_cases(why: str, function: Any, numbers: Sequence[float], **fields: A
 
 # Feature levels.
 
-_TYPES = {
-    "F64": "float64",
-    "F32": "float32",
-    "F16": "float16",
-    **{f"{sign}{bits}": f"{name}{bits}" for sign, name in (("I", "int"), ("U", "uint")) for bits in (4, 8, 16, 32, 64)},
-}
+_TYPES = {name[0].upper() + name.strip(string.ascii_lowercase): name for name in DTYPES}
 _ALL8 = "F32 F16 I32 I16 I8 U32 U16 U8"
 _SHORT = {"ALL8": _ALL8, "ALL10": f"{_ALL8} I64 U64", "ALL11": f"{_ALL8} I64 U64 F64"}
 
@@ -227,7 +233,7 @@ class Legal:
     """The data types and numbers of dimensions that a tensor may have at a level."""
 
     ranks: range
-    dtypes: tuple[str, ...]
+    dtypes: tuple[DataTypeName, ...]
 
 
 def parse_levels(text: str) -> dict[dg.FeatureLevel, Legal]:

@@ -13,6 +13,7 @@ from support.operators.checks import OperatorTests
 from support.operators.harness import Array, add_node, array, refused
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 
 Index = tuple[int, ...]
 
@@ -71,7 +72,7 @@ class WindowTests(OperatorTests):
     def attributes(self, rank: int) -> dict[str, Any]:
         return {field: [value] * (rank - 2) for field, value in self.per_dimension.items()} | self.others
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         add_node(graph, self.operator, [graph.input("x", sizes=[1] * rank, dtype=dtype)], **self.attributes(rank))
 
     def test_lists_have_an_entry_for_each_spatial_dimension(self) -> None:

@@ -18,7 +18,9 @@ ALIGN = {
     "minimum_samples_per_output": 1,
     "maximum_samples_per_output": 1,
 }
-ALIGN1 = ALIGN | {"input_pixel_offset": 0.5, "output_pixel_offset": -0.5, "align_regions_to_corners": False}
+ALIGN1: dict[str, Any] = ALIGN | {
+    "input_pixel_offset": 0.5, "output_pixel_offset": -0.5, "align_regions_to_corners": False,
+}  # fmt: skip
 REGIONS = array([[1, 1, 5, 4], [5, 3, 1, 1], [-2, -1, 6, 7], [2, 2, 2, 2]], "float32")
 BATCHES = array([0, 1, 1, 0], "uint32")
 

@@ -15,6 +15,7 @@ from support.operators.checks import UnaryTests
 from support.operators.harness import FLOATS, Case, add_node, array, case, refused
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 
 Formula = Callable[[list[Fraction]], list[Any]]
 
@@ -77,7 +78,7 @@ class ChosenAxesTests(AlongAxesTests):
 
     levels = "5.1: 1-8D F32 F16"
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x], axes=[rank - 1])
 

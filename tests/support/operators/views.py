@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from support.operators.harness import Array, refused
+from support.operators.harness import DTYPES, Array, refused
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.yaml import dumps
-
-DTYPES = [str(dtype) for dtype in dg.DataType]
 
 
 def numbers(sizes: tuple[int, ...], dtype: str = "float32") -> Array:
@@ -23,10 +23,12 @@ def numbers(sizes: tuple[int, ...], dtype: str = "float32") -> Array:
     return (np.arange(count) % 7).astype(kind).reshape(sizes)
 
 
-def viewed(build: Callable[[dg.Value], dg.Value], x: Array, device: str = "reference", dtype: str = "") -> Array:
+def viewed(
+    build: Callable[[dg.Value], dg.Value], x: Array, device: DeviceName = "reference", dtype: DataTypeName | None = None
+) -> Array:
     """A view of a value that a node makes, read by another node."""
     graph = dg.Graph("view")
-    value = graph.input("x", sizes=x.shape, dtype=dtype or str(x.dtype))
+    value = graph.input("x", sizes=x.shape, dtype=dtype or x.dtype)
     graph.output("y", build(value))
     return graph.compile(device).run({"x": x})["y"]
 
@@ -48,7 +50,7 @@ class ViewTests:
     moves: ClassVar[bool] = False  # whether the first case moves elements, which DirectML cannot do with 4 bits
     cases: ClassVar[dict[str, tuple[tuple[int, ...], Callable[[Any], Any], Callable[[Any], Any]]]]
 
-    def test_is_what_numpy_computes(self, device: str) -> None:
+    def test_is_what_numpy_computes(self, device: DeviceName) -> None:
         for name, (sizes, build, function) in self.cases.items():
             x = numbers(sizes)
             expected = function(x)
@@ -58,7 +60,7 @@ class ViewTests:
                 np.testing.assert_array_equal(got, expected, err_msg=name)
 
     @pytest.mark.parametrize("dtype", DTYPES)
-    def test_takes_every_data_type(self, dtype: str) -> None:
+    def test_takes_every_data_type(self, dtype: DataTypeName) -> None:
         sizes, build, function = next(iter(self.cases.values()))
         x = numbers(sizes, dtype)
         if self.moves and dtype.endswith("int4"):

@@ -12,6 +12,7 @@ from dmlgraph.base.levels import NEWEST
 from dmlgraph.compiler.pipeline import Pass
 from dmlgraph.compiler.target import Target
 from dmlgraph.compiler.verify import verify
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.passes import Fused, fuse
 
@@ -52,7 +53,7 @@ def refusal(result: Fused, rule: str) -> str:
 
 
 def results(
-    graph: dg.Graph, inputs: Mapping[str, Array], *rules: str, device: str = "reference"
+    graph: dg.Graph, inputs: Mapping[str, Array], *rules: str, device: DeviceName = "reference"
 ) -> list[tuple[Array, Array]]:
     """(fused, unfused) values of every output; by default with all rules that are on."""
     after = graph.compile(device, fuse=rules or True).run(inputs)
@@ -60,7 +61,9 @@ def results(
     return [(after[name], before[name]) for name in graph.outputs]
 
 
-def assert_same_bits(graph: dg.Graph, inputs: Mapping[str, Array], *rules: str, device: str = "reference") -> None:
+def assert_same_bits(
+    graph: dg.Graph, inputs: Mapping[str, Array], *rules: str, device: DeviceName = "reference"
+) -> None:
     """Fused and unfused agree bit for bit; all NaNs count as equal."""
     for got, expected in results(graph, inputs, *rules, device=device):
         assert got.dtype == expected.dtype

@@ -121,7 +121,8 @@ def values(
                 if is_moved:
                     value = _without_nan(_moved(value, rng, amplitude), seed)
                     error = (errors or {}).get(node.operator.name, 0.0)
-                    value = value + rng.uniform(-error, error, value.shape).astype(value.dtype) if error else value
+                    if error:
+                        value = value + np.asarray(rng.uniform(-error, error, value.shape)).astype(value.dtype)
                 buffers[node.name, port] = desc.pack(value)
     return {
         (node.name, port): desc.unpack(buffers[node.name, port])
@@ -212,8 +213,8 @@ def assert_same_bits(got: Array, expected: Array, what: str = "") -> None:
     assert got.dtype == expected.dtype, what
     np.testing.assert_array_equal(got, expected, what)
     if got.dtype.kind == "f":
-        signs = [np.signbit(each) & ~np.isnan(each) for each in (got, expected)]
-        np.testing.assert_array_equal(*signs, f"{what}: the sign of a zero")
+        minus, minus_expected = (np.signbit(each) & ~np.isnan(each) for each in (got, expected))
+        np.testing.assert_array_equal(minus, minus_expected, f"{what}: the sign of a zero")
 
 
 def assert_within(got: Array, runs: Sequence[Array], what: str = "") -> None:

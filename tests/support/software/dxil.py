@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -186,7 +187,7 @@ def run(
     groups: tuple[int, int] | None = None,
 ) -> None:
     """Run groups first <= i < last of a grid, or all; `views` are in the order of the shader's ranges."""
-    arrays = [(View * len(v))(*v) if isinstance(v, list | tuple) else (View * 1)(v) for v in views]
+    arrays = [(View * 1)(v) if isinstance(v, View) else (View * len(v))(*v) for v in views]
     table = (ctypes.c_void_p * max(1, len(arrays)))(*(ctypes.addressof(array) for array in arrays))
     first, last = groups if groups else (0, grid[0] * grid[1] * grid[2])
     shared = np.zeros(kernel.shared_bytes + 128, np.uint8)
@@ -223,7 +224,7 @@ LLVM_TYPES = {
 
 def evaluate(
     code: str, inputs: Sequence[NDArray[np.generic]], dtype: type[np.generic], results: int = 1, attributes: str = ""
-) -> list[NDArray[np.generic]]:
+) -> list[NDArray[Any]]:
     """Run instructions on all rows of values at once, one thread per row.
 
     `code` computes %r (and %r1 if there are two results) from %a, %b, ...; $i is the size of the inputs.
@@ -270,7 +271,7 @@ def operation(
     inputs: Sequence[NDArray[np.generic]],
     dtype: type[np.generic],
     structure: str | None = None,
-) -> list[NDArray[np.generic]]:
+) -> list[NDArray[Any]]:
     """Run dx.op.FAMILY on every row of inputs; with `structure`, returns both fields of its result."""
     kinds = [LLVM_TYPES[values.dtype] for values in inputs]
     operands = ", ".join(f"{kind} %{letter}" for kind, letter in zip(kinds, "abcdefgh", strict=False))

@@ -1,0 +1,13 @@
+"""What tests ask of a graph's nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
+
+
+def operator_of(node: InputNode | ConstantNode | OperatorNode) -> Any:
+    """The operator of a node, which must have one; any, because its fields are those of its class."""
+    assert isinstance(node, OperatorNode), f"{node} has no operator"
+    return node.operator
