@@ -8,6 +8,8 @@ from __future__ import annotations
 from support.operators.activations import ActivationTests, celu, elu, formula_cases, scaled_elu
 from support.operators.harness import FLOATS, INF, NAN, array, assert_same, case, each_dtype, run
 
+from dmlgraph.devices.names import DeviceName
+
 
 class TestActivationElu(ActivationTests):
     operator = "activation_elu"
@@ -37,7 +39,7 @@ class TestActivationCelu(ActivationTests):
         *each_dtype(FLOATS, "alpha zero cuts", [[2, 0.5, 0, -0.5, -INF]], [2, 0.5, 0, 0, 0], alpha=0),
     )
 
-    def test_the_zeros_and_nan_become_zero(self, device: str) -> None:
+    def test_the_zeros_and_nan_become_zero(self, device: DeviceName) -> None:
         """Measured: the formula is a sum, and HLSL's max and min ignore NaN."""
         for dtype in FLOATS:
             got = run(self.operator, [array([0.0, -0.0, NAN], dtype)], device=device)
@@ -56,7 +58,7 @@ class TestActivationScaledElu(ActivationTests):
         *formula_cases("gamma", scaled_elu, gamma=0.7),
     )
 
-    def test_zero_belongs_to_the_line(self, device: str) -> None:
+    def test_zero_belongs_to_the_line(self, device: DeviceName) -> None:
         """Measured: gamma · 0, although alpha · gamma · (e^0 − 1) would have another sign."""
         got = run(self.operator, [array([0.0, -0.0], "float32")], device=device, alpha=-1, gamma=2)
         assert_same(got, array([0.0, -0.0], "float32"))

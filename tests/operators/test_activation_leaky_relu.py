@@ -28,6 +28,7 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 
 class TestActivationLeakyRelu(ActivationTests):
@@ -60,7 +61,7 @@ class TestActivationThresholdedRelu(UnaryTests):
 
     @pytest.mark.parametrize("dtype", FLOATS)
     @pytest.mark.parametrize("host", ["add1", "gemm", "convolution", "rnn"])
-    def test_fused_it_is_that_of_the_tensors_type(self, host: str, dtype: str, device: str) -> None:
+    def test_fused_it_is_that_of_the_tensors_type(self, host: str, dtype: str, device: DeviceName) -> None:
         x, one, zero = (array(each, dtype) for each in ([[[[NAN], [1], [2]]]], [[[[1]]]], [[[[0]]]]))
         activation = {"fused_activation": self.operator}
         hosts: dict[str, tuple[list[Any], dict[str, Any]]] = {

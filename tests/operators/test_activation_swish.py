@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from support.operators.activations import NUMBERS, ActivationTests, formula_cases, hard_swish, swish
 from support.operators.harness import FLOATS, INF, NAN, case, each_dtype
 
 SIXTH = {"alpha": 1 / 6, "beta": 0.5}
-ONCE = {"sigmoid_input_scale": 1}
+ONCE: dict[str, Any] = {"sigmoid_input_scale": 1}
 
 
 class GatedTests(ActivationTests):

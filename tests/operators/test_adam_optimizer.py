@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, localcontext
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat
 
 import numpy as np
 import pytest
@@ -12,17 +12,18 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, NAN, Case, array, case, refused, run_all, ulps
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 
 def step(number: int) -> np.ndarray:
     return array([[[[number]]]], "uint32")
 
 
-def adam(numbers: tuple[float, ...], t: int, fields: Mapping[str, float]) -> tuple[Decimal, ...]:
+def adam(numbers: Iterable[SupportsFloat], t: int, fields: Mapping[str, float]) -> tuple[Decimal, ...]:
     """Parameter, first and second moment after step t, from the ones before it and the gradient, to 40 digits."""
     with localcontext(prec=40):
         x, m, v, g, rate, beta1, beta2, epsilon = (
-            Decimal(float(np.float32(each))) for each in (*numbers, *fields.values())
+            Decimal(float(np.float32(float(each)))) for each in (*numbers, *fields.values())
         )
         m = beta1 * m + (1 - beta1) * g
         v = beta2 * v + (1 - beta2) * g * g
@@ -37,7 +38,7 @@ def row(why: str, inputs: list[Any], number: int, gives: list[Any], dtype: str, 
 
 
 # Betas of a half and squares: every step is exact in any float type.
-EXACT = {"learning_rate": 1.0, "beta1": 0.5, "beta2": 0.0, "epsilon": 0.0}
+EXACT: dict[str, Any] = {"learning_rate": 1.0, "beta1": 0.5, "beta2": 0.0, "epsilon": 0.0}
 
 
 class TestAdamOptimizer(ShapedTests):
@@ -94,7 +95,7 @@ class TestAdamOptimizer(ShapedTests):
         return [[1] * (rank - 1) + [2]] * 4 + [[1] * rank], EXACT
 
     @pytest.mark.parametrize("number", [1, 2, 10, 1000])
-    def test_formula(self, number: int, device: str) -> None:
+    def test_formula(self, number: int, device: DeviceName) -> None:
         """To 8 units of float32, because nothing cancels; the reference to one."""
         rng = np.random.default_rng(number)
         x, m, v, g = (rng.uniform(1, 2, [1, 1, 2, 5]).astype(np.float32) for _ in range(4))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from support.nodes import operator_of
 from support.operators.checks import BinaryTests
 from support.operators.harness import FLOATS, INF, NAN, add_node, array, assert_same, case, each_dtype, refused, run
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.fields import Kind
 
@@ -40,7 +42,7 @@ class TestAdd1(BinaryTests):
         ),
     )
 
-    def test_activation_is_as_after_the_sum(self, device: str) -> None:
+    def test_activation_is_as_after_the_sum(self, device: DeviceName) -> None:
         a, b = array([1, -2, 0.5, -0.25], "float32"), array([0.25, 1, -3, 0.5], "float32")
         for activation in ("activation_sigmoid", "activation_tanh", "activation_softplus", "activation_elu"):
             fused = run("add1", [a, b], device=device, fused_activation=activation)
@@ -78,6 +80,6 @@ class TestAdd1(BinaryTests):
         graph = dg.Graph("test")
         x = graph.input("x", sizes=[2], dtype="float32")
         add_node(graph, "add1", [x, x], fused_activation="activation_relu")
-        fused: Any = graph.node("node").operator
+        fused = operator_of(graph.node("node"))
         tensors = [value for member, value in fused.fused_activation.struct_values() if member.kind is Kind.TENSOR]
         assert tensors == [None, None]

@@ -12,6 +12,7 @@ from support.operators.harness import FLOATS, INF, INTEGERS, NAN, Case, add_node
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 DIRECTIONS = ("increasing", "decreasing")
 
@@ -30,14 +31,14 @@ class ArgTests(ShapedTests):
 
     @pytest.mark.parametrize("direction", DIRECTIONS)
     @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_agrees_with_onnx(self, axis: int, direction: str, device: str) -> None:
+    def test_agrees_with_onnx(self, axis: int, direction: str, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [3, 9, 4], "float32")
         got = run(self.operator, [x], device=device, axes=[axis], axis_direction=direction)
         last = int(direction == "decreasing")
         np.testing.assert_array_equal(got, evaluate(self.onnx, [x], axis=axis, select_last_index=last)[0])
 
     @pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
-    def test_types_of_the_output(self, dtype: str, device: str) -> None:
+    def test_types_of_the_output(self, dtype: str, device: DeviceName) -> None:
         got = run(self.operator, [array([[3, 1, 2], [2, 9, 9]], "int16")], device=device, axes=[1],
                   axis_direction="increasing", dtype=dtype)  # fmt: skip
         assert got.dtype == dtype
@@ -58,9 +59,9 @@ class ArgTests(ShapedTests):
         error = refused(self.operator, self.sample.inputs, axes=[1], axis_direction="up")
         assert (error.field, error.allowed) == ("axis_direction", "increasing, decreasing")
 
-    def test_order_of_axes_does_not_matter(self, device: str) -> None:
+    def test_order_of_axes_does_not_matter(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [3, 4], "int32")
-        fields = {"axis_direction": "increasing"}
+        fields: dict[str, Any] = {"axis_direction": "increasing"}
         got = run(self.operator, [x], device=device, axes=[1, 0], **fields)
         np.testing.assert_array_equal(got, run(self.operator, [x], axes=[0, 1], **fields))
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators.checks import OperatorTests
 from support.operators.harness import FLOATS, Array, Case, add_node, build, case, operator_class, refused, run
 from support.operators.literal import some
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 B, S, K, P, H, D, V = 2, 3, 4, 5, 2, 3, 5  # sequences, queries, new and past keys, heads, numbers of keys and values
 FIELDS = {"scale": 0.5, "mask_filter_value": -2.5}
@@ -109,8 +112,8 @@ def attended(tensors: dict[str, Array], query_heads: int, key_heads: int, kind: 
                     pair = zip(parts["query"][b][head][query], parts["key"][b][shared][key], strict=True)
                     score = FIELDS["scale"] * sum(x * y for x, y in pair)
                     if "relative_position_bias" in tensors:
-                        bias = tensors["relative_position_bias"]
-                        score += float(bias[b % bias.shape[0], head, query, key])
+                        relative = tensors["relative_position_bias"]
+                        score += float(relative[b % relative.shape[0], head, query, key])
                     if kind != "none":
                         at = (b, head, query, key)
                         score += FIELDS["mask_filter_value"] * filtered(kind, tensors["mask"], at, total)
@@ -178,7 +181,7 @@ def flags(*sizes: int) -> Array:
 def rows(operator: str) -> tuple[Case, ...]:
     """The rows of both operators."""
     return tuple(
-        row(operator, why, names, of, kind, **given)
+        row(operator, why, names, of, kind, **cast("dict[str, Any]", given))
         for of in FLOATS
         for why, names, kind, given in (
             ("plain", PLAIN, "none", {}),
@@ -235,7 +238,7 @@ class AttentionTests(OperatorTests):
     ulp: ClassVar = {"reference": 1, "directml:software": 4}
     ulp_floor: ClassVar = {"reference": 0.1, "directml:software": 2.0}  # the greatest weighted value
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, x, x], **self.fields())
 
@@ -243,7 +246,7 @@ class AttentionTests(OperatorTests):
         heads = {field: 1 for field in operator_class(self.operator).attribute_fields if field.endswith("head_count")}
         return FIELDS | heads | {"mask_type": "none"} | changes
 
-    def refused(self, names: str, sizes: dict[str, Sequence[int]] | None = None, **fields: Any) -> dg.OperatorError:
+    def refused(self, names: str, sizes: Mapping[str, Sequence[int]] | None = None, **fields: Any) -> dg.OperatorError:
         """The error of a node whose tensors have one element each, or other sizes."""
         ranks = {"past_key": 4, "past_value": 4, "relative_position_bias": 4, "mask": 2, "bias": 1}
         tensors = {
@@ -322,11 +325,11 @@ class AttentionTests(OperatorTests):
         assert (error.field, error.allowed) == ("query.sizes", "2 · n")
 
     def test_there_is_a_head(self) -> None:
-        heads = {name: 0 for name in self.fields() if name.endswith("head_count")}
+        heads: dict[str, Any] = {name: 0 for name in self.fields() if name.endswith("head_count")}
         error = self.refused("query key value", **heads)
         assert (error.problems[0].message, error.got) == ("must be at least 1", 0)
 
-    def test_ones_may_stand_in_front(self, device: str) -> None:
+    def test_ones_may_stand_in_front(self, device: DeviceName) -> None:
         x, *others = self.sample.inputs
         front = [each if each is None else each[None] for each in (x, *others)]
         got = run(self.operator, front, device=device, **{k: v for k, v in self.sample.fields.items() if v is not True})
@@ -364,10 +367,10 @@ class AttentionTests(OperatorTests):
     def test_a_boolean_mask_is_read_with_zero_strides(self) -> None:
         masked = next(each for each in self.cases if each.why == "keys, boolean (float32)")
         graph, _ = build(self.operator, masked.inputs, **masked.fields)
-        mask = graph.node("node").operator.mask
+        mask = operator_of(graph.node("node")).mask
         assert (mask.sizes, mask.strides) == ((B, H, S, K), (K, 0, 0, 1))
 
-    def test_a_list_of_lengths_is_a_row(self, device: str) -> None:
+    def test_a_list_of_lengths_is_a_row(self, device: DeviceName) -> None:
         masked = next(each for each in self.cases if each.why == "lengths, key_sequence_length (float32)")
         inputs = [each if each is None or each.dtype != np.int32 else each.reshape(-1) for each in masked.inputs]
         self.assert_close(run(self.operator, inputs, device=device, **masked.fields), masked.gives[0], device)
@@ -379,7 +382,7 @@ class TestMultiheadAttention(AttentionTests):
     sample = row("multihead_attention", "past and present", PAST, present=True)
     cases = rows("multihead_attention")
 
-    def test_it_is_the_attention_of_onnx(self, device: str) -> None:
+    def test_it_is_the_attention_of_onnx(self, device: DeviceName) -> None:
         q, k, v = some([2, 3, 8]), some([2, 5, 8], seed=1), some([2, 5, 6], seed=2)
         (expected,) = evaluate("Attention", [q, k, v], q_num_heads=2, kv_num_heads=2, scale=0.3)
         got = run(self.operator, [q, k, v], device=device, **self.fields(head_count=2, scale=0.3))
@@ -393,7 +396,14 @@ class TestMultiheadAttention1(AttentionTests):
     cases = (
         *rows("multihead_attention1"),
         *(
-            row("multihead_attention1", f"{why}, {heads} heads", names, present=True, heads=heads, **given)
+            row(
+                "multihead_attention1",
+                f"{why}, {heads} heads",
+                names,
+                present=True,
+                heads=heads,
+                **cast("dict[str, Any]", given),
+            )
             for heads in ((4, 2), (4, 1), (6, 2))
             for why, names, given in (
                 ("shared", PLAIN, {}),

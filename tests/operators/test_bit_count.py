@@ -10,6 +10,8 @@ from support.operators import exact
 from support.operators.families import RetypedTests
 from support.operators.harness import INTEGERS, NAN, SIGNED, UNSIGNED, array, case, run
 
+from dmlgraph.base.tensor import DataTypeName
+
 WIDTHS = {dtype: int(dtype.lstrip("uint")) for dtype in INTEGERS}
 
 
@@ -35,6 +37,6 @@ class TestBitCount(RetypedTests):
 
 
 @given(st.data(), st.sampled_from(INTEGERS))
-def test_counts_the_ones_of_the_binary_number(data: st.DataObject, dtype: str) -> None:
+def test_counts_the_ones_of_the_binary_number(data: st.DataObject, dtype: DataTypeName) -> None:
     number = data.draw(st.integers(*exact.limits(dtype)))
     assert int(run("bit_count", [array([number], dtype)])[0]) == bin(number % 2 ** WIDTHS[dtype]).count("1")

@@ -11,6 +11,8 @@ from support.operators import exact
 from support.operators.checks import BinaryTests, UnaryTests
 from support.operators.harness import FLOATS, INTEGERS, SIGNED, UNSIGNED, Case, bits_of, case, each_dtype, run
 
+from dmlgraph.devices.names import DeviceName
+
 LEVELS = "3.0: 1-8D U32 U16 U8 | 4.1: 1-8D ALL11"
 A, B = [[12, 10, 7], [0, 255, 1]], [[10, 5, 2], [9, 170, 1]]
 ONE_THREE = {"float16": (0x3C00, 0x4200), "float32": (0x3F800000, 0x40400000), "float64": (0x3FF << 52, 0x4008 << 48)}
@@ -94,7 +96,7 @@ class TestBitNot(UnaryTests):
         ),
     )
 
-    def test_payloads_of_nan_are_kept(self, device: str) -> None:
+    def test_payloads_of_nan_are_kept(self, device: DeviceName) -> None:
         x = exact.from_bits("float32", 0x803FFFFE)
         np.testing.assert_array_equal(bits_of(run("bit_not", [x], device=device)), [0x7FC00001])
 

@@ -8,6 +8,8 @@ from support.operators import exact
 from support.operators.checks import BinaryTests
 from support.operators.harness import UNSIGNED, array, case, each_dtype, run
 
+from dmlgraph.base.tensor import DataTypeName
+
 WIDTHS = {dtype: int(dtype.lstrip("uint")) for dtype in UNSIGNED}
 HIGH, LOW = 0x80000000_00000000, 0x00000000_00000005
 
@@ -65,7 +67,7 @@ class TestBitShiftRight(ShiftTests):
 
 
 @given(st.data(), st.sampled_from(UNSIGNED))
-def test_shifts_within_the_width_are_those_of_whole_numbers(data: st.DataObject, dtype: str) -> None:
+def test_shifts_within_the_width_are_those_of_whole_numbers(data: st.DataObject, dtype: DataTypeName) -> None:
     a = data.draw(st.integers(0, 2 ** WIDTHS[dtype] - 1))
     b = data.draw(st.integers(0, WIDTHS[dtype] - 1))
     inputs = [array([a], dtype), array([b], dtype)]

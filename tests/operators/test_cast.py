@@ -28,6 +28,7 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 
 EVERY = (*FLOATS, "float64", *INTEGERS)
 
@@ -120,12 +121,12 @@ class TestCast(OperatorTests):
         cast("no truth values: 2 stays 2", "uint8", "int32", [0, 1, 2], [0, 1, 2]),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         add_node(graph, "cast", [graph.input("x", sizes=[1] * rank, dtype=dtype)], dtype="float32")
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels_of_the_output(self, level: dg.FeatureLevel) -> None:
-        def node_at(graph: dg.Graph, dtype: str, rank: int) -> None:
+        def node_at(graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
             add_node(graph, "cast", [graph.input("x", sizes=[1] * rank, dtype="float32")], dtype=dtype)
 
         check_level(parse_levels(self.levels), level, node_at)

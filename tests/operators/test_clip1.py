@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.checks import ScaledTests
 from support.operators.harness import (
@@ -20,6 +21,7 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 
 class TestClip1(ScaledTests):
@@ -78,7 +80,7 @@ class TestClip1(ScaledTests):
         error = refused("clip1", [self.sample.inputs[0].astype(dtype)], min=2, max=5, scale_bias={"scale": 2})
         assert (error.field, error.got, error.allowed) == ("scale_bias", dtype, "types of at most 32 bits")
 
-    def test_data_type_of_the_bounds_is_that_of_the_tensor(self, device: str) -> None:
+    def test_data_type_of_the_bounds_is_that_of_the_tensor(self, device: DeviceName) -> None:
         fields = self.sample.fields
         got = run("clip1", self.sample.inputs, device=device, min_max_data_type="float32", **fields)
         assert_same(got, self.sample.gives[0])
@@ -87,7 +89,7 @@ class TestClip1(ScaledTests):
 
     def test_data_type_of_the_bounds_is_filled_in(self) -> None:
         graph, _ = build("clip1", self.sample.inputs, **self.sample.fields)
-        assert graph.node("node").operator.min_max_data_type is dg.DataType.FLOAT32
+        assert operator_of(graph.node("node")).min_max_data_type is dg.DataType.FLOAT32
 
     @pytest.mark.parametrize("field", ["min", "max"])
     def test_bounds_fit_the_type(self, field: str) -> None:

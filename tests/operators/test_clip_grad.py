@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.checks import BroadcastTests
 from support.operators.harness import (
@@ -24,6 +25,7 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 
 class ClipGradTests(BroadcastTests):
@@ -147,14 +149,14 @@ class TestClipGrad1(ClipGradTests):
         case("infinite bounds of float16", [[65504.0, -65504.0], [1, 2]], [1, 2], "float16", min=-INF, max=INF),
     )
 
-    def test_data_type_of_the_bounds_is_that_of_the_tensor(self, device: str) -> None:
+    def test_data_type_of_the_bounds_is_that_of_the_tensor(self, device: DeviceName) -> None:
         fields: Any = self.sample.fields
         got = run(self.operator, self.sample.inputs, device=device, min_max_data_type="float32", **fields)
         assert_same(got, self.sample.gives[0])
         error = refused(self.operator, self.sample.inputs, min_max_data_type="int32", **fields)
         assert (error.field, error.got, error.allowed) == ("min_max_data_type", "int32", "float32")
         graph, _ = build(self.operator, self.sample.inputs, **fields)
-        assert graph.node("node").operator.min_max_data_type is dg.DataType.FLOAT32
+        assert operator_of(graph.node("node")).min_max_data_type is dg.DataType.FLOAT32
 
     @pytest.mark.parametrize("field", ["min", "max"])
     def test_bounds_fit_the_type(self, field: str) -> None:

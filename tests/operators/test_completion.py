@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,7 @@ import yaml
 
 import dmlgraph as dg
 from dmlgraph.base.errors import Problem
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.yaml import dumps, loads
 from dmlgraph.formats.yaml.schema import schema
 from dmlgraph.graph.nodes import OperatorNode
@@ -127,8 +129,8 @@ def test_no_axes_leave_every_element_by_itself(operator: type[Operator], member:
         again(operator, **{member.field: [0, -made.input_rank]})  # type: ignore[operator]
 
 
-NO_AXES = {
-    **{f"reduce_{name}": (lambda x, name=name: dg.reduce(x, function=name, axes=[])) for name in (
+NO_AXES: dict[str, Callable[[dg.Value], dg.Value]] = {
+    **{f"reduce_{name}": functools.partial(dg.reduce, function=name, axes=[]) for name in (
         "argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum",
         "sum_square",
     )},
@@ -143,7 +145,7 @@ NO_AXES = {
 
 
 @pytest.mark.parametrize("function", NO_AXES.values(), ids=NO_AXES)
-def test_devices_agree_on_no_axes(function: Callable[[dg.Value], dg.Value], device: str) -> None:
+def test_devices_agree_on_no_axes(function: Callable[[dg.Value], dg.Value], device: DeviceName) -> None:
     graph = dg.Graph()
     graph.output("y", function(graph.input("x", sizes=[1, 1, 3, 4], dtype="float32")))
     data = np.random.default_rng(0).uniform(0.25, 4, (1, 1, 3, 4)).astype(np.float32)
@@ -191,6 +193,7 @@ def test_one_number_counts_for_every_dimension(operator: type[Operator], member:
 
 @every_list
 def test_a_wrong_number_is_told_of_the_field(operator: type[Operator], member: Member) -> None:
+    wrong: Any
     for wrong in ("2", float("nan") if member.kind is not Kind.FLOATS else "x", True, {}):
         with pytest.raises(dg.OperatorError) as caught:
             again(operator, **{str(member.field): wrong})
@@ -324,7 +327,7 @@ def heads(graph: dg.Graph, function: str = "multihead_attention", **tensors: Any
 def test_heads_follow_from_stacked_and_past_tensors(g: dg.Graph) -> None:
     assert heads(g, stacked_query_key_value=[1, 3, 4, 3, 5]).head_count == 4
     assert heads(dg.Graph(), query=[1, 3, 20], stacked_key_value=[1, 3, 4, 2, 5]).head_count == 4
-    past = {"past_key": [1, 4, 2, 5], "past_value": [1, 4, 2, 5]}
+    past: dict[str, Any] = {"past_key": [1, 4, 2, 5], "past_value": [1, 4, 2, 5]}
     assert heads(dg.Graph(), query=[1, 3, 20], key=[1, 3, 20], value=[1, 3, 20], **past).head_count == 4
     biased = heads(dg.Graph(), query=[1, 3, 20], key=[1, 3, 20], value=[1, 3, 20], relative_position_bias=[1, 4, 3, 3])
     assert biased.head_count == 4
@@ -357,7 +360,7 @@ def test_a_mask_wants_its_value_and_type(g: dg.Graph) -> None:
     assert isinstance(dg.multihead_attention(q, q, q, scale=1, head_count=2), dg.Value)
 
 
-def test_indices_of_fewer_dimensions_gather_like_numpy(device: str) -> None:
+def test_indices_of_fewer_dimensions_gather_like_numpy(device: DeviceName) -> None:
     rng = np.random.default_rng(0)
     data = rng.normal(size=(4, 5, 6)).astype(np.float32)
     graph = dg.Graph()

@@ -14,6 +14,8 @@ from support.operators.checks import OperatorTests
 from support.operators.harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 INPUT = (np.arange(2 * 4 * 5 * 4) * 37 % 19 - 9).reshape(2, 4, 5, 4)
 FILTER = (np.arange(6 * 4 * 3 * 2) * 29 % 13 - 6).reshape(6, 4, 3, 2)
@@ -32,7 +34,7 @@ def convolved(x: Array, weights: Array, bias: Array | None = None, **fields: Any
     f = per_dimension(fields, rank)
     backward = fields.get("direction") == "backward"
     if fields.get("mode") == "convolution":
-        weights = weights[(..., *[slice(None, None, -1)] * rank)]
+        weights = np.flip(weights, tuple(range(2, rank + 2)))
     extents = [1 + (taps - 1) * dilation for taps, dilation in zip(weights.shape[2:], f["dilations"], strict=True)]
     sizes = []
     for axis in range(rank):
@@ -113,12 +115,12 @@ class TestConvolution(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, x, x])
 
     @pytest.mark.parametrize("direction", ["forward", "backward"])
-    def test_activation_comes_last(self, direction: str, device: str) -> None:
+    def test_activation_comes_last(self, direction: str, device: DeviceName) -> None:
         x, weights, bias = (
             array(INPUT, "int64").astype("float32"),
             FILTER[:4].astype("float32"),
@@ -129,7 +131,7 @@ class TestConvolution(OperatorTests):
         got = run("convolution", [x, weights, bias], device=device, fused_activation="activation_relu", **fields)
         np.testing.assert_array_equal(got, np.where(plain > 0, plain, 0))
 
-    def test_the_padding_of_the_output_is_activated_too(self, device: str) -> None:
+    def test_the_padding_of_the_output_is_activated_too(self, device: DeviceName) -> None:
         one = array([[[[1]]]], "float32")
         got = run(
             "convolution", [one, one], device=device, output_padding=[0, 1], fused_activation="activation_sigmoid"
@@ -197,10 +199,11 @@ def evaluate_onnx(operator: str, inputs: dict[str, Array], **attributes: Any) ->
         [onnx.helper.make_empty_tensor_value_info("y")],
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)])
-    return onnx.reference.ReferenceEvaluator(model).run(None, inputs)[0]
+    (result,) = onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+    return result
 
 
-def test_forward_is_onnx_conv_and_backward_its_conv_transpose(device: str) -> None:
+def test_forward_is_onnx_conv_and_backward_its_conv_transpose(device: DeviceName) -> None:
     x, weights = INPUT.astype("float32"), FILTER.astype("float32")
     expected = evaluate_onnx("Conv", {"x": x, "w": weights}, strides=[2, 1], pads=[1, 2, 0, 1])
     got = run("convolution", [x, weights], device=device, strides=[2, 1], start_padding=[1, 2], end_padding=[0, 1])
@@ -281,7 +284,7 @@ class TestConvolutionInteger(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, None, x, None])
 
@@ -392,7 +395,7 @@ class TestQuantizedLinearConvolution(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         one = graph.input("one", sizes=[1], dtype="float32")
         add_node(graph, self.operator, [x, one, None, x, one, None, None, one, None])

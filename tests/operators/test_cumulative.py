@@ -13,6 +13,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INF, INTEGERS, NAN, Case, array, assert_same, case, refused, run, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 WIDE_INTEGERS = tuple(dtype for dtype in INTEGERS if dtype.endswith(("32", "64")))
 DIRECTIONS = ("increasing", "decreasing")
 
@@ -32,7 +34,7 @@ class CumulativeTests(ShapedTests, UnaryTests):
     @pytest.mark.parametrize("dtype", FLOATS)
     @pytest.mark.parametrize("direction", DIRECTIONS)
     @pytest.mark.parametrize("exclusive", [False, True])
-    def test_every_step_is_rounded(self, dtype: str, direction: str, exclusive: bool, device: str) -> None:
+    def test_every_step_is_rounded(self, dtype: str, direction: str, exclusive: bool, device: DeviceName) -> None:
         """Measured: one element after another, in float16 too."""
         numbers = exact.values([1.1, -0.7, 3.3, 0.01, 2.7, -1.3, 0.9], dtype)
         ordered = numbers if direction == "increasing" else numbers[::-1]
@@ -42,9 +44,9 @@ class CumulativeTests(ShapedTests, UnaryTests):
             before, total = total, Fraction(exact.rounded(self.step(total, x), dtype))
             expected.append(float(before if exclusive else total))
         expected = expected if direction == "increasing" else expected[::-1]
-        x = array([float(number) for number in numbers], dtype)
+        given = array([float(number) for number in numbers], dtype)
         fields = {"axis": 0, "axis_direction": direction, self.exclusive: exclusive}
-        assert_same(run(self.operator, [x], device=device, **fields), array(expected, dtype))
+        assert_same(run(self.operator, [given], device=device, **fields), array(expected, dtype))
 
     def test_axis_is_the_inputs(self) -> None:
         error = refused(self.operator, self.sample.inputs, **{**self.sample.fields, "axis": 2})
@@ -94,7 +96,7 @@ class TestCumulativeSummation(CumulativeTests):
 
     @pytest.mark.parametrize("direction", DIRECTIONS)
     @pytest.mark.parametrize("exclusive", [False, True])
-    def test_agrees_with_onnx(self, direction: str, exclusive: bool, device: str) -> None:
+    def test_agrees_with_onnx(self, direction: str, exclusive: bool, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [2, 9, 3], "float32")
         fields = {"axis": 1, "axis_direction": direction, "has_exclusive_sum": exclusive}
         reverse = int(direction == "decreasing")

@@ -11,6 +11,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, Array, array, case, each_dtype, refused, run, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 EVERY = (*FLOATS, *INTEGERS, "float64")
 ORDERS = ("depth_column_row", "column_row_depth")
 DEEP = [[[[1, 2]], [[3, 4]], [[5, 6]], [[7, 8]]]]  # {1, 4, 1, 2}
@@ -43,7 +45,7 @@ class BlockTests(ShapedTests):
         error = refused(self.operator, [array([[1]], "float32")], block_size=1)
         assert (error.field, error.got) == ("input.sizes", [1, 1])
 
-    def test_block_of_one_is_a_copy(self, device: str) -> None:
+    def test_block_of_one_is_a_copy(self, device: DeviceName) -> None:
         got = run(self.operator, self.sample.inputs, device=device, block_size=1)
         np.testing.assert_array_equal(got, self.sample.inputs[0])
 
@@ -72,7 +74,7 @@ class TestSpaceToDepth(ToDepthTests):
         case("channels stay together", [TWO_CHANNELS], BY_PIXEL, block_size=2),
     )
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [2, 3, 4, 6], "float32")
         got = run("space_to_depth", [x], device=device, block_size=2)
         np.testing.assert_array_equal(got, evaluate("SpaceToDepth", [x], blocksize=2)[0])
@@ -87,7 +89,7 @@ class TestDepthToSpace(ToSpaceTests):
         case("channels stay together", [BY_PIXEL], TWO_CHANNELS, block_size=2),
     )
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [2, 18, 2, 3], "float32")
         got = run("depth_to_space", [x], device=device, block_size=3)
         np.testing.assert_array_equal(got, evaluate("DepthToSpace", [x], blocksize=3, mode="DCR")[0])
@@ -104,7 +106,7 @@ class TestSpaceToDepth1(ToDepthTests):
     )
 
     @pytest.mark.parametrize("order", ORDERS)
-    def test_is_the_inverse_of_depth_to_space1(self, order: str, device: str) -> None:
+    def test_is_the_inverse_of_depth_to_space1(self, order: str, device: DeviceName) -> None:
         deep = values(np.random.default_rng(0), [2, 12, 3, 2], "int16")
         got = run("space_to_depth1", [depth_to_space(deep, 2, order)], device=device, block_size=2, order=order)
         np.testing.assert_array_equal(got, deep)
@@ -121,7 +123,7 @@ class TestDepthToSpace1(ToSpaceTests):
     )
 
     @pytest.mark.parametrize("order", ORDERS)
-    def test_formula(self, order: str, device: str) -> None:
+    def test_formula(self, order: str, device: DeviceName) -> None:
         deep = values(np.random.default_rng(0), [2, 12, 3, 2], "int16")
         got = run("depth_to_space1", [deep], device=device, block_size=2, order=order)
         np.testing.assert_array_equal(got, depth_to_space(deep, 2, order))

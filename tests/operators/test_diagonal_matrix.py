@@ -25,6 +25,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 
@@ -38,7 +40,7 @@ class SourceTests(ShapedTests):
 
     kinds = ""
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         fields = {key: value for key, value in self.sample.fields.items() if key not in ("sizes", "dtype")}
         add_node(graph, self.operator, dtype=dtype, sizes=[1] * rank, **fields)
 
@@ -103,7 +105,7 @@ class TestDiagonalMatrix1(SourceTests):
         ),
     )  # fmt: skip
 
-    def test_upper_and_lower_triangles_are_numpys(self, device: str) -> None:
+    def test_upper_and_lower_triangles_are_numpys(self, device: DeviceName) -> None:
         x = array(np.arange(1, 13).reshape(3, 4), "int32")
         for k in (-1, 0, 2):
             below = run(self.operator, [x], device=device, value=0, diagonal_fill_begin=-10, diagonal_fill_end=k)
@@ -111,7 +113,7 @@ class TestDiagonalMatrix1(SourceTests):
             above = run(self.operator, [x], device=device, value=0, diagonal_fill_begin=k + 1, diagonal_fill_end=10)
             np.testing.assert_array_equal(above, np.tril(x, k))
 
-    def test_value_is_kept_bit_for_bit(self, device: str) -> None:
+    def test_value_is_kept_bit_for_bit(self, device: DeviceName) -> None:
         fields = {"value": {"bits": 0x7FC00001}, "diagonal_fill_begin": 0, "diagonal_fill_end": 1}
         got = run(self.operator, [], device=device, dtype="float32", sizes=[1, 2], **fields)
         np.testing.assert_array_equal(bits_of(got), [[0x7FC00001, 0]])
@@ -129,7 +131,7 @@ class TestDiagonalMatrix1(SourceTests):
         error = refused(self.operator, [x], sizes=[3, 3], **fields)
         assert (error.field, error.got, error.allowed) == ("output.sizes", "[3, 3]", "[2, 2]")
 
-    def test_may_be_given_no_input(self, device: str) -> None:
+    def test_may_be_given_no_input(self, device: DeviceName) -> None:
         fields = {"value": 1, "diagonal_fill_begin": 0, "diagonal_fill_end": 1}
         got = run(self.operator, [None], device=device, dtype="int8", sizes=[2, 2], **fields)
         assert_same(got, np.eye(2, dtype=np.int8))

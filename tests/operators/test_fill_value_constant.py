@@ -15,6 +15,8 @@ from support.operators.families import FillTests
 from support.operators.harness import FLOATS, INF, INTEGERS, NAN, SIGNED, UNSIGNED, bits_of, refused, run, source_case
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 BITS = {"float16": 16, "float32": 32, "float64": 64, **{dtype: int(dtype.lstrip("uint")) for dtype in INTEGERS}}
 
@@ -78,7 +80,7 @@ class TestFillValueConstant(FillTests):
 
 
 @given(st.data(), st.sampled_from(sorted(BITS)))
-def test_any_bit_pattern_is_kept(data: st.DataObject, dtype: str) -> None:
+def test_any_bit_pattern_is_kept(data: st.DataObject, dtype: DataTypeName) -> None:
     pattern = data.draw(st.integers(0, 2 ** BITS[dtype] - 1))
     got = run("fill_value_constant", sizes=[2, 3], dtype=dtype, value={"bits": pattern})
     assert got.dtype == np.dtype(dtype)
@@ -95,7 +97,7 @@ def test_any_bit_pattern_is_kept(data: st.DataObject, dtype: str) -> None:
         ("float16", 0x8000),
     ],
 )
-def test_nan_payloads_and_the_sign_of_zero_are_kept(dtype: str, pattern: int, device: str) -> None:
+def test_nan_payloads_and_the_sign_of_zero_are_kept(dtype: str, pattern: int, device: DeviceName) -> None:
     number = exact.from_bits(dtype, pattern)[0]
     got = run("fill_value_constant", device=device, sizes=[3], dtype=dtype, value=number)
     np.testing.assert_array_equal(bits_of(got), [pattern] * 3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from support.operators import exact
 from support.operators.families import FillTests
 from support.operators.harness import FLOATS, INF, INTEGERS, NAN, refused, run, source_case
+
+from dmlgraph.devices.names import DeviceName
 
 
 class TestFillValueSequence(FillTests):
@@ -52,8 +54,8 @@ class TestFillValueSequence(FillTests):
     )
 
     @pytest.mark.parametrize("dtype", ["int64", "uint64"])
-    def test_64_bit_integers_are_legal_from_5_0(self, dtype: str, device: str) -> None:
-        fields = {"sizes": [1, 1, 1, 2], "dtype": dtype, "value_start": 1, "value_delta": 2**40}
+    def test_64_bit_integers_are_legal_from_5_0(self, dtype: str, device: DeviceName) -> None:
+        fields: dict[str, Any] = {"sizes": [1, 1, 1, 2], "dtype": dtype, "value_start": 1, "value_delta": 2**40}
         np.testing.assert_array_equal(run(self.operator, device=device, target="5.0", **fields).ravel(), [1, 2**40 + 1])
         for level in ("2.1", "4.1"):
             error = refused(self.operator, target=level, **fields)
@@ -69,12 +71,12 @@ class TestFillValueSequence(FillTests):
     @pytest.mark.parametrize("field", ["value_start", "value_delta"])
     def test_both_numbers_must_fit_the_type(self, field: str) -> None:
         for dtype, value, words in (("int8", 128, "does not fit"), ("uint8", 0.5, "whole numbers only")):
-            numbers = {"value_start": 0, "value_delta": 0} | {field: value}
+            numbers: dict[str, Any] = {"value_start": 0, "value_delta": 0} | {field: value}
             error = refused(self.operator, sizes=[2], dtype=dtype, **numbers)
             assert (error.field, error.got) == (field, value)
             assert words in str(error)
 
-    def test_large_floats_show_no_accumulated_error(self, device: str) -> None:
+    def test_large_floats_show_no_accumulated_error(self, device: DeviceName) -> None:
         count = 2**24 + 3
         got = run(self.operator, device=device, sizes=[count], dtype="float32", value_start=0, value_delta=1)
         # Repeatedly adding 1 would stay at 2^24; i itself rounds to even there.
@@ -86,7 +88,7 @@ class TestFillValueSequence(FillTests):
         for index in (3, 1000003, 2**24 - 1, 2**24):
             assert tenths[index] == exact.rounded(index * step, "float32")
 
-    def test_float16_is_rounded_at_every_step(self, device: str) -> None:
+    def test_float16_is_rounded_at_every_step(self, device: DeviceName) -> None:
         start, delta = (Fraction(exact.rounded(Fraction(n), "float16")) for n in ("0.1", "0.3"))
         got = run(self.operator, device=device, sizes=[8192], dtype="float16", value_start=0.1, value_delta=0.3)
         for index in range(0, 8192, 37):
@@ -94,15 +96,15 @@ class TestFillValueSequence(FillTests):
             product = Fraction(exact.rounded(rounded_index * delta, "float16"))
             assert got[index] == exact.rounded(start + product, "float16")
 
-    def test_the_product_and_the_sum_round_each(self, device: str) -> None:
+    def test_the_product_and_the_sum_round_each(self, device: DeviceName) -> None:
         start, delta = -1.0, 1 / 3
         got = run(self.operator, device=device, sizes=[100], dtype="float32", value_start=start, value_delta=delta)
         for index, value in enumerate(got):
             product = Fraction(exact.rounded(index * Fraction(exact.rounded(Fraction(delta), "float32")), "float32"))
             assert value == exact.rounded(product - 1, "float32")
 
-    def test_strides_do_not_change_the_order(self, device: str) -> None:
-        fields = {"sizes": [2, 2, 3], "dtype": "int32", "value_start": 0, "value_delta": 1}
+    def test_strides_do_not_change_the_order(self, device: DeviceName) -> None:
+        fields: dict[str, Any] = {"sizes": [2, 2, 3], "dtype": "int32", "value_start": 0, "value_delta": 1}
         got = run(self.operator, device=device, strides=[1, 2, 4], **fields)
         assert got.tolist() == [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]
 

@@ -20,6 +20,7 @@ from support.operators.half_steps import STEPS, half_steps
 from support.operators.harness import INF, NAN, Array, assert_same, bits_of, run, ulps
 
 from dmlgraph.base.tensor import DataType
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import REGISTRY, Operator
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.declaration.fields import Kind
@@ -63,7 +64,8 @@ OPERATORS = {
     for operator in REGISTRY.values()
     if issubclass(operator, Unary)
     and operator.support().introduced <= LIBRARY_LEVEL
-    and operator.support().rows("InputTensor", LIBRARY_LEVEL).takes(DataType.FLOAT16)
+    and (support := operator.support().rows("InputTensor", LIBRARY_LEVEL)) is not None
+    and support.takes(DataType.FLOAT16)
 }
 
 
@@ -140,7 +142,7 @@ FUNCTIONS: Mapping[str, Callable[..., Array]] = {
 
 @pytest.mark.parametrize("where", ["reference", "cpu"])
 @pytest.mark.parametrize("name", STEPS)
-def test_functions_are_rounded_once(name: str, where: str):
+def test_functions_are_rounded_once(name: str, where: DeviceName):
     """Unlike DirectML's; some from a float32, so that close calls are off by a unit."""
     fields = [field for field in OPERATORS[name].attribute_fields if field != "scale_bias"]
     numbers = [1.7] if fields == ["steepness"] else [0.3, 1.7][: len(fields)]
@@ -155,7 +157,7 @@ def test_functions_are_rounded_once(name: str, where: str):
 
 @pytest.mark.parametrize("where", ["reference", "cpu"])
 @pytest.mark.parametrize("name", [name for name in STEPS if OPERATORS[name].support().fusable_into])
-def test_a_fused_activation_gives_what_a_separate_one_gives(name: str, where: str):
+def test_a_fused_activation_gives_what_a_separate_one_gives(name: str, where: DeviceName):
     attributes = list(settings(OPERATORS[name]))[-1]
     fused = {"op": name, **attributes}
     got = run("add1", [EVERY, np.full_like(EVERY, -0.0)], device=where, fused_activation=fused)

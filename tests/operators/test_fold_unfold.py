@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 from support.operators.checks import OperatorTests
-from support.operators.harness import FLOATS, INTEGERS, Array, add_node, case, each_dtype, refused, run, values
+from support.operators.harness import DTYPES, FLOATS, INTEGERS, Array, add_node, case, each_dtype, refused, run, values
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 
@@ -86,14 +88,14 @@ def met(image: Array, fields: dict[str, Any]) -> list[tuple[tuple[int, int, int]
 class WindowTests(OperatorTests):
     """The checks of both."""
 
-    def legal(self, dtype: str, rank: int) -> tuple[list[int], dict[str, Any]]:
+    def legal(self, dtype: DataTypeName, rank: int) -> tuple[list[int], dict[str, Any]]:
         """The input's sizes and the fields for images of this number of dimensions."""
         raise NotImplementedError
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels(self, level: dg.FeatureLevel) -> None:
         """The documentation names no data types: all of whole bytes are accepted."""
-        for dtype, rank in itertools.product(map(str, dg.DataType), range(3, 9)):
+        for dtype, rank in itertools.product(DTYPES, range(3, 9)):
             sizes, fields = self.legal(dtype, rank)
             graph = dg.Graph("test", target=level)
             x = graph.input("x", sizes=sizes, dtype=dtype)
@@ -141,11 +143,11 @@ class TestUnfold(WindowTests):
         case("dilated", [[[[1, 2, 3, 4]]]], [[[1, 2], [3, 4]]], **window([2], dilations=2)),
     )  # fmt: skip
 
-    def legal(self, dtype: str, rank: int) -> tuple[list[int], dict[str, Any]]:
+    def legal(self, dtype: DataTypeName, rank: int) -> tuple[list[int], dict[str, Any]]:
         return [1] * rank, window([1] * (rank - 2))
 
     @pytest.mark.parametrize(("fields", "spatial"), WINDOWS)
-    def test_formula(self, fields: dict[str, Any], spatial: list[int], device: str) -> None:
+    def test_formula(self, fields: dict[str, Any], spatial: list[int], device: DeviceName) -> None:
         image = values(np.random.default_rng(0), [2, 3, *spatial], "int32")
         got = run("unfold", [image], device=device, **fields)
         expected = np.zeros(got.shape, np.int32)
@@ -185,11 +187,11 @@ class TestFold(WindowTests):
              [[[0, 0, 2050, 0, 0]]], "float16", sizes=[1, 1, 5], **window([3])),
     )  # fmt: skip
 
-    def legal(self, dtype: str, rank: int) -> tuple[list[int], dict[str, Any]]:
+    def legal(self, dtype: DataTypeName, rank: int) -> tuple[list[int], dict[str, Any]]:
         return [1, 1, 1], {"sizes": [1] * rank, **window([1] * (rank - 2))}
 
     @pytest.mark.parametrize(("fields", "spatial"), WINDOWS)
-    def test_formula(self, fields: dict[str, Any], spatial: list[int], device: str) -> None:
+    def test_formula(self, fields: dict[str, Any], spatial: list[int], device: DeviceName) -> None:
         image = np.zeros([2, 3, *spatial], np.int32)
         pairs = met(image, fields)
         shape = run("unfold", [image], **fields).shape
@@ -199,7 +201,7 @@ class TestFold(WindowTests):
         got = run("fold", [patches], device=device, sizes=list(image.shape), **fields)
         np.testing.assert_array_equal(got, image)
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         patches = values(np.random.default_rng(0), [2, 12, 12], "float32")
         fields = window([2, 2], strides=[1, 2], start=[0, 1], end=[0, 1])
         got = run("fold", [patches], device=device, sizes=[2, 3, 4, 6], **fields)

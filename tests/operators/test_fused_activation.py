@@ -15,6 +15,7 @@ from support.operators.harness import FLOATS, Array, array, assert_same, build, 
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.fused import FusedActivation
 
@@ -112,7 +113,7 @@ def hosted(host: str, sums: Array, activation: Any) -> dict[str, Any]:
     return {"operator": host, "fused_activation": activation, **HOSTS[host](sums)}
 
 
-def assert_near(got: Array, expected: Array, device: str) -> None:
+def assert_near(got: Array, expected: Array, device: DeviceName) -> None:
     assert_same(got, expected, *tolerance(device, ActivationTests.ulp, ActivationTests.ulp_floor))
 
 
@@ -127,7 +128,7 @@ def test_the_table_is_complete() -> None:
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", FUSABLE)
 @pytest.mark.parametrize("host", sorted(set(HOSTS) - {UNLISTED}))
-def test_fused(host: str, name: str, dtype: str, device: str) -> None:
+def test_fused(host: str, name: str, dtype: str, device: DeviceName) -> None:
     check_fused(host, name, dtype, device)
 
 
@@ -136,11 +137,11 @@ class TestInWhatNoLibraryHas:
 
     @pytest.mark.parametrize("dtype", FLOATS)
     @pytest.mark.parametrize("name", FUSABLE)
-    def test_fused(self, name: str, dtype: str, device: str) -> None:
+    def test_fused(self, name: str, dtype: str, device: DeviceName) -> None:
         check_fused(self.operator, name, dtype, device)
 
 
-def check_fused(host: str, name: str, dtype: str, device: str) -> None:
+def check_fused(host: str, name: str, dtype: str, device: DeviceName) -> None:
     attributes, formula, _ = FUSABLE[name]
     sums = array(SUMS, dtype).reshape(1, -1, 1, 1)
     expected = array([exact.round_all([formula(Fraction(number), **attributes)], dtype)[0] for number in SUMS], dtype)
@@ -164,8 +165,8 @@ def test_from_their_levels(host: str, name: str) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("activation", ["activation_softmax", {"op": "activation_softmax1", "axes": [1]}])
-def test_softmax_in_gemm(activation: Any, dtype: str, device: str) -> None:
-    rows = [[1, 2, 3], [-1, 0.5, 0.25]]
+def test_softmax_in_gemm(activation: Any, dtype: str, device: DeviceName) -> None:
+    rows: list[list[float]] = [[1, 2, 3], [-1, 0.5, 0.25]]
     expected = [exact.round_all(exact.softmax(list(map(Fraction, row))), dtype) for row in rows]
     got = run("gemm", [array(rows, dtype), np.eye(3, dtype=dtype)], device=device, fused_activation=activation)
     assert_near(got, array(expected, dtype), device)
@@ -217,7 +218,7 @@ def test_its_axes_are_those_of_its_host() -> None:
     output = TensorDesc(dtype="float16", sizes=[2, 3])
     assert activation.attributes == {"axes": (-1,)}
     assert activation.fitted(output).attributes == {"axes": (1,)}
-    assert activation.on(output).output == output
+    assert activation.on(output).first_output == output
     beyond = FusedActivation.of(REGISTRY["activation_softmax1"], {"axes": [2]})
     assert beyond.fitted(output) == beyond
     with pytest.raises(dg.OperatorError, match="is not an axis"):

@@ -11,6 +11,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, Array, array, bits_of, case, refused, run, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 EVERY = (*FLOATS, *INTEGERS, "float64")
 INDEX_TYPES = ("uint32", "uint64", "int32", "int64")
 GRID = [[1, 2, 3], [4, 5, 6]]
@@ -38,7 +40,7 @@ class GatherTests(ShapedTests):
     others: ClassVar = {"i": INDEX_LEVELS}
 
     @pytest.mark.parametrize("dtype", INDEX_TYPES)
-    def test_types_of_indices(self, dtype: str, device: str) -> None:
+    def test_types_of_indices(self, dtype: str, device: DeviceName) -> None:
         x, places = self.sample.inputs
         got = run(self.operator, [x, np.abs(places).astype(dtype)], device=device, **self.sample.fields)
         np.testing.assert_array_equal(got, run(self.operator, [x, np.abs(places)], **self.sample.fields))
@@ -75,13 +77,13 @@ class TestGather(GatherTests):
         return [[1] * rank, [1] * rank], {"axis": 0, "index_dimensions": 1}
 
     @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_agrees_with_onnx(self, axis: int, device: str) -> None:
+    def test_agrees_with_onnx(self, axis: int, device: DeviceName) -> None:
         x, rng = values(np.random.default_rng(0), [3, 4, 5], "float32"), np.random.default_rng(1)
         places = rng.integers(-3, 3, [6])
         got = run("gather", [x, places.reshape(1, 1, 6)], device=device, axis=axis, index_dimensions=1)
         np.testing.assert_array_equal(got, evaluate("Gather", [x, places], axis=axis)[0])
 
-    def test_copies_bits(self, device: str) -> None:
+    def test_copies_bits(self, device: DeviceName) -> None:
         x = exact.from_bits("float32", 0x7FC00001, 0x80000000)
         got = run("gather", [x, indices([1, 0])], device=device, axis=0, index_dimensions=1)
         np.testing.assert_array_equal(bits_of(got), [0x80000000, 0x7FC00001])
@@ -125,7 +127,7 @@ class TestGatherElements(GatherTests):
         return [[1] * rank, [1] * rank], {"axis": rank - 1}
 
     @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_agrees_with_onnx(self, axis: int, device: str) -> None:
+    def test_agrees_with_onnx(self, axis: int, device: DeviceName) -> None:
         x, rng = values(np.random.default_rng(0), [3, 4, 5], "float32"), np.random.default_rng(1)
         places = rng.integers(-3, 3, [7 if each == axis else size for each, size in enumerate(x.shape)])
         got = run("gather_elements", [x, places], device=device, axis=axis)
@@ -146,14 +148,14 @@ class TestGatherElements(GatherTests):
         assert (error.field, error.got, error.allowed) == ("axis", 2, "-2 to 1")
 
 
-def counts(of_input: int, of_indices: int, **more: int) -> dict[str, int]:
+def counts(of_input: int, of_indices: int, **more: int) -> dict[str, Any]:
     return {"input_dimension_count": of_input, "indices_dimension_count": of_indices, **more}
 
 
 class TupleTests(GatherTests):
     """The checks of gather_nd and gather_nd1."""
 
-    more: dict[str, int]
+    more: ClassVar[dict[str, int]]
 
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * rank, [1] * rank], counts(1, 1, **self.more)
@@ -199,7 +201,7 @@ class TestGatherNd(TupleTests):
     )
 
     @pytest.mark.parametrize("size", [1, 2, 3])
-    def test_agrees_with_onnx(self, size: int, device: str) -> None:
+    def test_agrees_with_onnx(self, size: int, device: DeviceName) -> None:
         x, rng = values(np.random.default_rng(0), [3, 4, 5], "float32"), np.random.default_rng(1)
         places = rng.integers(-3, 3, [1, 4, size])
         got = run("gather_nd", [x, places], device=device, **counts(3, 2))
@@ -228,7 +230,7 @@ class TestGatherNd1(TupleTests):
     )  # fmt: skip
 
     @pytest.mark.parametrize("batches", [0, 1, 2])
-    def test_agrees_with_onnx(self, batches: int, device: str) -> None:
+    def test_agrees_with_onnx(self, batches: int, device: DeviceName) -> None:
         x, rng = values(np.random.default_rng(0), [2, 3, 4], "float32"), np.random.default_rng(1)
         places = rng.integers(-2, 2, [2, 3, 1])
         if batches == 0:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.checks import OperatorTests
 from support.operators.harness import (
@@ -27,6 +28,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators.declaration.fused import FusedActivation
 
 A = [[1, 2, 3], [4, 5, 6]]
@@ -130,26 +133,26 @@ class TestGemm(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, "gemm", [x, x, x])
 
     def test_defaults(self) -> None:
         graph, _ = build("gemm", [array(A, "float32"), array(B, "float32")])
-        gemm = graph.node("node").operator
+        gemm = operator_of(graph.node("node"))
         assert (str(gemm.trans_a), str(gemm.trans_b), gemm.alpha, gemm.beta) == ("none", "none", 1.0, 1.0)
         assert gemm.c is None
         assert gemm.fused_activation is None
         assert gemm.input_descs[2] is None  # C keeps its binding index
 
-    def test_matmul_operator(self, device: str) -> None:
+    def test_matmul_operator(self, device: DeviceName) -> None:
         graph = dg.Graph("test")
         a, b = (graph.constant(name, values, dtype="float32") for name, values in (("a", A), ("b", B)))
         graph.output("y", a @ b)
         assert_same(graph.compile(device=device, fuse=False).run()["y"], array(AB, "float32"))
 
     @pytest.mark.parametrize("dtype", FLOATS)
-    def test_long_sums_stay_accurate(self, dtype: str, device: str) -> None:
+    def test_long_sums_stay_accurate(self, dtype: str, device: DeviceName) -> None:
         tenth = exact.rounded(Fraction(1, 10), dtype)
         got = run("gemm", [np.full([1, 1000], tenth, dtype), np.full([1000, 1], tenth, dtype)], device=device)
         expected = exact.rounded(1000 * Fraction(tenth) ** 2, dtype)
@@ -251,7 +254,7 @@ class TestGemm(OperatorTests):
         assert words in str(error)
 
     @pytest.mark.parametrize("fused", [True, False])
-    def test_an_activation_may_be_an_operator(self, fused: bool, device: str) -> None:
+    def test_an_activation_may_be_an_operator(self, fused: bool, device: DeviceName) -> None:
         cls = operator_class("activation_relu")
         x = dg.TensorDesc(dtype="float32", sizes=[1])
         relu = FusedActivation.of(cls, {}) if fused else cls(input=x)

@@ -8,6 +8,8 @@ from support.operators import exact
 from support.operators.checks import ScaledTests
 from support.operators.harness import FLOATS, INF, INTEGERS, NAN, array, bits_of, case, each_dtype, refused, run
 
+from dmlgraph.devices.names import DeviceName
+
 
 class TestIdentity(ScaledTests):
     operator = "identity"
@@ -43,7 +45,7 @@ class TestIdentity(ScaledTests):
     )
 
     @pytest.mark.parametrize("dtype", ["int32", "int64", "uint64", "float64", "float32"])
-    def test_a_scale_of_1_and_a_bias_of_0_are_none(self, dtype: str, device: str) -> None:
+    def test_a_scale_of_1_and_a_bias_of_0_are_none(self, dtype: str, device: DeviceName) -> None:
         """They cause no rounding to float32, no −0.0 + 0.0, and no refusal."""
         x = array([2**24 + 1, 3] if "int" in dtype else [-0.0, 3], dtype)
         got = run("identity", [x], device=device, scale_bias={"scale": 1, "bias": 0})
@@ -54,12 +56,12 @@ class TestIdentity(ScaledTests):
             error = refused("identity", [array([1, 2], dtype)], scale_bias={"scale": 2})
             assert (error.field, error.got, error.allowed) == ("scale_bias", dtype, "types of at most 32 bits")
 
-    def test_copies_bits(self, device: str) -> None:
+    def test_copies_bits(self, device: DeviceName) -> None:
         for dtype, patterns in (("float32", (0x7FC00001, 0xFFC12345, 0x80000000, 1)), ("float16", (0x7E01, 0x8000, 1))):
             x = exact.from_bits(dtype, *patterns)
             np.testing.assert_array_equal(bits_of(run("identity", [x], device=device)), list(patterns))
 
-    def test_transposes_by_strides(self, device: str) -> None:
+    def test_transposes_by_strides(self, device: DeviceName) -> None:
         x = array([[1, 2, 3], [4, 5, 6]], "int32")
         got = run("identity", [x], device=device, output={"strides": [1, 2]})
         np.testing.assert_array_equal(got, x)

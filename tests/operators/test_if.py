@@ -21,6 +21,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 
 def condition(*values: int) -> np.ndarray:
@@ -50,19 +52,19 @@ class TestIf(BroadcastTests):
         case("the other side's NaN does not matter", [condition(1, 0), [1, NAN], [NAN, 2]], [1, 2]),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, "if", [graph.input("condition", sizes=[1] * rank, dtype="uint8"), x, x])
 
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels_of_the_condition(self, level: dg.FeatureLevel) -> None:
-        def node_at(graph: dg.Graph, dtype: str, rank: int) -> None:
+        def node_at(graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
             x = graph.input("x", sizes=[1] * rank, dtype="float16")
             add_node(graph, "if", [graph.input("condition", sizes=[1] * rank, dtype=dtype), x, x])
 
         check_level(parse_levels("2.0: 4D U8 | 3.0: 1-8D U8"), level, node_at)
 
-    def test_copies_bits(self, device: str) -> None:
+    def test_copies_bits(self, device: DeviceName) -> None:
         a, b = exact.from_bits("float32", 0x7FC00001, 1), exact.from_bits("float32", 2, 0xFFC12345)
         np.testing.assert_array_equal(
             bits_of(run("if", [condition(1, 0), a, b], device=device)), [0x7FC00001, 0xFFC12345]
@@ -76,7 +78,7 @@ class TestIf(BroadcastTests):
         error = refused("if", [condition(1), array([1], "float32"), array([2], "float16")])
         assert (error.field, error.got, error.allowed) == ("b", "float16 [1]", "float32 [1]")
 
-    def test_numbers_take_the_other_sides_data_type(self, device: str) -> None:
+    def test_numbers_take_the_other_sides_data_type(self, device: DeviceName) -> None:
         got = run("if", [condition(1, 0), array([5, 6], "int16"), -1], device=device)
         np.testing.assert_array_equal(got, array([5, -1], "int16"))
         assert got.dtype == np.int16

@@ -27,6 +27,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 
 def join(why: str, parts: list[Any], gives: Any, axis: int, dtype: str = "float32") -> Case:
@@ -53,18 +55,18 @@ class TestJoin(OperatorTests):
         join("the same size everywhere", [[[1]], [[2]], [[3]]], [[1, 2, 3]], 1),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, "join", [[x, x]], axis=0)
 
-    def test_one_value_may_come_twice(self, device: str) -> None:
+    def test_one_value_may_come_twice(self, device: DeviceName) -> None:
         graph = dg.Graph("test")
         x = graph.input("x", sizes=[2], dtype="int8")
         graph.output("y", dg.join([x, x], axis=0))
         got = graph.compile(device=device, fuse=False).run({"x": array([1, 2], "int8")})["y"]
         assert got.tolist() == [1, 2, 1, 2]
 
-    def test_copies_bits(self, device: str) -> None:
+    def test_copies_bits(self, device: DeviceName) -> None:
         parts = [exact.from_bits("float32", 0x7FC00001), exact.from_bits("float32", 0x80000000, 0xFFC12345)]
         got = run("join", [parts], device=device, axis=0)
         np.testing.assert_array_equal(bits_of(got), [0x7FC00001, 0x80000000, 0xFFC12345])

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.checks import OperatorTests
 from support.operators.harness import FLOATS, Array, Case, add_node, array, build, case, operator_class, refused, run
@@ -15,6 +16,8 @@ from support.operators.literal import places, some
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 BYTES = ("int8", "uint8")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
@@ -85,11 +88,11 @@ class ProductTests(OperatorTests):
             cls(**dict.fromkeys(required, dg.TensorDesc(dtype="uint8", sizes=[3])))
         assert caught.value.field == "a"
 
-    def test_batches_broadcast_by_zero_strides(self, device: str) -> None:
+    def test_batches_broadcast_by_zero_strides(self, device: DeviceName) -> None:
         inputs = list(self.sample.inputs)
         inputs[0] = np.stack([inputs[0], inputs[0]])
         graph, feeds = build(self.operator, inputs, **self.sample.fields)
-        assert graph.node("node").operator.b.strides[:1] == (0,)
+        assert operator_of(graph.node("node")).b.strides[:1] == (0,)
         (got,) = graph.compile(device=device, fuse=False).run(feeds).values()
         for each in got:
             self.assert_close(each, self.sample.gives[0], device)
@@ -109,7 +112,7 @@ class ProductTests(OperatorTests):
                 (f"{field}.sizes", got, f"[1, 1] or {vector}")
             ]
 
-    def test_vectors_are_rows_of_a_and_columns_of_b(self, device: str) -> None:
+    def test_vectors_are_rows_of_a_and_columns_of_b(self, device: DeviceName) -> None:
         """The same as tensors of two dimensions."""
         flat = [
             each.reshape(-1) if field in self.parameters and each is not None else each
@@ -148,7 +151,7 @@ class TestMatrixMultiplyInteger(ProductTests):
         )
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, x, x, x])
 
@@ -158,7 +161,7 @@ class TestMatrixMultiplyInteger(ProductTests):
         assert error.field == "a_zero_point"
         assert "same dtype" in str(error)
 
-    def test_it_is_the_mat_mul_integer_of_onnx(self, device: str) -> None:
+    def test_it_is_the_mat_mul_integer_of_onnx(self, device: DeviceName) -> None:
         a, b = codes([5, 8], "uint8"), codes([8, 6], "uint8", 91)
         zeros = [array([130], "uint8"), array([9], "uint8")]
         (expected,) = evaluate("MatMulInteger", [a, b, *(each[0] for each in zeros)])
@@ -207,12 +210,12 @@ class TestQuantizedLinearMatrixMultiply(ProductTests):
         linear_case("batches", codes([2, 3, 2, 3], "uint8"), codes([2, 3, 3, 4], "uint8", 91), "uint8", VECTORS),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         scale = graph.input("scale", sizes=[1] * rank, dtype="float32")
         add_node(graph, self.operator, [x, scale, x, x, scale, x, scale, x])
 
-    def test_halves_round_to_even_in_directmls_order_of_products(self, device: str) -> None:
+    def test_halves_round_to_even_in_directmls_order_of_products(self, device: DeviceName) -> None:
         """0.1 · 0.1 / 0.02 is not 0.5 in float32: 0.1 · (0.1 / 0.02) is."""
         a, one = array([[1], [3], [5], [7]], "int8"), array([[1]], "int8")
         tenth, fiftieth = array([0.1], "float32"), array([0.02], "float32")
@@ -222,9 +225,9 @@ class TestQuantizedLinearMatrixMultiply(ProductTests):
     def test_the_output_has_the_type_of_a_unless_told(self) -> None:
         inputs = [*self.sample.inputs[:7], None]
         graph, _ = build(self.operator, inputs)
-        assert str(graph.node("node").operator.output.dtype) == "uint8"
+        assert str(operator_of(graph.node("node")).output.dtype) == "uint8"
 
-    def test_it_is_the_qlinear_mat_mul_of_onnx(self, device: str) -> None:
+    def test_it_is_the_qlinear_mat_mul_of_onnx(self, device: DeviceName) -> None:
         a, b = codes([5, 8], "uint8"), codes([8, 6], "uint8", 91)
         scales = [array([value], "float32") for value in (0.013, 0.021, 0.9)]
         zeros = [array([value], "uint8") for value in (130, 9, 100)]
@@ -274,18 +277,18 @@ class TestMatrixMultiplyIntegerToFloat(ProductTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         scale = graph.input("scale", sizes=[1] * rank, dtype="float32")
         add_node(graph, self.operator, [x, scale, x, x, scale, x, scale])
 
     @pytest.mark.parametrize(("to", "gives"), [("float16", 0), ("float32", 1)])
-    def test_the_factors_are_rounded_before_the_product(self, to: str, gives: int, device: str) -> None:
+    def test_the_factors_are_rounded_before_the_product(self, to: str, gives: int, device: DeviceName) -> None:
         """2049 · 1 − 2048 · 1; 2049 is not a float16."""
         a, b, one = array([[2049, 2048]], "int16"), array([[1], [-1]], "int16"), array([1], to)
         assert run(self.operator, [a, one, None, b, one, None, None], device=device)[0, 0] == gives
 
-    def test_large_integers_are_rounded_first(self, device: str) -> None:
+    def test_large_integers_are_rounded_first(self, device: DeviceName) -> None:
         one = array([1], "float32")
         inputs = [array([[2**24 + 1]], "int32"), one, array([1], "int32"), array([[1]], "int32"), one, None, None]
         assert run(self.operator, inputs, device=device)[0, 0] == 2**24 - 1

@@ -9,6 +9,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INF, INTEGERS, NAN, Case, array, case, refused, run_all, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 
 def found(why: str, x: Any, count: Any, coordinates: Any, dtype: str = "float32", **fields: Any) -> Case:
     return case(why, [x], (array(count, "uint32"), array(coordinates, "uint32")), dtype, **fields)
@@ -36,17 +38,17 @@ class TestNonzeroCoordinates(ShapedTests):
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * rank], {}
 
-    def check(self, x: np.ndarray, device: str, expected: np.ndarray) -> None:
+    def check(self, x: np.ndarray, device: DeviceName, expected: np.ndarray) -> None:
         count, coordinates = run_all("nonzero_coordinates", [x], device=device)
         assert int(count.ravel()[0]) == len(expected)
         np.testing.assert_array_equal(coordinates[: len(expected)], expected)
 
-    def test_zeros_are_passed_over(self, device: str) -> None:
+    def test_zeros_are_passed_over(self, device: DeviceName) -> None:
         x = array([[0, 5, 0], [7, 0, -0.0]], "float32")
         self.check(x, device, np.array([[0, 1], [1, 0]]))
         self.check(np.zeros([2, 2], np.int32), device, np.zeros([0, 2]))
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [1, 6, 5], "float32") * np.float32(0.5)
         x[x > 0.5] = 0
         expected = evaluate("NonZero", [x])[0].T

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.checks import OperatorTests, UnaryTests
 from support.operators.harness import (
@@ -29,6 +30,8 @@ from support.operators.literal import Index, along, filled, mean, number, root, 
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 X = some([2, 3, 2, 4])
 SCALE, BIAS, MEAN = (some([1, 3, 1, 1], seed=seed) for seed in (1, 2, 3))
@@ -49,7 +52,7 @@ class FusionTests(OperatorTests):
 
     ulp: ClassVar = {"directml:software": 4}
     ulp_floor: ClassVar = {"directml:software": 2.0}  # differences of numbers of that size are rounded
-    parameters: ClassVar = ("scale", "bias")
+    parameters: ClassVar[tuple[str, ...]] = ("scale", "bias")
 
     def test_a_parameter_has_size_1_or_the_inputs(self) -> None:
         cls = operator_class(self.operator)
@@ -61,14 +64,14 @@ class FusionTests(OperatorTests):
             )
             assert (error.field, error.allowed) == (f"{field}.sizes.1", "1 or 3")
 
-    def test_a_parameter_of_one_dimension_is_one_of_channels(self, device: str) -> None:
+    def test_a_parameter_of_one_dimension_is_one_of_channels(self, device: DeviceName) -> None:
         cls = operator_class(self.operator)
         inputs = [
             each.reshape(3) if name in self.parameters else each
             for name, each in zip(cls.input_fields, self.sample.inputs, strict=True)
         ]
         graph, feeds = build(self.operator, inputs, **self.sample.fields)
-        assert graph.node("node").operator.input_descs[1].sizes == (1, 3, 1, 1)
+        assert operator_of(graph.node("node")).input_descs[1].sizes == (1, 3, 1, 1)
         got = next(iter(graph.compile(device=device, fuse=False).run(feeds).values()))
         self.assert_close(got, self.sample.gives[0], device)
 
@@ -86,7 +89,7 @@ class FusionTests(OperatorTests):
 # Batch normalization.
 
 
-def batch_normalized(x: Array, mean_: Array, variance: Array, scale: Array, bias: Array, epsilon: float) -> Any:
+def batch_normalized(x: Array, mean_: Array, variance: Array, scale: Array, bias: Array, *, epsilon: float) -> Any:
     def element(at: Index) -> Decimal:
         deviation = root(number(variance, at) + step(epsilon))
         return number(scale, at) * (number(x, at) - number(mean_, at)) / deviation + number(bias, at)
@@ -96,7 +99,7 @@ def batch_normalized(x: Array, mean_: Array, variance: Array, scale: Array, bias
 
 def batch_case(why: str, tensors: Sequence[Any], of: str = "float32", epsilon: float = 0.1, **fields: Any) -> Case:
     tensors = retyped(tensors, of)
-    element = batch_normalized(*tensors, epsilon)
+    element = batch_normalized(*tensors, epsilon=epsilon)
     shaped = element if not fields else lambda at: relu(element(at))
     gives = filled(tensors[0].shape, shaped, of)
     return case(why, tensors, gives, of, epsilon=epsilon, spatial=True, **fields)
@@ -131,13 +134,15 @@ class TestBatchNormalization(FusionTests):
             whole = [X, some([1, 3, 2, 4]), some([1, 3, 2, 4]), SCALE, BIAS]
             build(self.operator, whole, target=level, spatial=False, epsilon=0.1)
 
-    def test_spatial_changes_nothing_from_4(self, device: str) -> None:
+    def test_spatial_changes_nothing_from_4(self, device: DeviceName) -> None:
         inputs = [X, MEAN, VARIANCE, SCALE, BIAS]
-        got = [run(self.operator, inputs, device=device, spatial=spatial, epsilon=0.1) for spatial in (True, False)]
-        assert_same(*got)
+        got, other = (
+            run(self.operator, inputs, device=device, spatial=spatial, epsilon=0.1) for spatial in (True, False)
+        )
+        assert_same(got, other)
 
 
-def trained(x: Array, scale: Array, bias: Array, fused_add: Array | None, epsilon: float) -> list[Any]:
+def trained(x: Array, scale: Array, bias: Array, fused_add: Array | None, *, epsilon: float) -> list[Any]:
     """The functions of an index: the output, the mean and the variance."""
     axes = [axis for axis, size in enumerate(scale.shape) if size == 1]
 
@@ -157,7 +162,7 @@ def trained(x: Array, scale: Array, bias: Array, fused_add: Array | None, epsilo
 
 def training_case(why: str, tensors: Sequence[Any], of: str = "float32", **fields: Any) -> Case:
     tensors = retyped(tensors, of)
-    output, average, variance = trained(*tensors, 0.25)
+    output, average, variance = trained(*tensors, epsilon=0.25)
     x, scale = tensors[:2]
     gives = (
         filled(x.shape, (lambda at: relu(output(at))) if fields else output, of),
@@ -180,7 +185,7 @@ class TestBatchNormalizationTraining(FusionTests):
         training_case("one dimension", [some([7]), some([1]), some([1], seed=1), None]),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, x, x], epsilon=1)
 
@@ -214,7 +219,7 @@ class MeanVarianceTests(FusionTests):
 
     plain: ClassVar[dict[str, Any]]
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, x, x], **self.plain | ({"axes": [0]} if "axes" in self.plain else {}))
 
@@ -302,7 +307,7 @@ class TestMeanVarianceNormalization1(AxesTests):
             build(self.operator, [X, SCALE, BIAS], target=level, **self.plain)
         build(self.operator, [X, row, row], target="4.0", **self.plain)
 
-    def test_it_is_the_layer_normalization_of_onnx(self, device: str) -> None:
+    def test_it_is_the_layer_normalization_of_onnx(self, device: DeviceName) -> None:
         scale, bias = some([4], seed=1), some([4], seed=2)
         (expected,) = evaluate("LayerNormalization", [X, scale, bias], axis=-1, epsilon=1e-3)
         parameters = [each.reshape(1, 1, 1, 4) for each in (scale, bias)]
@@ -339,7 +344,7 @@ class TestMeanVarianceNormalization2(AxesTests):
     def test_without_the_mean_it_is_the_rms_normalization_of_onnx(self) -> None:
         scale = some([4], seed=1)
         (expected,) = evaluate("RMSNormalization", [X, scale], axis=-1, epsilon=1e-3)
-        fields = {"axes": [3], "use_mean": False, "use_variance": True, "epsilon": 1e-3}
+        fields: dict[str, Any] = {"axes": [3], "use_mean": False, "use_variance": True, "epsilon": 1e-3}
         got = run(self.operator, [X, scale.reshape(1, 1, 1, 4), None], **fields)
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
@@ -407,7 +412,7 @@ class TestLocalResponseNormalization(UnaryTests):
         assert (error.field, error.got) == ("local_size", 0)
 
     @pytest.mark.parametrize("size", [2, 3])
-    def test_across_channels_it_is_the_lrn_of_onnx(self, size: int, device: str) -> None:
+    def test_across_channels_it_is_the_lrn_of_onnx(self, size: int, device: DeviceName) -> None:
         x = some(
             [4, 4, 1, 2]
         )  # as many images as channels, because ONNX's reference loops over that many channels only
@@ -452,7 +457,7 @@ class TestLpNormalization(UnaryTests):
         *(case(f"p {p}: the square vanishes", [[[1e-30, 0]]], [[INF, NAN]], axis=1, p=p, epsilon=0) for p in (1, 2)),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x], axis=0, p=2, epsilon=0)
 

@@ -12,6 +12,8 @@ from support.operators.checks import OperatorTests
 from support.operators.harness import FLOATS, Array, Case, case, refused, run, run_all
 from support.operators.literal import Index, along, filled, mean, number, root, some, step
 
+from dmlgraph.devices.names import DeviceName
+
 X, G = some([2, 3, 2, 4]), some([2, 3, 2, 4], seed=5)
 MEAN, SCALE = some([1, 3, 1, 1], seed=1), some([1, 3, 1, 1], seed=2)
 VARIANCE = some([1, 3, 1, 1], low=0.1, high=3, seed=3)
@@ -87,7 +89,7 @@ class BatchGradientTests(OperatorTests):
         inputs = [X, G[:1], MEAN, VARIANCE, SCALE]
         assert refused(self.operator, inputs, epsilon=1).field == "input_gradient"
 
-    def test_a_parameter_of_one_dimension_is_one_of_channels(self, device: str) -> None:
+    def test_a_parameter_of_one_dimension_is_one_of_channels(self, device: DeviceName) -> None:
         inputs = [X, G, *(each.reshape(3) for each in (MEAN, VARIANCE, SCALE))]
         for got, expected in zip(
             run_all(self.operator, inputs, device=device, **self.sample.fields), self.sample.gives, strict=True
@@ -197,7 +199,7 @@ class TestLocalResponseNormalizationGrad(OperatorTests):
     @pytest.mark.parametrize("cross_channel", [True, False])
     def test_for_an_odd_size_it_is_the_derivative(self, cross_channel: bool) -> None:
         x, gradient = some([1, 3, 2, 3]), some([1, 3, 2, 3], seed=5)
-        fields = FIELDS | {"cross_channel": cross_channel}
+        fields: dict[str, Any] = FIELDS | {"cross_channel": cross_channel}
 
         def value(moved: Array) -> float:
             y = run("local_response_normalization", [moved], **fields)

@@ -98,7 +98,8 @@ def test_most_inputs_take_one() -> None:
     for case in cases():
         total += 1
         try:
-            with_number(*case.values, 1)
+            name, field = case.values
+            with_number(str(name), str(field), 1)
         except dg.DmlGraphError:
             continue
         taken += 1

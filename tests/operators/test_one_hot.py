@@ -11,6 +11,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, Array, array, case, refused, run
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 
 def indices(numbers: Any, dtype: str = "int32") -> Array:
     return array(numbers, dtype)
@@ -55,7 +57,7 @@ class TestOneHot(ShapedTests):
         return [[1] * rank, [1] * (rank - 1) + [2]], {"sizes": [1] * (rank - 1) + [3], "axis": rank - 1}
 
     @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_agrees_with_onnx(self, axis: int, device: str) -> None:
+    def test_agrees_with_onnx(self, axis: int, device: DeviceName) -> None:
         places = np.random.default_rng(0).integers(-5, 5, [3, 4])
         off_on = array([2, 7], "float32")
         sizes = [3, 4]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.families import ShapedTests
 from support.operators.harness import (
@@ -27,6 +28,7 @@ from support.operators.harness import (
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
 MODES_BEFORE_WRAP = ("constant", "edge", "reflection", "symmetric")
@@ -68,7 +70,7 @@ class PaddingTests(ShapedTests):
         return [[1] * rank], around("constant", [0] * rank, [1] * rank)
 
     @pytest.mark.parametrize(("mode", "name"), [("constant", "constant"), ("edge", "edge"), ("reflection", "reflect")])
-    def test_agrees_with_onnx(self, mode: str, name: str, device: str) -> None:
+    def test_agrees_with_onnx(self, mode: str, name: str, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [3, 4], "float32")
         pads = np.array([2, 1, 0, 3], np.int64)
         got = run(self.operator, [x], device=device, **around(mode, [2, 1], [0, 3], 2.5))
@@ -148,7 +150,7 @@ class TestPadding1(PaddingTests):
         ),
     )
 
-    def test_value_is_kept_bit_for_bit(self, device: str) -> None:
+    def test_value_is_kept_bit_for_bit(self, device: DeviceName) -> None:
         x = exact.from_bits("float32", 0x3F800000)
         got = run(
             "padding1", [x], device=device, **around("constant", [1], [0]) | {"padding_value": {"bits": 0x7FC00001}}
@@ -157,7 +159,7 @@ class TestPadding1(PaddingTests):
 
     def test_value_has_the_tensors_data_type(self) -> None:
         graph, _ = build("padding1", [array([1], "int16")], **around("constant", [1], [0], 5))
-        operator = graph.node("node").operator
+        operator = operator_of(graph.node("node"))
         assert (str(operator.padding_value_data_type), operator.padding_value.dtype) == ("int16", dg.DataType.INT16)
         fields = around("constant", [1], [0], 5)
         error = refused("padding1", [array([1], "int16")], padding_value_data_type="int32", **fields)

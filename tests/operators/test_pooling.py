@@ -30,11 +30,15 @@ from support.operators.harness import (
 from support.operators.harness_windows import IMAGE, VOLUME, PoolingTests, WindowTests, pooled, windows
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
-PLAIN = {"window_size": (2, 2), "strides": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0)}
-PADDED = {"window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2), "end_padding": (0, 1)}
-DILATED = PADDED | {"dilations": (2, 1)}
-DEEP = {"window_size": (2, 2, 3), "strides": (1, 2, 1), "start_padding": (1, 0, 1), "end_padding": (0, 1, 0)}
+PLAIN: dict[str, Any] = {"window_size": (2, 2), "strides": (1, 1), "start_padding": (0, 0), "end_padding": (0, 0)}
+PADDED: dict[str, Any] = {"window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2), "end_padding": (0, 1)}
+DILATED: dict[str, Any] = PADDED | {"dilations": (2, 1)}
+DEEP: dict[str, Any] = {
+    "window_size": (2, 2, 3), "strides": (1, 2, 1), "start_padding": (1, 0, 1), "end_padding": (0, 1, 0),
+}
 
 FLOAT_LEVELS = "1.0: 4-5D F32 F16"
 LATE_FLOAT_LEVELS = "6.2: 4-5D F32 F16"
@@ -52,7 +56,7 @@ def mean_of_inside(elements: list[Fraction | None]) -> Any:
 
 def norm(p: int) -> Any:
     def of(elements: list[Fraction | None]) -> Fraction:
-        total = sum((abs(each or 0) ** p for each in elements), Fraction(0))
+        total = sum((abs(each or Fraction(0)) ** p for each in elements), Fraction(0))
         with localcontext(prec=60):
             root = (Decimal(total.numerator) / Decimal(total.denominator)) ** (Decimal(1) / p) if total else Decimal(0)
         return Fraction(root)
@@ -61,7 +65,7 @@ def norm(p: int) -> Any:
 
 
 def average_cases(dilated: bool) -> tuple[Any, ...]:
-    more: ClassVar = {"dilations": (1, 1)} if dilated else {}
+    more: dict[str, Any] = {"dilations": (1, 1)} if dilated else {}
     deep = {"dilations": (1, 1, 1)} if dilated else {}
     return (
         *(
@@ -139,13 +143,13 @@ class TestAveragePooling1(PoolingTests):
         ),
     )
 
-    def test_dilations_are_1_unless_given(self, device: str) -> None:
+    def test_dilations_are_1_unless_given(self, device: DeviceName) -> None:
         got = run("average_pooling1", [IMAGE], device=device, include_padding=True, **PADDED)
         assert_same(got, run("average_pooling", [IMAGE], include_padding=True, **PADDED), self.ulp.get(device, 0))
 
 
 @pytest.mark.parametrize("included", [True, False])
-def test_averages_are_those_of_onnx(included: bool, device: str) -> None:
+def test_averages_are_those_of_onnx(included: bool, device: DeviceName) -> None:
     x = np.random.default_rng(1).integers(-20, 20, (2, 3, 7, 6)).astype("float32")
     node = onnx.helper.make_node(
         "AveragePool",
@@ -182,7 +186,8 @@ def evaluate_onnx(node: Any, *inputs: np.ndarray) -> Any:
         [onnx.helper.make_empty_tensor_value_info(name) for name in node.output],
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 19)])
-    return onnx.reference.ReferenceEvaluator(model).run(None, dict(zip(node.input, inputs, strict=True)))[0]
+    results: Any = onnx.reference.ReferenceEvaluator(model).run(None, dict(zip(node.input, inputs, strict=True)))
+    return results[0]
 
 
 def lp_cases(more: dict[str, Any]) -> tuple[Any, ...]:
@@ -254,12 +259,14 @@ def where_greatest(x: np.ndarray, **fields: Any) -> np.ndarray:
 
 
 MAX_LEVELS = "3.0: 4-5D F32 F16 I8 U8 | 5.0: 4-5D ALL10"
-SMALL = {"window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2), "end_padding": (1, 0)}  # no empty window
+SMALL: dict[str, Any] = {  # no empty window
+    "window_size": (2, 3), "strides": (2, 1), "start_padding": (1, 2), "end_padding": (1, 0),
+}
 TWO = (np.arange(2 * 3 * 4 * 5) * 37 % 61 - 30).reshape(2, 3, 4, 5)
 
 
 def max_cases(more: dict[str, Any]) -> tuple[Any, ...]:
-    deep = {"dilations": (1, 1, 1)} if more else {}
+    deep: dict[str, Any] = {"dilations": (1, 1, 1)} if more else {}
     return (
         *(
             case("maxima", [x], pooled(x, greatest, **SMALL | more), of, **SMALL | more)
@@ -325,7 +332,7 @@ class MaxTests(PoolingTests):
 @pytest.mark.parametrize("own", ["reference", "cpu"])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("operator", ["max_pooling", "max_pooling2"])
-def test_of_zeros_of_either_sign_the_first_is_taken(operator: str, dtype: str, own: str) -> None:
+def test_of_zeros_of_either_sign_the_first_is_taken(operator: str, dtype: str, own: DeviceName) -> None:
     """DirectML takes either; that depends on the compiler of its shader."""
     rng = np.random.default_rng(0)
     x = rng.choice([0.0, -0.0, -1, NAN], (2, 3, 9, 11), p=[0.3, 0.3, 0.3, 0.1]).astype(dtype)
@@ -346,7 +353,7 @@ class TestMaxPooling(MaxTests):
 class IndexTests(MaxTests):
     asked = ("output", "output_indices")
 
-    def test_indices_are_uint64_where_asked_for(self, device: str) -> None:
+    def test_indices_are_uint64_where_asked_for(self, device: DeviceName) -> None:
         x, fields = self.sample.inputs[0], self.sample.fields | {"output_indices": {"dtype": "uint64"}}
         _, indices = run_all(self.operator, [x], device=device, **fields)
         assert_same(indices, self.sample.gives[1].astype("uint64"))
@@ -372,7 +379,7 @@ class IndexTests(MaxTests):
         error = refused(self.operator, self.sample.inputs, output={"sizes": [9, 9, 9, 9]}, **self.sample.fields)
         assert error.field == "output.sizes"
 
-    def test_a_window_of_nothing_but_padding_has_index_0(self, device: str) -> None:
+    def test_a_window_of_nothing_but_padding_has_index_0(self, device: DeviceName) -> None:
         fields = self.attributes(4) | {"start_padding": [0, 2], "output_indices": True}
         _, indices = run_all(self.operator, [array([[[[3, 2]]]], "float32")], device=device, **fields)
         assert_same(indices, array([[[[0, 0, 0, 1]]]], "uint32"))
@@ -421,7 +428,7 @@ class TestMaxPooling2(IndexTests):
     )
 
 
-SPREAD = {"window_size": (1, 2), "strides": (1, 2), "start_padding": (0, 1), "end_padding": (0, 1)}
+SPREAD: dict[str, Any] = {"window_size": (1, 2), "strides": (1, 2), "start_padding": (0, 1), "end_padding": (0, 1)}
 
 
 def of_sizes(*sizes: int) -> dict[str, Any]:
@@ -483,7 +490,7 @@ class TestAveragePoolingGrad(WindowTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x], sizes=[1] * rank, **self.attributes(rank))
 
@@ -549,7 +556,7 @@ class TestMaxPoolingGrad(WindowTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x, x], **self.attributes(rank))
 
@@ -589,12 +596,12 @@ class TestMaxUnpooling(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         indices = graph.input("indices", sizes=[1] * rank, dtype="uint32")
         add_node(graph, self.operator, [x, indices], sizes=[1] * rank)
 
-    def test_undoes_max_pooling(self, device: str) -> None:
+    def test_undoes_max_pooling(self, device: DeviceName) -> None:
         x = array([[[[1, 2], [4, 3]]]], "float32")
         values, indices = run_all("max_pooling1", [x], output_indices=True, **PLAIN)
         assert_same(
@@ -697,7 +704,7 @@ class TestQuantizedLinearAveragePooling(PoolingTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         scale = graph.input("scale", sizes=[1], dtype="float32")
         add_node(graph, self.operator, [x, scale, None, scale, None], **self.attributes(rank))

@@ -26,6 +26,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 SHORT = SIGNED[:3] + UNSIGNED[:3]  # the integer types that POW accepts
 
@@ -114,7 +116,7 @@ class TestPow(BroadcastTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, "pow", [x, x])
 
@@ -133,7 +135,7 @@ class TestPow(BroadcastTests):
         assert "others are legal from 3.0" in str(error)
         at("3.0")
 
-    def test_a_number_is_an_exponent_of_the_inputs_data_type(self, device: str) -> None:
+    def test_a_number_is_an_exponent_of_the_inputs_data_type(self, device: DeviceName) -> None:
         assert_same(run("pow", [array([1, 2, 3], "int32"), 3], device=device), array([1, 8, 27], "int32"))
 
 
@@ -148,13 +150,15 @@ def test_integer_powers_are_exact_modulo_2_to_the_32(data: st.DataObject, dtype:
 
 
 @pytest.mark.parametrize("scaled", [False, True])
-def test_mixed_types_agree(scaled: bool, device: str) -> None:
+def test_mixed_types_agree(scaled: bool, device: DeviceName) -> None:
     """Every pair of types, with random numbers, scales and biases: the same bits if both are integers."""
     rng = np.random.default_rng(11)
     for base, exponent in itertools.product((*SHORT, *FLOATS), repeat=2):
         x, y = some_numbers(rng, base), some_numbers(rng, exponent)
         scale = float(rng.choice([1, 0.5, -1, 2, 300])) if scaled else 1.0
-        fields = {"scale_bias": {"scale": scale, "bias": float(rng.choice([0, -3, 0.75, 40]))}} if scaled else {}
+        fields: dict[str, Any] = (
+            {"scale_bias": {"scale": scale, "bias": float(rng.choice([0, -3, 0.75, 40]))}} if scaled else {}
+        )
         expected, got = run("pow", [x, y], **fields), run("pow", [x, y], device=device, **fields)
         if base in SHORT and exponent in SHORT:
             np.testing.assert_array_equal(got, expected, err_msg=f"{x} ^ {y}, {fields}")

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.operators.families import ShapedTests
 from support.operators.harness import Case, add_node, array, build, case, refused, run_all
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.yaml import dumps
 
 FULL = 0xFFFFFFFF
@@ -61,11 +63,11 @@ class TestRandomGenerator(ShapedTests):
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * (rank - 1) + [6]], {"sizes": [1] * (rank - 1) + [5]}
 
-    def test_state_may_be_left_out(self, device: str) -> None:
+    def test_state_may_be_left_out(self, device: DeviceName) -> None:
         (got,) = run_all("random_generator", [array(ZEROS[0], "uint32")], device=device, sizes=[4], output_state=False)
         assert got.tolist() == ZEROS[1]
         graph, _ = build("random_generator", [array(ZEROS[0], "uint32")], sizes=[4], output_state=False)
-        assert graph.node("node").operator.output_state is None
+        assert operator_of(graph.node("node")).output_state is None
         with pytest.raises(dg.GraphError, match="left out") as caught:
             graph.value("node.output_state")
         assert caught.value.hint == "ask for it: output_state: true"
@@ -73,12 +75,12 @@ class TestRandomGenerator(ShapedTests):
     def test_state_is_there_unless_left_out(self) -> None:
         for asked in ({}, {"output_state": True}, {"output_state": {"strides": [1]}}):
             graph, _ = build("random_generator", [array(ZEROS[0], "uint32")], sizes=[4], **asked)
-            assert graph.node("node").operator.output_state is not None
+            assert operator_of(graph.node("node")).output_state is not None
 
     def test_state_left_out_is_kept_in_files(self) -> None:
         graph, _ = build("random_generator", [array(ZEROS[0], "uint32")], sizes=[4], output_state=False)
         again = dg.loads(dumps(graph))
-        assert again.node("node").operator == graph.node("node").operator
+        assert operator_of(again.node("node")) == operator_of(graph.node("node"))
 
     def test_the_bits_themselves_cannot_be_left_out(self) -> None:
         error = refused("random_generator", [array(ZEROS[0], "uint32")], output=False)
@@ -86,7 +88,7 @@ class TestRandomGenerator(ShapedTests):
         error = refused("identity", [array([1], "int8")], output=False)
         assert (error.field, error.problems[0].message) == ("output", "cannot be left out")
 
-    def test_going_on_gives_the_following_words(self, device: str) -> None:
+    def test_going_on_gives_the_following_words(self, device: DeviceName) -> None:
         graph = dg.Graph("test")
         state = graph.input("state", sizes=[6], dtype="uint32")
         first, second = dg.random_generator(state, sizes=[6])

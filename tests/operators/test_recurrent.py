@@ -27,6 +27,8 @@ from support.operators.literal import some
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 T, B, X, H = 3, 2, 3, 2  # steps, sequences, input numbers per step, hidden size
 GATES = {"rnn": 1, "lstm": 4, "gru": 3}
@@ -50,7 +52,10 @@ def function(activation: Any) -> Function:
 # The equations: all tensors of one direction by name, the numbers of one step, and the state → the next state.
 
 
-def weighted(part: dict[str, Any], gate: int, x: Sequence[float], hidden: Sequence[float]) -> tuple[list, list]:
+State = tuple[list[float], list[float]]
+
+
+def weighted(part: dict[str, Any], gate: int, x: Sequence[float], hidden: Sequence[float]) -> State:
     """W · x + Wb and R · H + Rb of a gate."""
     rows = range(gate * H, gate * H + H)
     both = []
@@ -64,12 +69,12 @@ def total(part: dict[str, Any], gate: int, x: Sequence[float], hidden: Sequence[
     return [a + b for a, b in zip(*weighted(part, gate, x, hidden), strict=True)]
 
 
-def rnn_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell: list[float]) -> tuple[list, list]:
+def rnn_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell: list[float]) -> State:
     (f,) = part["functions"]
     return [f(each) for each in total(part, 0, x, hidden)], cell
 
 
-def lstm_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell: list[float]) -> tuple[list, list]:
+def lstm_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell: list[float]) -> State:
     f, g, h = part["functions"]
     bound = part["clip_threshold"] if part["use_clip_threshold"] else math.inf
     sums = [total(part, gate, x, hidden) for gate in range(4)]
@@ -89,7 +94,7 @@ def lstm_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cel
     return new_hidden, new_cell
 
 
-def gru_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell: list[float]) -> tuple[list, list]:
+def gru_step(part: dict[str, Any], x: Sequence[float], hidden: list[float], cell: list[float]) -> State:
     f, g = part["functions"]
     z = [f(each) for each in total(part, 0, x, hidden)]
     r = [f(each) for each in total(part, 1, x, hidden)]
@@ -137,9 +142,9 @@ def network(operator: str, tensors: dict[str, Any], **fields: Any) -> dict[str, 
 # Rows.
 
 
-def tensors_of(operator: str, of: str, directions: int, leave_out: Sequence[str] = (), lengths: Any = None) -> dict:
+def tensors_of(operator: str, of: str, directions: int, leave_out: Sequence[str] = (), lengths: Any = None) -> Any:
     gates = GATES[operator]
-    sizes = {
+    sizes: dict[str, Any] = {
         "input": [1, T, B, X],
         "weight": [1, directions, gates * H, X],
         "recurrence": [1, directions, gates * H, H],
@@ -209,15 +214,15 @@ class RecurrentTests(OperatorTests):
     """The checks of all three."""
 
     levels = "1.0: 4D F32 F16"
-    asked: ClassVar = ("output_sequence", "output_single")
+    asked: ClassVar[tuple[str, ...]] = ("output_sequence", "output_single")
     ulp: ClassVar = {
         "reference": 1,
         "directml:software": 8,
     }  # sums, and the shader's exp; a state carries their errors on
     ulp_floor: ClassVar = {"reference": 0.1, "directml:software": 1.0}
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
-        def tensor(name: str, *last: int, of: str = dtype) -> Any:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
+        def tensor(name: str, *last: int, of: DataTypeName = dtype) -> Any:
             return graph.input(name, sizes=[*[1] * (rank - len(last)), *last], dtype=of)
 
         gates = GATES[self.operator]
@@ -241,7 +246,7 @@ class RecurrentTests(OperatorTests):
 
     # Outputs that are left out.
 
-    def test_each_output_may_be_left_out(self, device: str) -> None:
+    def test_each_output_may_be_left_out(self, device: DeviceName) -> None:
         outputs = operator_class(self.operator).output_fields
         for index, field in enumerate(outputs):
             got = run_all(self.operator, self.sample.inputs, device=device, **self.sample.fields, **{field: False})
@@ -324,7 +329,7 @@ class RecurrentTests(OperatorTests):
             operator_class(self.operator)(**descs, **self.sample.fields)
         assert caught.value.field == "weight.owned"
 
-    def test_constants_are_bound_without_being_owned(self, device: str) -> None:
+    def test_constants_are_bound_without_being_owned(self, device: DeviceName) -> None:
         """Large ones, which other operators would own, and small ones, which would be constant nodes."""
         tensors = tensors_of(self.operator, "float32", 1)
         graph = dg.Graph("test")
@@ -360,7 +365,7 @@ class TestRnn(RecurrentTests):
     cases = rows("rnn")
 
     @pytest.mark.parametrize(("of", "bound"), [("float32", LARGEST), ("float16", math.inf)])
-    def test_what_f_is_given_is_clipped(self, of: str, bound: float, device: str) -> None:
+    def test_what_f_is_given_is_clipped(self, of: str, bound: float, device: DeviceName) -> None:
         """NaN becomes the lower bound."""
         inputs = [column(of, *NOT_FINITE, 1), column(of, 1), column(of, 0)]
         fields = self.fields(activation_descs=["activation_identity"])
@@ -384,7 +389,7 @@ class TestLstm(RecurrentTests):
 
     @pytest.mark.parametrize("of", FLOATS)
     @pytest.mark.parametrize("bound", [3.0, 0.0])
-    def test_nan_is_clipped_to_the_least(self, of: str, bound: float, device: str) -> None:
+    def test_nan_is_clipped_to_the_least(self, of: str, bound: float, device: DeviceName) -> None:
         """Only c is not 0, and f = 1: C_1 = c and H_1 = c."""
         inputs = [column(of, *NOT_FINITE, 1), column(of, 0, 0, 0, 1), column(of, 0, 0, 0, 0)]
         inputs[0][..., :3, :] = 0  # 0 · NaN is NaN in every gate, so the initial state brings the NaN
@@ -396,7 +401,7 @@ class TestLstm(RecurrentTests):
         # The arguments of i, o and f are 0 · x, which is NaN too, and so clipped: i · c = bound² or −bound².
         np.testing.assert_array_equal(cell.ravel()[:3], [bound**2, -(bound**2), bound**2])
 
-    def test_an_absent_peephole_is_no_zero(self, device: str) -> None:
+    def test_an_absent_peephole_is_no_zero(self, device: DeviceName) -> None:
         """With infinite cells, zeros would give NaN."""
         zeros = column("float32", 0, 0, 0, 0)
         cell = column("float32", math.inf)
@@ -405,7 +410,7 @@ class TestLstm(RecurrentTests):
         _, hidden, last = run_all("lstm", inputs, device=device, **fields)
         assert (hidden.item(), last.item()) == (0.5, math.inf)
 
-    def test_the_peephole_of_the_output_sees_the_new_cell(self, device: str) -> None:
+    def test_the_peephole_of_the_output_sees_the_new_cell(self, device: DeviceName) -> None:
         """All weights except Po are zero: with C_0 = 0 and c = tanh(1), C_1 = 0.5 · c, and o = sigmoid(Po · C_1)."""
         x, zeros = np.zeros([1, 1, 1, 1], "float32"), np.zeros([1, 1, 4, 1], "float32")
         bias = np.zeros([1, 1, 1, 8], "float32")
@@ -432,10 +437,9 @@ ONNX_OP = {"rnn": "RNN", "lstm": "LSTM", "gru": "GRU"}
 
 
 @pytest.mark.parametrize("operator", ["rnn", "lstm", "gru"])
-def test_forward_is_what_onnx_has(operator: str, device: str) -> None:
+def test_forward_is_what_onnx_has(operator: str, device: DeviceName) -> None:
     tensors = tensors_of(operator, "float32", 1)
     hidden, cell = (None if tensors.get(name) is None else tensors[name][0] for name in STATE)
-    peephole = tensors.get("peephole")
     inputs = [
         tensors["input"][0],
         tensors["weight"][0],
@@ -443,7 +447,7 @@ def test_forward_is_what_onnx_has(operator: str, device: str) -> None:
         tensors["bias"][0, 0],
         None,
         hidden,
-        *(() if cell is None else (cell, peephole[0, 0])),
+        *(() if cell is None else (cell, tensors["peephole"][0, 0])),
     ]
     expected = evaluate(ONNX_OP[operator], inputs, outputs=2, hidden_size=H)
     got = run_all(operator, list(tensors.values()), device=device, **DEFAULTS[operator], direction="forward")
@@ -468,7 +472,7 @@ def test_a_file_has_functions_by_name_and_with_attributes(tmp_path: pathlib.Path
     assert dg.load(file).lower() == graph.lower()
 
 
-def test_a_large_sequence_is_bound_without_being_owned(device: str) -> None:
+def test_a_large_sequence_is_bound_without_being_owned(device: DeviceName) -> None:
     """One that DirectML's fill does not compute, read by a network that accepts no owned tensors."""
     graph, count = dg.Graph("test"), 2**18 + 1
     x = graph.input("x", sizes=[1, 1, 1, count], dtype="float32")
@@ -481,7 +485,7 @@ def test_a_large_sequence_is_bound_without_being_owned(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_what_activations_are_given_is_clipped_to_float32(dtype: str, device: str) -> None:
+def test_what_activations_are_given_is_clipped_to_float32(dtype: str, device: DeviceName) -> None:
     """NaN becomes the lower bound; a tanh gives −1 for it."""
     x = np.array([NAN, INF, -INF, 2], dtype).reshape(1, 1, 4, 1)
     one, zero = (np.full([1] * 4, number, dtype) for number in (1, 0))

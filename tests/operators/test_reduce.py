@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.nodes import operator_of
 from support.operators import exact
 from support.operators.checks import OperatorTests, check_level
 from support.operators.harness import (
@@ -27,6 +29,8 @@ from support.operators.harness import (
 )
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 # Functions that accept the same data types, and these by feature level.
 FOUR_BYTES = "F32 F16 I32 U32"
@@ -51,7 +55,7 @@ def each(function: str, why: str, numbers: object, gives: object, dtypes: tuple[
     return [reduces(why, function, numbers, gives, dtype) for dtype in dtypes]
 
 
-def rounded(function: str, numbers: list[float], result: object) -> list[Case]:
+def rounded(function: str, numbers: list[float], result: Callable[[list[Fraction]], Any]) -> list[Case]:
     """The exact result of the stored numbers, rounded once."""
     return [
         reduces("to the last bit", function, [float(x) for x in xs], [exact.rounded(result(xs), dtype)], dtype)
@@ -136,12 +140,12 @@ class TestReduce(OperatorTests):
         reduces("−∞ below zero and NaN", "log_sum", [[0.0], [-1]], [[-INF], [NAN]], axes=[1]),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         add_node(graph, "reduce", [graph.input("x", sizes=[1] * rank, dtype=dtype)], function="sum")
 
     @pytest.mark.parametrize(("function", "levels"), FUNCTIONS, ids=[function for function, _ in FUNCTIONS])
     def test_levels_of_every_function(self, function: str, levels: str) -> None:
-        def node_at(graph: dg.Graph, dtype: str, rank: int) -> None:
+        def node_at(graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
             add_node(graph, "reduce", [graph.input("x", sizes=[1] * rank, dtype=dtype)], function=function)
 
         for level in dg.FeatureLevel:
@@ -150,14 +154,14 @@ class TestReduce(OperatorTests):
     @pytest.mark.parametrize("function", ["argmax", "argmin"])
     @pytest.mark.parametrize("level", dg.FeatureLevel, ids=str)
     def test_levels_of_an_index(self, function: str, level: dg.FeatureLevel) -> None:
-        def node_at(graph: dg.Graph, dtype: str, rank: int) -> None:
+        def node_at(graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
             x = graph.input("x", sizes=[1] * rank, dtype="float32")
             add_node(graph, "reduce", [x], function=function, dtype=dtype)
 
         check_level(parse_levels("1.0: 4D U32 | 3.0: 1-8D I64 I32 U64 U32"), level, node_at)
 
     @pytest.mark.parametrize("dtype", WIDE)
-    def test_an_index_in_the_type_asked_for(self, dtype: str, device: str) -> None:
+    def test_an_index_in_the_type_asked_for(self, dtype: str, device: DeviceName) -> None:
         got = run("reduce", [array([1, 3, 2], "int8")], device=device, function="argmax", dtype=dtype)
         assert got.dtype == np.dtype(dtype)
         assert got.tolist() == [1]
@@ -190,14 +194,14 @@ class TestReduce(OperatorTests):
     def test_axes_left_out_are_all_axes(self) -> None:
         graph = dg.Graph("test")
         add_node(graph, "reduce", [graph.input("x", sizes=[2, 3, 4], dtype="float32")], function="sum")
-        assert graph.node("node").operator.axes == (0, 1, 2)
+        assert operator_of(graph.node("node")).axes == (0, 1, 2)
 
 
 @pytest.mark.parametrize("own", ["reference", "cpu"])
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("function", ["max", "min"])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_of_zeros_of_either_sign_the_first_is_taken(function: str, dtype: str, axis: int, own: str) -> None:
+def test_of_zeros_of_either_sign_the_first_is_taken(function: str, dtype: str, axis: int, own: DeviceName) -> None:
     """DirectML takes either; that depends on the compiler of its shader."""
     rng = np.random.default_rng(0)
     lesser = -1 if function == "max" else 1

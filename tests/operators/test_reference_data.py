@@ -17,7 +17,7 @@ from dmlgraph.operators import REGISTRY, Operator, find
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.registry import class_name
 from dmlgraph.operators.declaration.fields import Kind, Role
-from dmlgraph.operators.declaration.struct import Member
+from dmlgraph.operators.declaration.struct import FieldMember, Member
 from dmlgraph.operators.declaration.support import operator_names, support
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,6 +156,7 @@ def test_defaults_are_directmlxs(
     for member, field in pairs(cls, facts):
         if member.field is None or member.role is Role.OUTPUT or not field["has_directmlx_default"]:
             continue
+        assert isinstance(member, FieldMember)
         told = field["default"]
         assert not member.required, member.name
         if (

@@ -13,6 +13,8 @@ from support.operators.checks import OperatorTests
 from support.operators.harness import FLOATS, Array, add_node, array, assert_same, case, refused, run
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 NEAREST, LINEAR = "nearest_neighbor", "linear"
 RAMP = array([[[[0, 4, 8, 12]]]], "float32")
@@ -62,7 +64,7 @@ class ResampleTests(OperatorTests):
     def fields(self, rank: int) -> dict[str, Any]:
         return {"interpolation_mode": LINEAR} | {key: [value] * rank for key, value in self.scaling.items()}
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x], sizes=[1] * rank, **self.fields(rank))
 
@@ -73,7 +75,7 @@ class ResampleTests(OperatorTests):
         assert got.shape == (1, 1, 7, 7)
 
     @pytest.mark.parametrize("mode", [NEAREST, LINEAR])
-    def test_output_is_cropped_or_goes_on_with_the_last_element(self, mode: str, device: str) -> None:
+    def test_output_is_cropped_or_goes_on_with_the_last_element(self, mode: str, device: DeviceName) -> None:
         fields = {"interpolation_mode": mode, "scales": [1, 1, 1, 2]}
         whole = run(self.operator, [RAMP], device=device, **fields)
         short = run(self.operator, [RAMP], device=device, sizes=[1, 1, 1, 5], **fields)
@@ -102,7 +104,9 @@ def common_cases(scales: bool, way: str) -> tuple[Any, ...]:
     """Rows without offsets; `scales`: the operator requires scales."""
 
     def row(why: str, x: Array, counts: Any, mode: str, to: str) -> Any:
-        given = {"scales": [count / size for size, count in zip(x.shape, counts, strict=True)]} if scales else {}
+        given: dict[str, Any] = (
+            {"scales": [count / size for size, count in zip(x.shape, counts, strict=True)]} if scales else {}
+        )
         x = x.astype(to)
         return case(
             why,
@@ -234,7 +238,7 @@ class TestResample1(ResampleTests):
     def test_sizes_or_scales_must_be_given(self) -> None:
         assert refused(self.operator, [RAMP], interpolation_mode=LINEAR).field == "output.sizes"
 
-    def test_sizes_must_be_given_beside_an_infinite_scale(self, device: str) -> None:
+    def test_sizes_must_be_given_beside_an_infinite_scale(self, device: DeviceName) -> None:
         """Then every read is at the first element."""
         fields = {"interpolation_mode": NEAREST, "scales": [1, 1, 1, math.inf]}
         assert refused(self.operator, [RAMP], **fields).field == "output.sizes"
@@ -242,7 +246,7 @@ class TestResample1(ResampleTests):
         np.testing.assert_array_equal(got, np.repeat(RAMP[..., :1], 3, axis=-1))
 
     @pytest.mark.parametrize("mode", [NEAREST, LINEAR])
-    def test_an_offset_that_is_nan(self, mode: str, device: str) -> None:
+    def test_an_offset_that_is_nan(self, mode: str, device: DeviceName) -> None:
         """The position is at the first element, or between it and the next."""
         offsets = {"input_pixel_offsets": [0, 0, 0, math.nan], "output_pixel_offsets": [0] * 4}
         fields = {"interpolation_mode": mode, "scales": [1, 1, 1, 2], **offsets}
@@ -255,7 +259,7 @@ class TestResample1(ResampleTests):
         error = refused(self.operator, [RAMP], interpolation_mode=LINEAR, scales=[1, 1, 1, scale], sizes=[1, 1, 1, 3])
         assert (error.field, error.allowed) == ("scales.3", f"{2.0**-23} or more")
 
-    def test_an_infinite_element_makes_what_is_between_nan(self, device: str) -> None:
+    def test_an_infinite_element_makes_what_is_between_nan(self, device: DeviceName) -> None:
         got = run(
             self.operator,
             [array([[[[math.inf, 1, 2, 3]]]], "float32")],
@@ -381,7 +385,7 @@ class TestUpsample2d(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         add_node(graph, self.operator, [x], scale_size=[1, 1], interpolation_mode=NEAREST)
 
@@ -428,7 +432,7 @@ class GradientTests(OperatorTests):
     ulp: ClassVar = {"directml:software": 4}
     more: ClassVar[dict[str, Any]] = {}
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         lists = {"scales": [1] * rank, "input_pixel_offsets": [0] * rank, "output_pixel_offsets": [0] * rank}
         add_node(graph, self.operator, [x], sizes=[1] * rank, interpolation_mode=LINEAR, **lists, **self.more)
@@ -444,7 +448,7 @@ class TestResampleGrad(GradientTests):
     cases = gradient_cases(("",))
     sample = cases[0]
 
-    def test_scales_are_those_of_the_sizes_unless_given(self, device: str) -> None:
+    def test_scales_are_those_of_the_sizes_unless_given(self, device: DeviceName) -> None:
         fields = {key: value for key, value in self.sample.fields.items() if key != "scales"}
         assert_same(run(self.operator, self.sample.inputs, device=device, **fields), self.sample.gives[0], 4)
 

@@ -9,6 +9,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, array, case, refused, run, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 
 def lengths(values: Any, dtype: str = "uint32") -> np.ndarray:
     return array(values, dtype)
@@ -42,7 +44,7 @@ class TestReverseSubsequences(ShapedTests):
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * (rank - 1) + [3], [1] * rank], {"axis": rank - 1}
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [4, 6, 3], "float32")
         each = np.array([0, 1, 4, 6], np.int64)
         got = run(

@@ -12,6 +12,8 @@ from support.operators.harness import FLOATS, INF, NAN, Array, add_node, array, 
 from support.operators.regions import ALIGN, ALIGN1, BATCHES, IMAGES, REGIONS, aligned
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 BOXES = array([[[[0, 0, 0, 3, 3], [1, 2, 1, 5, 4], [1, -3, 2, 9, 2], [0, 3, 3, 3, 3]]]], "float32")
 
@@ -70,7 +72,7 @@ class TestRoiPooling(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         roi = graph.input("roi", sizes=[1] * (rank - 1) + [5], dtype=dtype)
         add_node(graph, self.operator, [x, roi], spatial_scale=1, pooled_size=[1] * 2)
@@ -82,7 +84,7 @@ class TestRoiPooling(OperatorTests):
         assert error.field == "roi.sizes"
 
     @pytest.mark.parametrize("scale", [1.0, 0.0, NAN, INF, -1.0, 1e30])
-    def test_regions_that_are_no_numbers(self, scale: float, device: str) -> None:
+    def test_regions_that_are_no_numbers(self, scale: float, device: DeviceName) -> None:
         regions = array([[[[0, NAN, 0, 1e30, -INF], [0, INF, INF, 1, 1], [0, 0, 0, 1, 1]]]], "float32")
         got = run(self.operator, [IMAGES, regions], device=device, spatial_scale=scale, pooled_size=[2, 2])
         assert np.isfinite(got).all()
@@ -116,7 +118,7 @@ class AlignTests(OperatorTests):
     ulp_floor: ClassVar = {"reference": 1.0, "directml:software": 1.0}
     base: ClassVar[dict[str, Any]]
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         x = graph.input("x", sizes=[1] * rank, dtype=dtype)
         roi, batches = graph.input("r", sizes=[1, 4], dtype=dtype), graph.input("b", sizes=[1], dtype="uint32")
         add_node(graph, self.operator, [x, roi, batches], sizes=[1] * 4, **self.base)
@@ -148,7 +150,7 @@ class AlignTests(OperatorTests):
 
     @pytest.mark.parametrize("function", ["average", "max"])
     @pytest.mark.parametrize("mode", ["linear", "nearest_neighbor"])
-    def test_regions_that_are_no_numbers(self, function: str, mode: str, device: str) -> None:
+    def test_regions_that_are_no_numbers(self, function: str, mode: str, device: DeviceName) -> None:
         """NaN, which the length of an infinite region is too, is at the first element; distant positions are outside.
 
         A maximum ignores NaN, and starts from the least number.
@@ -162,13 +164,13 @@ class AlignTests(OperatorTests):
         first = {"nearest_neighbor": 3, "linear": NAN if function == "average" else least}[mode]
         assert_same(got.ravel(), array([first, first, -8, 3], "float32"))
 
-    def test_a_scale_may_be_zero_or_nan(self, device: str) -> None:
+    def test_a_scale_may_be_zero_or_nan(self, device: DeviceName) -> None:
         for scale in (0.0, NAN):
             fields = self.base | {"spatial_scale_x": scale, "interpolation_mode": "nearest_neighbor"}
             got = run(self.operator, self.sample.inputs, device=device, sizes=[4, 2, 1, 1], **fields)
             assert np.isfinite(got).all()
 
-    def test_a_maximum_passes_nan_over(self, device: str) -> None:
+    def test_a_maximum_passes_nan_over(self, device: DeviceName) -> None:
         x = array([[[[NAN, NAN], [NAN, 2]]]], "float32")
         inputs = [x, array([[0, 0, 2, 2]], "float32"), array([0], "uint32")]
         fields = self.base | {
@@ -215,7 +217,7 @@ class TestRoiAlign1(AlignTests):
     )
     sample = cases[0]
 
-    def test_a_single_aligned_sample_is_in_the_middle(self, device: str) -> None:
+    def test_a_single_aligned_sample_is_in_the_middle(self, device: DeviceName) -> None:
         line = array([[[[0, 1, 2, 4, 8, 16, 32, 64]]]], "float32")
         fields = ALIGN1 | {"align_regions_to_corners": True, "input_pixel_offset": 0.0, "output_pixel_offset": 0.0}
         got = run(
@@ -227,7 +229,7 @@ class TestRoiAlign1(AlignTests):
         )
         assert_same(got, array([[[[4]]]], "float32"))
 
-    def test_a_length_is_rounded_to_float32(self, device: str) -> None:
+    def test_a_length_is_rounded_to_float32(self, device: DeviceName) -> None:
         """Its two halves have two samples each, though the difference of the float32 corners is more than 4."""
         line = array([[[[0, 1, 4, 9, 16, 25]]]], "float32")
         got = run(

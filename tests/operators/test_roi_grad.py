@@ -10,8 +10,9 @@ from support.operators.harness import FLOATS, INF, Array, add_node, array, asser
 from support.operators.regions import ALIGN1, BATCHES, IMAGES, REGIONS, aligned
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
-GRADIENT = {key: value for key, value in ALIGN1.items() if key != "out_of_bounds_input_value"}
+GRADIENT: dict[str, Any] = {key: value for key, value in ALIGN1.items() if key != "out_of_bounds_input_value"}
 RAMP = np.broadcast_to(np.arange(6, dtype="float32"), (1, 1, 5, 6))
 
 
@@ -43,11 +44,11 @@ class TestRoiAlignGrad:
         ),
     )  # fmt: skip
 
-    def test_gives(self, case: Any, device: str) -> None:
+    def test_gives(self, case: Any, device: DeviceName) -> None:
         (got,) = run_all(self.operator, case.inputs, device=device, **case.fields)
         assert_same(got, case.gives[0])
 
-    def gradients(self, x: Any, dy: Array, device: str = "reference", **fields: Any) -> list[Array]:
+    def gradients(self, x: Any, dy: Array, device: DeviceName = "reference", **fields: Any) -> list[Array]:
         asked = {"output_gradient": True} if x is not None else {"output_gradient": {"sizes": IMAGES.shape}}
         return run_all("roi_align_grad", [x, dy, REGIONS, BATCHES], device=device, **asked | GRADIENT | fields)
 
@@ -56,7 +57,7 @@ class TestRoiAlignGrad:
     @pytest.mark.parametrize("samples", [1, 3])
     @pytest.mark.parametrize("reduction", ["average", "max"])
     def test_is_the_transpose_of_the_forward_operator(
-        self, mode: str, samples: int, reduction: str, aligned_corners: bool, device: str
+        self, mode: str, samples: int, reduction: str, aligned_corners: bool, device: DeviceName
     ) -> None:
         """The output changes by ⟨gradient, direction⟩ when the input changes by a small direction.
 
@@ -90,12 +91,13 @@ class TestRoiAlignGrad:
     @pytest.mark.parametrize("field", ["spatial_scale_x", "spatial_scale_y"])
     @pytest.mark.parametrize("scale", [-1.0, INF, -INF])
     def test_scales_are_finite_and_not_negative(self, field: str, scale: float) -> None:
+        given: dict[str, Any] = {field: scale}
         with pytest.raises(dg.OperatorError) as caught:
-            self.gradients(array([[[[1, 2]]]], "float32"), array([[[[1]]]], "float32"), **{field: scale})
+            self.gradients(array([[[[1, 2]]]], "float32"), array([[[[1]]]], "float32"), **given)
         assert (caught.value.field, caught.value.got) == (field, scale)
         assert caught.value.allowed == "0 or more, finite"
 
-    def test_what_goes_beyond_the_last_batch_is_dropped(self, device: str) -> None:
+    def test_what_goes_beyond_the_last_batch_is_dropped(self, device: DeviceName) -> None:
         inputs = [None, array([[[[5]]], [[[7]]]], "float32"), array([[0, 0, 1, 1]] * 2, "float32")]
         fields = GRADIENT | {"output_gradient": {"sizes": [1, 1, 1, 1]}, "output_roi_gradient": False}
         (got,) = run_all("roi_align_grad", [*inputs, array([0, 1], "uint32")], device=device, **fields)
@@ -107,7 +109,7 @@ class TestRoiAlignGrad:
 
     @pytest.mark.parametrize("aligned_corners", [False, True])
     @pytest.mark.parametrize("samples", [1, 2, 3])
-    def test_corners_count_steps_of_samples(self, samples: int, aligned_corners: bool, device: str) -> None:
+    def test_corners_count_steps_of_samples(self, samples: int, aligned_corners: bool, device: DeviceName) -> None:
         """Measured: a position is relative to the steps of all samples; aligned, lengths and steps are 1 less."""
         fields = GRADIENT | {
             "minimum_samples_per_output": samples,

@@ -11,6 +11,7 @@ from support.operators.harness import FLOATS, INTEGERS, Array, array, case, refu
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import ScatterElements, find
 
 EVERY = (*FLOATS, *INTEGERS, "float64")
@@ -36,7 +37,7 @@ class ScatterTests(ShapedTests):
     kinds = "xix"
 
     @pytest.mark.parametrize("dtype", ["uint32", "uint64", "int32", "int64"])
-    def test_types_of_indices(self, dtype: str, device: str) -> None:
+    def test_types_of_indices(self, dtype: str, device: DeviceName) -> None:
         x, places, updates = self.sample.inputs
         got = run(self.operator, [x, places.astype(dtype), updates], device=device, **self.sample.fields)
         np.testing.assert_array_equal(got, self.sample.gives[0])
@@ -73,7 +74,7 @@ class TestScatterElements(ScatterTests):
         return [[1] * rank] * 3, {"axis": rank - 1}
 
     @pytest.mark.parametrize("axis", [0, 1, 2])
-    def test_agrees_with_onnx(self, axis: int, device: str) -> None:
+    def test_agrees_with_onnx(self, axis: int, device: DeviceName) -> None:
         rng = np.random.default_rng(0)
         x = values(rng, [3, 4, 5], "float32")
         places = np.argsort(rng.random(x.shape), axis).take(range(2), axis)  # none twice
@@ -81,7 +82,7 @@ class TestScatterElements(ScatterTests):
         got = run("scatter_elements", [x, places, updates], device=device, axis=axis)
         np.testing.assert_array_equal(got, evaluate("ScatterElements", [x, places, updates], axis=axis)[0])
 
-    def test_is_scatter_by_its_other_name(self, device: str) -> None:
+    def test_is_scatter_by_its_other_name(self, device: DeviceName) -> None:
         assert find("scatter") is ScatterElements
         text = """
 dmlgraph: 1
@@ -117,7 +118,7 @@ outputs: [y]
         assert (error.field, error.got, error.allowed) == ("axis", 2, "-2 to 1")
 
 
-def counts(of_input: int, of_indices: int) -> dict[str, int]:
+def counts(of_input: int, of_indices: int) -> dict[str, Any]:
     return {"input_dimension_count": of_input, "indices_dimension_count": of_indices}
 
 
@@ -147,7 +148,7 @@ class TestScatterNd(ScatterTests):
         return [[1] * rank] * 3, counts(1, 1)
 
     @pytest.mark.parametrize("size", [1, 2, 3])
-    def test_agrees_with_onnx(self, size: int, device: str) -> None:
+    def test_agrees_with_onnx(self, size: int, device: DeviceName) -> None:
         rng = np.random.default_rng(0)
         x = values(rng, [3, 4, 5], "float32")
         places = np.array([[0, 1, 4], [-1, 3, -5]])[:, :size]

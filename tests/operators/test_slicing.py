@@ -12,6 +12,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, array, bits_of, case, each_dtype, refused, run, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 EVERY = (*FLOATS, *INTEGERS, "float64")
 GRID = [[0, 1, 2, 3, 4, 5], [10, 11, 12, 13, 14, 15], [20, 21, 22, 23, 24, 25]]
 
@@ -36,7 +38,7 @@ class TestSlice(ShapedTests):
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * rank], {"offsets": [0] * rank, "sizes": [1] * rank, "strides": [1] * rank}
 
-    def test_copies_bits(self, device: str) -> None:
+    def test_copies_bits(self, device: DeviceName) -> None:
         x = exact.from_bits("float32", 0x7FC00001, 0x80000000, 0xFFC12345)
         got = run("slice", [x], device=device, offsets=[0], sizes=[2], strides=[2])
         np.testing.assert_array_equal(bits_of(got), [0x7FC00001, 0xFFC12345])
@@ -78,7 +80,7 @@ class TestSlice1(ShapedTests):
         return [[1] * rank], window([0] * rank, [1] * rank, [1] * rank)
 
     @pytest.mark.parametrize(("offset", "size", "stride"), [(0, 7, 2), (1, 5, 3), (2, 4, -1), (0, 7, -3), (6, 1, -5)])
-    def test_agrees_with_onnx(self, offset: int, size: int, stride: int, device: str) -> None:
+    def test_agrees_with_onnx(self, offset: int, size: int, stride: int, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [2, 7], "float32")
         start, end = (offset, offset + size) if stride > 0 else (offset + size - 1, offset - 1)
         end = end if end >= 0 else -8  # ONNX counts negative ends from the end
@@ -131,7 +133,7 @@ class TestSliceGrad(ShapedTests):
         return [[1] * rank], {"sizes": [1] * rank, **window([0] * rank, [1] * rank, [1] * rank)}
 
     @pytest.mark.parametrize("stride", [1, 2, 3, -1, -2])
-    def test_is_the_transpose_of_slice1(self, stride: int, device: str) -> None:
+    def test_is_the_transpose_of_slice1(self, stride: int, device: DeviceName) -> None:
         """⟨slice1(x), dy⟩ = ⟨x, slice_grad(dy)⟩ for every pair of unit tensors x and dy."""
         where = window([1], [5], [stride])
         reached = len(range(0, 5, abs(stride)))

@@ -11,6 +11,8 @@ from support.operators.checks import OperatorTests
 from support.operators.harness import FLOATS, INTEGERS, Case, add_node, array, bits_of, case, refused, run_all
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 
 def split(why: str, whole: Any, parts: list[Any], axis: int, dtype: str = "float32") -> Case:
@@ -40,16 +42,16 @@ class TestSplit(OperatorTests):
         ),
     )
 
-    def node_at(self, graph: dg.Graph, dtype: str, rank: int) -> None:
+    def node_at(self, graph: dg.Graph, dtype: DataTypeName, rank: int) -> None:
         add_node(graph, "split", [graph.input("x", sizes=[1] * rank, dtype=dtype)], axis=0, outputs=[1])
 
-    def test_copies_bits(self, device: str) -> None:
+    def test_copies_bits(self, device: DeviceName) -> None:
         x = exact.from_bits("float32", 0x7FC00001, 0x80000000, 0xFFC12345)
         first, second = run_all("split", [x], device=device, axis=0, outputs=[1, 2])
         np.testing.assert_array_equal(bits_of(first), [0x7FC00001])
         np.testing.assert_array_equal(bits_of(second), [0x80000000, 0xFFC12345])
 
-    def test_parts_have_names_by_index(self, device: str) -> None:
+    def test_parts_have_names_by_index(self, device: DeviceName) -> None:
         graph = dg.Graph("test")
         parts = add_node(graph, "split", [graph.input("x", sizes=[3], dtype="int8")], axis=0, outputs=[1, 2])
         assert [part.reference for part in parts] == ["node.outputs.0", "node.outputs.1"]

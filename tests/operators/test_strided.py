@@ -51,7 +51,7 @@ def layouts(draw: st.DrawFn, *, plain: bool = False) -> Layout:
 @st.composite
 def other_sizes(draw: st.DrawFn, count: int) -> tuple[int, ...]:
     """Sizes of as many elements."""
-    sizes = []
+    sizes: list[int] = []
     while count > 1 and len(sizes) < 5:
         sizes.append(draw(st.sampled_from([size for size in range(1, count + 1) if count % size == 0])))
         count //= sizes[-1]

@@ -9,6 +9,8 @@ from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, array, case, each_dtype, refused, run, values
 from support.operators.onnx_model import evaluate
 
+from dmlgraph.devices.names import DeviceName
+
 
 class TestTile(ShapedTests):
     operator = "tile"
@@ -29,7 +31,7 @@ class TestTile(ShapedTests):
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * rank], {"repeats": [1] * (rank - 1) + [2]}
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [2, 1, 3, 2], "float32")
         got = run("tile", [x], device=device, repeats=[1, 3, 2, 2])
         np.testing.assert_array_equal(got, evaluate("Tile", [x, np.array([1, 3, 2, 2], np.int64)])[0])

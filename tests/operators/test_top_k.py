@@ -12,6 +12,8 @@ from support.operators.harness import FLOATS, INF, INTEGERS, Case, add_node, arr
 from support.operators.onnx_model import evaluate
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 
 def top(why: str, x: Any, values: Any, indices: Any, dtype: str = "float32", **fields: Any) -> Case:
@@ -24,19 +26,19 @@ SAMPLE: tuple[Any, ...] = ([[3, 9, 1, 7], [2, 8, 6, 4]], [[9, 7, 3], [8, 6, 4]],
 class TopTests(ShapedTests):
     """The checks of both; `direction` is the direction that makes TOP_K1 the same as TOP_K."""
 
-    direction: dict[str, str]
+    direction: ClassVar[dict[str, str]]
 
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * (rank - 1) + [3]], {"axis": rank - 1, "k": 2, **self.direction}
 
-    def test_agrees_with_onnx(self, device: str) -> None:
+    def test_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [3, 7, 2], "float32")
         got = run_all(self.operator, [x], device=device, axis=1, k=4, **self.direction)
         expected = evaluate("TopK", [x, np.array([4], np.int64)], outputs=2, axis=1, largest=1)
         for one, other in zip(got, expected, strict=True):
             np.testing.assert_array_equal(one, other)
 
-    def test_indices_are_uint64_if_asked_for(self, device: str) -> None:
+    def test_indices_are_uint64_if_asked_for(self, device: DeviceName) -> None:
         x = array([1, 3, 2], "int64")
         _, got = run_all(
             self.operator, [x], device=device, axis=0, k=2, output_index={"dtype": "uint64"}, **self.direction
@@ -49,7 +51,7 @@ class TopTests(ShapedTests):
         if level < dg.FeatureLevel.parse("2.1"):
             return
 
-        def attempt(dtype: str) -> None:
+        def attempt(dtype: DataTypeName) -> None:
             x = graph.input("x", sizes=[1, 1, 1, 2], dtype="float32")
             add_node(graph, self.operator, [x], axis=3, k=1, output_index={"dtype": dtype}, **self.direction)
 
@@ -125,7 +127,7 @@ class TestTopK1(TopTests):
         top("equal ones among others", [5, 1, 2, 1], [1, 1, 2], [1, 3, 2], axis=0, k=3, axis_direction="increasing"),
     )  # fmt: skip
 
-    def test_increasing_agrees_with_onnx(self, device: str) -> None:
+    def test_increasing_agrees_with_onnx(self, device: DeviceName) -> None:
         x = values(np.random.default_rng(0), [3, 7, 2], "int32")
         got = run_all("top_k1", [x], device=device, axis=1, k=4, axis_direction="increasing")
         expected = evaluate("TopK", [x, np.array([4], np.int64)], outputs=2, axis=1, largest=0)

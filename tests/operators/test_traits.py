@@ -277,6 +277,7 @@ def test_rules_take_an_operator_by_its_traits() -> None:
     (scaled,) = graph.add(Scaled, {"a": 4.0, "b": dg.abs(x)}, {}, {})
     (mirrored,) = graph.add(Mirrored, {"input": scaled}, {}, {})
     (again,) = graph.add(Mirrored, {"input": mirrored}, {}, {})
+    assert again is not None
     graph.output("y", dg.exp(again))
     fused = passes.fuse(graph)
     assert [node.operator.name for node in fused.graph.nodes if isinstance(node, OperatorNode)] == ["abs", "exp"]
@@ -290,4 +291,4 @@ def test_later_stands_for_a_class() -> None:
     assert Gemm in kinds
     assert Gather not in kinds
     with pytest.raises(AttributeError, match="there is no operator QuantiseLinear"):
-        later.QuantiseLinear  # noqa: B018
+        later.QuantiseLinear  # type: ignore[attr-defined]  # noqa: B018

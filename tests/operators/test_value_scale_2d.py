@@ -10,6 +10,8 @@ from support.operators import exact
 from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, array, case, each_dtype, refused, run
 
+from dmlgraph.devices.names import DeviceName
+
 
 class TestValueScale2d(ShapedTests):
     operator = "value_scale_2d"
@@ -30,7 +32,7 @@ class TestValueScale2d(ShapedTests):
     def at_rank(self, rank: int) -> tuple[list[list[int]], dict[str, Any]]:
         return [[1] * rank], {"scale": 1, "bias": [1]}
 
-    def test_product_and_sum_are_each_rounded(self, device: str) -> None:
+    def test_product_and_sum_are_each_rounded(self, device: DeviceName) -> None:
         """Measured: every step is rounded, in float16 too."""
         for dtype in FLOATS:
             scale, bias, *numbers = exact.values([0.7, 0.3, 1.1, -3.7, 100.3], dtype)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.graph.value import Value
 from dmlgraph.operators import REGISTRY
@@ -20,7 +23,7 @@ def operator_of(value: Value) -> Operator:
     return node.operator
 
 
-def inputs(*sizes: list[int], dtype: str = "float32") -> list[Value]:
+def inputs(*sizes: list[int], dtype: DataTypeName = "float32") -> list[Value]:
     g = dg.Graph("work")
     return [g.input(f"x{index}", sizes=each, dtype=dtype) for index, each in enumerate(sizes)]
 
@@ -34,7 +37,7 @@ def inputs(*sizes: list[int], dtype: str = "float32") -> list[Value]:
     ],
     ids=["plain", "a", "b"],
 )
-def test_gemm(a: list[int], b: list[int], fields: dict[str, str]) -> None:
+def test_gemm(a: list[int], b: list[int], fields: dict[str, Any]) -> None:
     left, right = inputs(a, b)
     assert operator_of(dg.gemm(left, right, **fields)).operations() == 2 * 2 * 3 * 5 * 7
 
@@ -58,6 +61,7 @@ def test_convolution() -> None:
 def test_recurrent_layers() -> None:
     x, w, r = inputs([1, 7, 2, 3], [1, 1, 20, 3], [1, 1, 20, 5])
     y = dg.lstm(x, w, r, direction="forward", activation_descs=LSTM)
+    assert y.output_sequence is not None
     assert operator_of(y.output_sequence).operations() == 2 * 7 * 2 * (20 * 3 + 20 * 5)
 
 

@@ -125,16 +125,19 @@ def x() -> dg.Value:
     ("call", "said"),
     [
         (
-            lambda x: dg.cast(x, "int32"),
+            lambda x: dg.cast(x, "int32"),  # type: ignore[call-arg]
             "cast() takes 1 tensor (input); got 2: "
             "everything except tensors is given by name: cast(input, dtype='int32')",
         ),
-        (lambda x: dg.join(x, x), "join() takes 1 tensor (inputs); got 2: write them as a list: join([inputs…])"),
         (
-            lambda x: dg.join(x, x, x, axis=1),
+            lambda x: dg.join(x, x),  # type: ignore[call-arg]
+            "join() takes 1 tensor (inputs); got 2: write them as a list: join([inputs…])",
+        ),
+        (
+            lambda x: dg.join(x, x, x, axis=1),  # type: ignore[call-arg, misc]
             "join() takes 1 tensor (inputs); got 3: write them as a list: join([inputs…], axis=1)",
         ),
-        (lambda x: dg.multiply(x, x, x), "multiply() takes 2 tensors (a, b); got 3"),
+        (lambda x: dg.multiply(x, x, x), "multiply() takes 2 tensors (a, b); got 3"),  # type: ignore[call-arg]
         (
             lambda x: x.graph.fill_value_constant([2], "float32", 1),
             "fill_value_constant() takes no tensors; got 3: everything except tensors is given by name: "
@@ -152,10 +155,13 @@ def test_arguments_that_are_no_tensors_are_told_with_their_names(call, said: str
     ("call", "hint"),
     [
         (
-            lambda x: dg.reduce(x, function="mean"),
+            lambda x: dg.reduce(x, function="mean"),  # type: ignore[arg-type]
             "field 'function': is not one of the names; got mean; allowed: .*'average'",
         ),
-        (lambda x: dg.reduce(x, function="sum", axis=[1]), "field 'axis': is not known here; allowed: .*'axes'"),
+        (
+            lambda x: dg.reduce(x, function="sum", axis=[1]),  # type: ignore[call-arg]
+            "field 'axis': is not known here; allowed: .*'axes'",
+        ),
         (
             lambda x: dg.gemm(x, x, trans_b="transpose", fused_activation="relu"),
             "field 'fused_activation': is not an operator; got relu .*'activation_relu'",
@@ -202,7 +208,7 @@ def test_an_executable_says_what_it_is(x: dg.Value) -> None:
     assert repr(executable).endswith("outputs y, closed>")
     many = dg.Graph("many")
     for index in range(6):
-        many.output(f"y{index}", many.constant(f"k{index}", np.float32([index])))
+        many.output(f"y{index}", many.constant(f"k{index}", np.array([index], np.float32)))
     assert repr(many.compile("reference")) == (
         "<ReferenceExecutable many on reference: 12 nodes, inputs none, outputs y0, y1, y2, y3 and 2 more>"
     )
