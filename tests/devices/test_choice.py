@@ -12,6 +12,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices import choose, list_devices
+from dmlgraph.devices.names import DeviceName
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def graph() -> dg.Graph:
 
 
 @pytest.mark.parametrize("name", ["cpu", "reference"])
-def test_a_device_is_taken_by_name_and_says_why(graph: dg.Graph, name: str) -> None:
+def test_a_device_is_taken_by_name_and_says_why(graph: dg.Graph, name: DeviceName) -> None:
     executable = graph.compile(device=name)
     assert executable.device == name
     assert executable.reason == f"asked for as '{name}'"
@@ -45,7 +46,7 @@ def test_auto_says_what_it_took_and_why(graph: dg.Graph) -> None:
         ("cuda", "did you mean 'directml'?"),
     ],
 )
-def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name: str, hint: str | None) -> None:
+def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name: DeviceName, hint: str | None) -> None:
     with pytest.raises(dg.DeviceError, match="is not a device") as caught:
         graph.compile(device=name)
     assert (caught.value.field, caught.value.got, caught.value.hint) == ("device", name, hint)

@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,7 +90,12 @@ def test_a_command_chooses_each_device_once(
 ) -> None:
     chosen = []
     choose_one = devices._choose
-    monkeypatch.setattr(devices, "_choose", lambda name, *more: chosen.append(name) or choose_one(name, *more))
+
+    def noted(name: str, *more: Any) -> Any:
+        chosen.append(name)
+        return choose_one(name, *more)
+
+    monkeypatch.setattr(devices, "_choose", noted)
     g = dg.Graph("ramp")
     g.output("y", dg.exp(g.fill_value_sequence(sizes=[4], dtype="float32", value_start=0, value_delta=1)))
     g.save(tmp_path / "ramp.yaml")

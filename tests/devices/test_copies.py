@@ -12,6 +12,7 @@ import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.random_arrays import random_array
 from dmlgraph.base.tensor import DataType
+from dmlgraph.devices.names import DeviceName
 
 LEVELS = (None, *(str(level) for level in FeatureLevel))
 LAYOUTS = ("packed", "with gaps", "repeated", "owned")
@@ -33,7 +34,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("dtype", DataType, ids=str)
-def test_what_goes_in_comes_out(device: str, dtype: DataType) -> None:
+def test_what_goes_in_comes_out(device: DeviceName, dtype: DataType) -> None:
     chance = random.Random(str(dtype))
     for rank in range(1, 9):
         layout, level = LAYOUTS[rank % len(LAYOUTS)], chance.choice(LEVELS)

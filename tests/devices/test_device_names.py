@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+import dmlgraph as dg
 from dmlgraph import devices
 from dmlgraph.devices import names
 
@@ -49,7 +50,7 @@ def test_a_device_takes_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_FAMILIES", (*devices._FAMILIES, "quantum"))  # as it follows from the names
     assert devices.choose("quantum").device.description == "runs everything at once"
     assert "quantum" in [each.name for each in devices.list_devices()]
-    with pytest.raises(devices.DeviceError, match="is not a device"):
+    with pytest.raises(dg.DeviceError, match="is not a device"):
         devices.choose("quantum:1")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.names import DeviceName
 
 DEVICES = ["reference", "cpu"]
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -80,8 +81,7 @@ def test_an_input_of_another_byte_order_has_another_data_type(executable: Execut
 
 def test_arrays_may_name_their_byte_order() -> None:
     """NumPy takes the types for equal."""
-    named = np.array([1, 2], np.float32)
-    named.dtype = np.dtype("f4").newbyteorder("little")
+    named = np.array([1, 2], np.dtype("f4").newbyteorder("little"))
     graph = dg.Graph()
     graph.output("y", graph.input("x", sizes=[2], dtype="float32") + graph.constant("k", named))
     for device in ("cpu", "reference"):
@@ -296,7 +296,7 @@ def test_threads_that_give_owned_inputs_get_the_results_of_their_own(owning: Exe
 def test_a_constant_is_not_an_input(executable: Executable) -> None:
     g = dg.Graph()
     g.output("y", g.constant("c", np.zeros(100, np.float32)) + 1)
-    constant = g.compile(executable.device)
+    constant = g.compile(cast("DeviceName", executable.device))
     assert str(refused(constant, {"c": np.zeros(100, np.float32)})).endswith(
         "allowed: nothing: the graph has no inputs"
     )
@@ -307,7 +307,7 @@ def test_4_bit_inputs_are_ml_dtypes_arrays(executable: Executable) -> None:
     g = dg.Graph()
     g.input("x", sizes=[3], dtype="uint4")
     g.output("y", g.fill_value_constant(sizes=[1], dtype="int8", value=5))
-    nibbles = g.compile(executable.device)
+    nibbles = g.compile(cast("DeviceName", executable.device))
     assert nibbles.run({"x": np.array([0, 7, 15], ml_dtypes.uint4)})["y"].tolist() == [5]
     error = refused(nibbles, {"x": np.zeros(3, np.uint8)})
     assert (error.got, error.allowed) == ("uint8", "uint4")

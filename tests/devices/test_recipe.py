@@ -103,7 +103,7 @@ def test_a_fused_graph_does_not_pickle(g: dg.Graph) -> None:
 
 
 def test_tests_beside_a_graph_go_with_it_and_their_files_too(tmp_path: pathlib.Path) -> None:
-    np.save(tmp_path / "in.npy", np.float32([1, 2]))
+    np.save(tmp_path / "in.npy", np.array([1, 2], np.float32))
     (tmp_path / "g.yaml").write_text(
         "dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\nnodes: {y: {op: exp, input: x}}\noutputs: [y]\n"
         "tests: {t: {inputs: {x: {file: in.npy}}, expect: {y: {same_as: reference}}}}\n",
@@ -179,6 +179,7 @@ def test_what_is_unpickled_twice_is_compiled_once(
     ids=str,
 )
 def test_what_was_compiled_otherwise_is_another(g: dg.Graph, kept: Kept[Executable], other: Any) -> None:
+    given: dict[str, Any]
     for given in ({}, other):
         pickle.loads(pickle.dumps(g.compile(**{"device": "cpu", **given})))
     assert len(kept) == 2

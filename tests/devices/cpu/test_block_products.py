@@ -49,11 +49,11 @@ def check(
     c = random.standard_normal(columns).astype(numbers)
     given = {"x": x, "c": c, "w": stored, "scale": scale, **({"zero": zero} if has_zeros else {})}
     g = dg.Graph()
-    values = {name: g.input(name, sizes=each.shape, dtype=str(each.dtype)) for name, each in given.items()}
+    values = {name: g.input(name, sizes=each.shape, dtype=each.dtype) for name, each in given.items()}
     quantizations = [values[name] for name in ("scale", "zero") if name in given]
-    kind = "scale_zero_point" if has_zeros else "scale"
+    kind: Any = "scale_zero_point" if has_zeros else "scale"
     matrix = dg.dequantize(values["w"], quantizations, quantization_type=kind)
-    transform = "transpose" if transposes else "none"
+    transform: Any = "transpose" if transposes else "none"
     g.output("y", dg.gemm(values["x"], matrix, values["c"], trans_b=transform))
     executable = g.compile("cpu", threads=threads)
     assert executable.stats["native"] == ["gemm"]
@@ -118,7 +118,7 @@ def test_scales_of_rows() -> None:
     given = {"x": x, "w": stored, "s": scale}
     for reads in (False, True):
         g = dg.Graph()
-        values = {name: g.input(name, sizes=each.shape, dtype=str(each.dtype)) for name, each in given.items()}
+        values = {name: g.input(name, sizes=each.shape, dtype=each.dtype) for name, each in given.items()}
         matrix = dg.dequantize_linear(values["w"], values["s"])
         g.output("y", dg.tanh(dg.gemm(values["x"], matrix, trans_b="transpose")))
         if reads:
@@ -135,7 +135,7 @@ def test_its_own_transpose() -> None:
     random = np.random.default_rng(5)
     stored = weights("uint4", (8, 8), random)
     g = dg.Graph()
-    w, scale = g.input("w", sizes=stored.shape, dtype="uint4"), g.constant("s", np.float32([[1]]))
+    w, scale = g.input("w", sizes=stored.shape, dtype="uint4"), g.constant("s", np.array([[1]], np.float32))
     matrix = dg.dequantize(w, [scale], quantization_type="scale")
     g.output("y", dg.gemm(matrix, matrix, trans_b="transpose"))
     numbers = stored.astype(np.float64)

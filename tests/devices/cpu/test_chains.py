@@ -16,7 +16,7 @@ from dmlgraph.devices.cpu import CpuDevice
 
 Array = np.ndarray[Any, Any]
 SIZES = (3, 700)
-EDGES = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, -3e38, 1.0, -1.0, 0.1])
+EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, -3e38, 1.0, -1.0, 0.1], np.float32)
 
 
 def check(graph: dg.Graph, inputs: dict[str, Array]) -> None:
@@ -97,7 +97,7 @@ INPUTS = {
     "array": edges(1),
     "row": edges(2, (1, SIZES[1])),
     "column": edges(3, (SIZES[0], 1)),
-    "number": np.float32([[-0.3]]),
+    "number": np.array([[-0.3]], np.float32),
 }
 
 
@@ -120,7 +120,7 @@ def test_all_that_one_instruction_can_be(first: str, last: str, operand: str) ->
 
 def test_the_sign_of_zero_and_nan() -> None:
     """relu gives +0 for −0 and NaN; without it both stay."""
-    x = np.float32([0.0, -0.0, np.nan, -1.0])
+    x = np.array([0.0, -0.0, np.nan, -1.0], np.float32)
     graph = dg.Graph("signs")
     value = graph.input("x", sizes=x.shape, dtype="float32")
     none = graph.fill_value_constant(sizes=x.shape, dtype="float32", value=-0.0)

@@ -25,6 +25,7 @@ from support.cpu.near import (
 
 import dmlgraph as dg
 from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.tensor import DataTypeName
 
 
 @st.composite
@@ -152,17 +153,21 @@ class TestConvolution:
     )  # fmt: skip
     def test_by_channel(self, channels, batch, sizes, taps, strides, dilation, bias, activation, layout, seed) -> None:
         assume(all(size + 2 * 2 >= (tap - 1) * dilation + 1 for size, tap in zip(sizes, taps, strict=True)))
-        fields = {"outputs": channels, "group_count": channels, "strides": strides, "dilations": (dilation,) * 2}
-        fields |= {"sizes": (batch, channels, *sizes), "filter_sizes": (channels, 1, *taps)}
+        fields: dict[str, Any] = {"outputs": channels, "group_count": channels, "strides": strides}
+        fields |= {"dilations": (dilation,) * 2, "sizes": (batch, channels, *sizes)}
+        fields |= {"filter_sizes": (channels, 1, *taps)}
         fields |= {"start_padding": (2, 2), "end_padding": (2, 2)}
         operator = convolution((False, fields), "float32", bias, mirrored=False)
         x, weights, addend = filled(operator, seed, layout)
         g = dg.Graph("residual")
         given_x = g.input("x", sizes=x.shape, dtype="float32")
         residual = g.input("r", sizes=operator.output.sizes, dtype="float32")
-        constants = [None if each is None else g.constant(name, each) for name, each in (("w", weights), ("b", addend))]
+        weight, number = (
+            None if each is None else g.constant(name, each) for name, each in (("w", weights), ("b", addend))
+        )
+        assert weight is not None
         names = ("group_count", "strides", "dilations", "start_padding", "end_padding")
-        y = dg.convolution(given_x, *constants, **{name: fields[name] for name in names}) + residual
+        y = dg.convolution(given_x, weight, number, **{name: fields[name] for name in names}) + residual
         g.output("y", y if activation is None else getattr(dg, activation)(y))
         arrays = {"x": x, "r": np.random.default_rng(seed).standard_normal(operator.output.sizes, np.float32)}
         results = [g.compile("cpu", threads=threads).run(arrays)["y"] for threads in (1, 3)]
@@ -360,7 +365,9 @@ class TestQuantized:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("dilation", [5, 12, 36])
 @pytest.mark.parametrize("constant", [True, False])
-def test_windows_that_are_dilated_beyond_a_picture(mode: str, dtype: str, dilation: int, constant: bool) -> None:
+def test_windows_that_are_dilated_beyond_a_picture(
+    mode: Any, dtype: DataTypeName, dilation: int, constant: bool
+) -> None:
     """Taps that meet padding alone are left out of constant filters."""
     random = np.random.default_rng(dilation)
     arrays = {"x": random.integers(-4, 4, (2, 6, 8, 7)), "w": random.integers(-4, 4, (5, 6, 3, 4))}
@@ -368,7 +375,7 @@ def test_windows_that_are_dilated_beyond_a_picture(mode: str, dtype: str, dilati
     g = dg.Graph("dilated")
     x = g.input("x", sizes=arrays["x"].shape, dtype=dtype)
     w = g.constant("w", arrays["w"]) if constant else g.input("w", sizes=arrays["w"].shape, dtype=dtype)
-    fields = {"dilations": (dilation,) * 2}
+    fields: dict[str, Any] = {"dilations": (dilation,) * 2}
     fields |= {"start_padding": (dilation, dilation + 3), "end_padding": (dilation, 2 * dilation)}
     g.output("y", dg.convolution(x, w, mode=mode, **fields))
     given = {"x": arrays["x"]} if constant else arrays

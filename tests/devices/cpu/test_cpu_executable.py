@@ -157,7 +157,7 @@ def test_a_run_into_given_arrays_allocates_nothing() -> None:
 def test_stats_say_what_ran_how() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[4, 3], dtype="float32")
-    axis = {"axis": 1, "axis_direction": "increasing", "has_exclusive_product": False}
+    axis: dict[str, Any] = {"axis": 1, "axis_direction": "increasing", "has_exclusive_product": False}
     g.output("y", dg.cumulative_product(dg.abs(x, name="abs"), name="product", **axis))
     executable = compiled(g, threads=3)
     stats = executable.stats

@@ -16,6 +16,7 @@ import pytest
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.names import DeviceName
 
 COUNT = 1 << 20
 
@@ -205,7 +206,7 @@ def test_any_whole_number_of_threads_is_taken(threads: Any) -> None:
         ("reference", 2),
     ],
 )
-def test_what_is_no_number_of_threads_is_refused(device: str, threads: object) -> None:
+def test_what_is_no_number_of_threads_is_refused(device: DeviceName, threads: object) -> None:
     with pytest.raises(dg.DeviceError) as caught:
         ones(8).compile(device, threads=threads)  # type: ignore[arg-type]
     assert caught.value.field == "threads"

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import dmlgraph as dg
 from dmlgraph._native import cpu_kernels
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.cpu import CpuDevice
 from dmlgraph.devices.executable import Executable
 
@@ -36,7 +37,7 @@ def weights(graph: dg.Graph, channels: int, taps: int) -> dg.Value:
 def convolved(x: dg.Value, taps: int = 3, **more: Any) -> dg.Value:
     """A convolution that keeps the sizes, of whole numbers that are small: so its sums are exact in any order."""
     small = dg.clip(x, min=-8, max=8, name=f"small{sum(1 for _ in x.graph.nodes)}")
-    pad = {"start_padding": [taps // 2] * 2, "end_padding": [taps // 2] * 2}
+    pad: dict[str, Any] = {"start_padding": [taps // 2] * 2, "end_padding": [taps // 2] * 2}
     return dg.convolution(small, weights(x.graph, x.desc.sizes[1], taps), **pad, **more)
 
 
@@ -66,8 +67,11 @@ def test_what_follows_a_convolution_is_part_of_its_step() -> None:
     executable = check(g)
     assert executable.stats["native"] == ["product", "scaled", "sum", "y"]
     assert regions(executable) == []
-    (product,) = (step for step in executable.profile(dict.fromkeys(("x", "skip"), np.ones(SIZES, np.float32)) | {
-        "scale": np.ones((1, 5, 1, 1), np.float32)}) if step.kernel)  # fmt: skip
+    steps = executable.profile(
+        dict.fromkeys(("x", "skip"), np.ones(SIZES, np.float32)) | {"scale": np.ones((1, 5, 1, 1), np.float32)}
+    )
+    assert steps is not None
+    (product,) = (step for step in steps if step.kernel)
     assert product.nodes == ("product", "scaled", "sum", "y")
 
 
@@ -132,17 +136,14 @@ def test_what_cannot_join_runs_afterwards(follow: Callable[[dg.Value], dg.Value]
     product = convolved(g.input("x", sizes=SIZES, dtype="float32"), name="product")
     g.output("y", dg.activation_relu(follow(product)))
     executable = check(g)
-    kernels = [
-        step.nodes
-        for step in executable.profile({s.name: np.ones(s.desc.sizes, np.float32) for s in g.inputs})
-        if step.kernel
-    ]
-    assert ("product",) in kernels
+    steps = executable.profile({s.name: np.ones(s.desc.sizes, np.float32) for s in g.inputs})
+    assert steps is not None
+    assert ("product",) in [step.nodes for step in steps if step.kernel]
 
 
 # Endings: numbers and tensors that are added, and bounds, in the registers of a convolution.
 
-EDGES = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, -3e38, 1.5, -2.0, 6.0])
+EDGES = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, -3e38, 1.5, -2.0, 6.0], np.float32)
 BOUNDS: dict[str, Callable[[dg.Value], dg.Value]] = {
     "none": lambda x: x,
     "relu": dg.activation_relu,
@@ -196,7 +197,9 @@ def check_ending(of: dict[str, Any], threads: int) -> None:
         g = dg.Graph("ending")
         x = g.input("x", sizes=of["sizes"], dtype=dtype)
         filters = np.random.default_rng(taps).integers(-1, 2, (channels, channels // of["groups"], taps, taps))
-        bias = {"bias": g.input("bias", sizes=shapes["channels"], dtype=dtype)} if of["bias"] and not separate else {}
+        bias: dict[str, Any] = (
+            {"bias": g.input("bias", sizes=shapes["channels"], dtype=dtype)} if of["bias"] and not separate else {}
+        )
         y = dg.convolution(
             x, g.constant("w", filters.astype(dtype)), **bias, strides=[stride] * 2,
             start_padding=[taps // 2] * 2, end_padding=[taps // 2] * 2, group_count=of["groups"],
@@ -233,7 +236,7 @@ def test_endings_have_the_bits_of_separate_steps(of: dict[str, Any], threads: in
     check_ending(of, threads)
 
 
-def check_deep_ending(summand: tuple[int, int], m: int, n: int, k: int, threads: int, dtype: str) -> None:
+def check_deep_ending(summand: tuple[int, int], m: int, n: int, k: int, threads: int, dtype: DataTypeName) -> None:
     """A product of several depths with an ending has the bits of the product, then NumPy's sum and bound."""
     random = np.random.default_rng(m * n + k)
     numbers = {"x": random.normal(size=(1, 1, m, k)).astype(dtype), "s": edges(k, (1, 1, *summand), dtype)}
@@ -266,7 +269,8 @@ def check_deep_endings(threads: int) -> None:
         (3, 40, 330),
         (14, 7, 641),
     ]:
-        for summand, dtype in itertools.product([(m, n), (1, n), (m, 1), (1, 1)], ["float32", "float16"]):
+        dtypes: tuple[DataTypeName, ...] = ("float32", "float16")
+        for summand, dtype in itertools.product([(m, n), (1, n), (m, 1), (1, 1)], dtypes):
             check_deep_ending(summand, m, n, k, threads, dtype)
 
 
@@ -288,7 +292,7 @@ def test_float16_pictures_in_any_layout_give_the_same(taps: int, stride: int) ->
     sizes, random = (2, 20, 31, 37), np.random.default_rng(taps)
     g = dg.Graph("layouts")
     x = g.input("x", sizes=sizes, dtype="float16")
-    fields = {"strides": [stride] * 2, "start_padding": [taps // 2] * 2, "end_padding": [taps // 2] * 2}
+    fields: dict[str, Any] = {"strides": [stride] * 2, "start_padding": [taps // 2] * 2, "end_padding": [taps // 2] * 2}
     w = g.constant("w", random.normal(size=(20, 1, taps, taps)).astype(np.float16))
     g.output("convolved", dg.activation_relu(dg.convolution(x, w, **fields, group_count=20)))
     g.output("greatest", dg.max_pooling(x, window_size=[taps] * 2, **fields))
@@ -383,7 +387,7 @@ def graphs(draw: st.DrawFn) -> dg.Graph:
             other = draw(st.sampled_from(whole + parts))
             whole.append(draw(st.sampled_from(_BINARY))(*((x, other) if draw(st.booleans()) else (other, x))))
         else:
-            window = {"input_window_offsets": [0] * 4, "input_window_sizes": list(sizes)}
+            window: dict[str, Any] = {"input_window_offsets": [0] * 4, "input_window_sizes": list(sizes)}
             whole.append(dg.slice1(x, **window, input_window_strides=[1, 1, -1, 1]))
     made = whole[2:]
     for index, value in enumerate([*draw(st.lists(st.sampled_from(made), max_size=2)), made[-1]]):

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.cpu import CpuDevice
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +67,7 @@ def check(graph: dg.Graph, inputs: dict[str, Array]) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("seed", range(30))
-def test_random_formulas(seed: int, dtype: str) -> None:
+def test_random_formulas(seed: int, dtype: DataTypeName) -> None:
     rng = random.Random(seed)
     graph = dg.Graph("formula")
     shapes = {"x": SIZES, "z": SIZES, "row": (1, 1, 777), "column": (3, 1, 1), "number": (1, 1, 1)}
@@ -111,7 +112,7 @@ def test_a_photo() -> None:
     """Bytes to normalized float16, which is one formula between the copies."""
     graph = dg.Graph("photo")
     x = graph.input("x", sizes=(31, 45, 3), dtype="uint8")
-    means = graph.constant("means", np.float32([0.5, 0.4, 0.3]).reshape(3, 1, 1))
+    means = graph.constant("means", np.array([0.5, 0.4, 0.3], np.float32).reshape(3, 1, 1))
     planes = (dg.cast(x.transpose(2, 0, 1), dtype="float32") * (1 / 255) - means) * means
     graph.output("y", dg.cast(planes, dtype="float16"))
     check(graph, {"x": np.random.default_rng(0).integers(0, 256, (31, 45, 3), np.uint8)})
@@ -133,12 +134,15 @@ SHAPES = {
     "row of halves": (0, 0, 1),
     "singles": (1, 1, 1),
 }
-TYPES = {"bytes": "uint8", "byte": "uint8", "halves": "float16", "singles": "float32"}
+TYPES: dict[str, DataTypeName] = {"bytes": "uint8", "byte": "uint8", "halves": "float16", "singles": "float32"}
 MOVES = st.tuples(st.sampled_from(sorted(UNARY | BINARY)), st.integers(0, 60), st.integers(0, 60))
 
 
-def operands(graph: dg.Graph, sizes: tuple[int, int, int], dtype: str) -> tuple[list[dg.Tensor], dict[str, Array]]:
-    values, inputs = [], {}
+def operands(
+    graph: dg.Graph, sizes: tuple[int, int, int], dtype: DataTypeName
+) -> tuple[list[dg.Value], dict[str, Array]]:
+    values: list[dg.Value] = []
+    inputs: dict[str, Array] = {}
     for seed, (name, kept) in enumerate(SHAPES.items()):
         own = tuple(size if keep else 1 for size, keep in zip(sizes, kept, strict=True))
         kind = TYPES.get(name.split()[-1], dtype)
@@ -163,7 +167,7 @@ def operands(graph: dg.Graph, sizes: tuple[int, int, int], dtype: str) -> tuple[
     outputs=st.sets(st.integers(0, 60), max_size=3),
 )
 def test_crossings(
-    sizes: tuple[int, int, int], dtype: str, moves: list[tuple[str, int, int]], outputs: set[int]
+    sizes: tuple[int, int, int], dtype: DataTypeName, moves: list[tuple[str, int, int]], outputs: set[int]
 ) -> None:
     """Values with several readers, broadcast operands, conversions, and outputs in the middle."""
     graph = dg.Graph("crossings")
@@ -182,6 +186,6 @@ def test_crossings(
     for value in made[1:]:
         total = dg.max(total, value)
     graph.output("last", total + values[0])
-    other = "float16" if dtype == "float32" else "float32"
+    other: DataTypeName = "float16" if dtype == "float32" else "float32"
     graph.output("converted", dg.cast(total * values[1], dtype=other))
     check(graph, inputs)

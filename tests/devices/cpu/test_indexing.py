@@ -65,7 +65,7 @@ def test_gather_elements(dtype: str, index_dtype: str, axis: int) -> None:
 @pytest.mark.parametrize("members", [1, 2, 3])
 def test_gather_nd(index_dtype: str, members: int) -> None:
     x = numbers((5, 5, 5, 40), "float32")
-    counts = {"input_dimension_count": 4, "indices_dimension_count": 2}
+    counts: dict[str, Any] = {"input_dimension_count": 4, "indices_dimension_count": 2}
     indices = some((1, 1, 33, members), index_dtype, 5)
     check(lambda x, i: dg.gather_nd(x, i, **counts), {"x": x, "i": indices})
 
@@ -74,7 +74,9 @@ def test_gather_nd(index_dtype: str, members: int) -> None:
 @pytest.mark.parametrize("batches", [1, 2])
 def test_gather_nd_of_batches(index_dtype: str, batches: int) -> None:
     x = numbers((1, 2, 3, 7, 30), "float32")
-    counts = {"input_dimension_count": 4, "indices_dimension_count": 4, "batch_dimension_count": batches}
+    counts: dict[str, Any] = {
+        "input_dimension_count": 4, "indices_dimension_count": 4, "batch_dimension_count": batches,
+    }
     for members in range(1, 4 - batches):
         sizes = (1, 2, 3 if batches == 2 else 1, 11, members)
         indices = some(sizes, index_dtype, 3)
@@ -103,7 +105,7 @@ def test_scatter_elements(dtype: str, index_dtype: str, axis: int) -> None:
 def test_scatter_nd(index_dtype: str, members: int) -> None:
     sizes = (5, 5, 5, 300)
     updates = {1: (1, 9, 5, 5, 300), 2: (1, 1, 9, 5, 300), 3: (1, 1, 1, 9, 300)}[members]
-    counts = {"input_dimension_count": 4, "indices_dimension_count": 2}
+    counts: dict[str, Any] = {"input_dimension_count": 4, "indices_dimension_count": 2}
     check(
         lambda x, i, u: dg.scatter_nd(x, i, u, **counts),
         {

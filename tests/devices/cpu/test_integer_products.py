@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ dtypes = st.sampled_from(["uint8", "int8"])
 parameters = st.sampled_from(["absent", "one", "each"])
 
 
-def check(operator: Any, arrays: list[Array | None]) -> None:
+def check(operator: Any, arrays: Sequence[Array | None]) -> None:
     """Checks that the result is the reference's, whatever runs it and whatever is constant."""
     (expected,) = operator.evaluate(*arrays)
-    packed = [each if each is None else np.ascontiguousarray(each) for each in arrays]
+    packed: list[Any] = [each if each is None else np.ascontiguousarray(each) for each in arrays]
     for threads, given_arrays in ((1, arrays), (2, packed), (5, arrays)):
         np.testing.assert_array_equal(run(operator, *given_arrays, threads=threads)[0], expected)
     fields = operator.input_fields
@@ -49,7 +50,7 @@ def parameter(kind: str, count: int, dtype: str) -> Any:
     return None if kind == "absent" else desc((1 if kind == "one" else count,), dtype)
 
 
-def scales(operator: Any, arrays: list[Array | None], seed: int) -> None:
+def scales(operator: Any, arrays: list[Any], seed: int) -> None:
     """Gives the scales numbers with which most results are within the range, and some are exact halves."""
     random = np.random.default_rng(seed)
     for port, field in enumerate(operator.input_fields):
@@ -161,7 +162,7 @@ class TestMatrices:
             b_scale=desc((1,), number),
             bias=desc((n,), number) if bias else None,
         )
-        arrays = [each if each is None else each.copy() for each in filled(operator, seed)]
+        arrays: list[Any] = [each if each is None else each.copy() for each in filled(operator, seed)]
         for port in (1, 4):
             arrays[port] *= 0.01
         # The magnitudes: `evaluate` of the operands' distances from their zero points.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from support.cpu.plans import check_plan, plan
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.cpu import CpuDevice
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +35,7 @@ def check(graph: dg.Graph, **inputs: Array) -> None:
     assert executable.stats["python"] == []
 
 
-OPERATORS = {
+OPERATORS: dict[str, Callable[[dg.Value], Any]] = {
     "slice": lambda x: dg.slice(x, offsets=[0, 1, 2, 0], sizes=[2, 2, 3, 3], strides=[1, 2, 1, 3]),
     "slice1": lambda x: dg.slice1(
         x,
@@ -68,8 +71,8 @@ OPERATORS = {
         x, padding_mode="constant", padding_value=7, start_padding=[1, 1, 1, 1], end_padding=[0, 0, 0, 0]
     ),
     **{
-        f"padding, {mode}": lambda x, mode=mode: dg.padding(
-            x, padding_mode=mode, start_padding=[0, 1, 2, 9], end_padding=[1, 0, 3, 2]
+        f"padding, {mode}": functools.partial(
+            dg.padding, padding_mode=mode, start_padding=[0, 1, 2, 9], end_padding=[1, 0, 3, 2]
         )
         for mode in ("edge", "reflection", "symmetric", "wrap")
     },
@@ -88,7 +91,7 @@ OPERATORS = {
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 @pytest.mark.parametrize("name", OPERATORS)
-def test_alone_and_between_others(name: str, dtype: str) -> None:
+def test_alone_and_between_others(name: str, dtype: DataTypeName) -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[2, 4, 6, 8], dtype=dtype)
     moved = OPERATORS[name](x)
@@ -116,7 +119,7 @@ ORDERS: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
 @pytest.mark.parametrize(("sizes", "order"), ORDERS, ids=str)
-def test_transpositions(sizes: tuple[int, ...], order: tuple[int, ...], dtype: str) -> None:
+def test_transpositions(sizes: tuple[int, ...], order: tuple[int, ...], dtype: DataTypeName) -> None:
     """Arrays of the caller lie in another order than the results."""
     turned = small(sizes, dtype).transpose(order)
     g = dg.Graph()
@@ -132,7 +135,7 @@ def test_transpositions(sizes: tuple[int, ...], order: tuple[int, ...], dtype: s
 @pytest.mark.parametrize("sizes", [(1, 12, 10, 50), (3, 36, 6, 6), (1, 4, 90, 130), (2, 9, 30, 66)], ids=str)
 @pytest.mark.parametrize("block", [2, 3])
 @pytest.mark.parametrize("order", ["depth_column_row", "column_row_depth"])
-def test_blocks_of_pixels(sizes: tuple[int, ...], block: int, order: str, dtype: str) -> None:
+def test_blocks_of_pixels(sizes: tuple[int, ...], block: int, order: Any, dtype: DataTypeName) -> None:
     n, c, h, w = sizes
     g = dg.Graph()
     if c % block**2 == 0:
@@ -156,7 +159,7 @@ def test_blocks_of_pixels(sizes: tuple[int, ...], block: int, order: str, dtype:
     ],
     ids=str,
 )
-def test_repeated_lines(sizes: tuple[int, ...], repeats: tuple[int, ...], dtype: str) -> None:
+def test_repeated_lines(sizes: tuple[int, ...], repeats: tuple[int, ...], dtype: DataTypeName) -> None:
     g = dg.Graph()
     g.output("y", dg.tile(g.input("x", sizes=list(sizes), dtype=dtype), repeats=list(repeats)))
     check(g, x=small(sizes, dtype))

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.executable import Executable
 
 Array = np.ndarray[Any, Any]
 
@@ -37,7 +39,7 @@ def numbers(sizes: tuple[int, ...], seed: int) -> Array:
     return np.random.default_rng(seed).standard_normal(sizes, np.float32)
 
 
-def compiled(kind: str, threads: int = 1) -> dg.Executable:
+def compiled(kind: str, threads: int = 1) -> Executable:
     g = dg.Graph()
     x_sizes, w_sizes = SIZES[kind]
     x = g.input("x", sizes=x_sizes, dtype="float32")
@@ -146,7 +148,7 @@ def integer_sums(kind: str, x: Array, x_zero: Array, w: Array, w_zero: Array) ->
 @pytest.mark.parametrize("zeros", ["owned", "constant", "given"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_integers_are_kept_with_their_zero_points(kind: str, dtype: str, zeros: str) -> None:
+def test_integers_are_kept_with_their_zero_points(kind: str, dtype: DataTypeName, zeros: str) -> None:
     x_sizes, w_sizes, zero_sizes = INTEGERS[kind]
     x_zero = integers((1,) * len(x_sizes), "uint8", 9)
     fixed = integers(zero_sizes, dtype, 10)

@@ -20,6 +20,7 @@ from devices.cpu.test_recurrent import arrays_of, made
 from support.cpu.near import compiled
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.executable import Executable
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.nodes import ConstantNode
@@ -110,7 +111,7 @@ def convolution(x: list[int], w: list[int], **fields: Any) -> Build:
     return build
 
 
-def integer_product(a: list[int], b: list[int], kept: str, dtype: str) -> Build:
+def integer_product(a: list[int], b: list[int], kept: str, dtype: DataTypeName) -> Build:
     def build(g: dg.Graph, weight: Callable[[str, list[int]], dg.Value]) -> None:
         x = g.input("x", sizes=b if kept == "a" else a, dtype="uint8")
         w = weight("w", a if kept == "a" else b)
@@ -385,7 +386,7 @@ def test_the_graph_is_compiled_again() -> None:
     first = g.compile("cpu")
     second = g.compile("cpu", fuse=False)
     for device in ("reference", "cpu"):
-        close(g.compile(device).run(feed)["y"], wanted)  # type: ignore[arg-type]
+        close(g.compile(device).run(feed)["y"], wanted)
     more = g.with_dims({"rows": 41}).compile("cpu").run({**feed, "x": small([1, 1, 41, 30], 7)})["y"]
     assert more.shape == (1, 1, 41, 25)
     for exe in (first, second):

@@ -361,7 +361,7 @@ def doubled_and_viewed(origin: int, step: int) -> Any:
 
 
 def test_a_plan_that_would_touch_other_memory_is_never_run() -> None:
-    backwards = doubled_and_viewed(1, -1).run({"x": np.float32([1, 2])}, None)
+    backwards = doubled_and_viewed(1, -1).run({"x": np.array([1, 2], np.float32)}, None)
     np.testing.assert_array_equal(backwards["y"], [4, 2])
     for origin, step in ((0, -1), (0, 2), (1, 1), (-1, 1)):
         with pytest.raises(RuntimeError, match="a mistake in the plan of node 'the view'"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ depths = st.one_of(st.integers(1, 9), st.sampled_from([64, 319, 320, 321, 700]))
 dtypes = st.sampled_from(["float32", "float32", "float16"])
 
 
-def with_specials(arrays: list[Array | None], seed: int) -> list[Array | None]:
+def with_specials(arrays: Sequence[Array | None], seed: int) -> list[Any]:
     """The arrays with some NaN, infinities, zeros of both signs and the least numbers."""
     random = np.random.default_rng(seed)
     numbers = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-45, -1e-40, 6e-8, 50]
@@ -37,7 +38,7 @@ def with_specials(arrays: list[Array | None], seed: int) -> list[Array | None]:
     for each in arrays:
         result.append(None if each is None else each.copy())
         if each is not None:
-            some = random.random(each.shape) < 0.02
+            some = np.asarray(random.random(each.shape) < 0.02)
             result[-1][some] = random.choice(numbers, int(some.sum())).astype(each.dtype)
     return result
 
@@ -47,10 +48,10 @@ def bits(x: Array) -> bytes:
     return np.where(np.isnan(x), np.array(np.nan, x.dtype), x).tobytes()
 
 
-def same_bits(operator: Any, arrays: list[Array | None]) -> Array:
+def same_bits(operator: Any, arrays: Sequence[Array | None]) -> Array:
     """The result, which must not depend on threads, on constants, or on the layouts of the arrays."""
     (expected,) = run(operator, *arrays, threads=1)
-    packed = [each if each is None else np.ascontiguousarray(each) for each in arrays]
+    packed: list[Any] = [each if each is None else np.ascontiguousarray(each) for each in arrays]
     for threads in (2, 5):
         (other,) = run(operator, *packed, threads=threads)
         assert bits(other) == bits(expected), "threads or layouts change the result"
@@ -64,7 +65,7 @@ def same_bits(operator: Any, arrays: list[Array | None]) -> Array:
     return expected
 
 
-def check(operator: Any, arrays: list[Array | None], terms: int) -> None:
+def check(operator: Any, arrays: Sequence[Array | None], terms: int) -> None:
     compare(same_bits(operator, arrays), operator, arrays, terms)
 
 
@@ -112,7 +113,7 @@ class TestGemm:
         shapes = {"a": (batch[0], m, k), "b": (batch[1], k, n)} | ({"c": (1, n)} if c else {})
         g = dg.Graph()
         inputs = {name: random.standard_normal(sizes).astype(np.float32) for name, sizes in shapes.items()}
-        values = {name: g.input(name, sizes=sizes, dtype="float32") for name, sizes in shapes.items()}
+        values: dict[str, Any] = {name: g.input(name, sizes=sizes, dtype="float32") for name, sizes in shapes.items()}
         g.output("y", dg.gemm(**values))
         inputs["a"] = LAYOUTS[layout](inputs["a"])
         one, two = (g.compile("cpu", threads=threads).run(inputs)["y"] for threads in (1, 2))
@@ -274,7 +275,7 @@ class TestFewRows:
         results = [run(operator, *arrays, threads=threads)[0] for threads in (1, 2, 5)]
         assert len({bits(each) for each in results}) == 1, "threads change the result"
         compare(results[0], operator, arrays, k + 1)
-        packed = [each if each is None else np.ascontiguousarray(each) for each in arrays]
+        packed: list[Any] = [each if each is None else np.ascontiguousarray(each) for each in arrays]
         for constant in (0, 1):
             inputs = {f"x{port}": each for port, each in enumerate(packed) if each is not None and port != constant}
             with compiled(operator, {constant: packed[constant]}, threads=2) as executable:

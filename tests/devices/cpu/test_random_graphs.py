@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.cpu import CpuDevice
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +56,7 @@ def layouts(draw: st.DrawFn, sizes: tuple[int, ...], dtype: str) -> Array:
 @st.composite
 def graphs(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Array], dict[str, Array]]:
     """A graph, its inputs and arrays for some of its outputs."""
-    dtype = draw(st.sampled_from(["float32", "float32", "int32", "uint8", "float16"]))
+    dtype: DataTypeName = draw(st.sampled_from(["float32", "float32", "int32", "uint8", "float16"]))
     sizes = tuple(draw(st.lists(st.sampled_from([1, 2, 3, 5, 17, 300]), min_size=1, max_size=4)))
     while math.prod(sizes) > 30_000:
         sizes = sizes[1:]
@@ -88,7 +89,7 @@ def graphs(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Array], dict[str, Array
             values.append(dg.join([parts[1], draw(st.sampled_from(unary))(parts[0])], axis=axis))
         elif kind == "flip":
             rank = len(sizes)
-            window = {"input_window_offsets": [0] * rank, "input_window_sizes": list(a.desc.sizes)}
+            window: dict[str, Any] = {"input_window_offsets": [0] * rank, "input_window_sizes": list(a.desc.sizes)}
             values.append(dg.slice1(a, **window, input_window_strides=[-1] * rank))
     out: dict[str, Array] = {}
     names = draw(st.lists(st.sampled_from(values[len(inputs) :]), min_size=1, max_size=4))

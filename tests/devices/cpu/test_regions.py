@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.cpu.plans import check_plan, check_steps
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.cpu import CpuDevice
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +36,7 @@ def values(sizes: tuple[int, ...], dtype: str = "float32", seed: int = 0) -> Arr
     return np.random.default_rng(seed).integers(0, 100, sizes).astype(dtype)
 
 
-def sums(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...], dtype: str = "float32") -> None:
+def sums(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...], dtype: DataTypeName = "float32") -> None:
     """a · b + a − b, broadcast."""
     g = dg.Graph()
     a, b = g.input("a", sizes=a_sizes, dtype=dtype), g.input("b", sizes=b_sizes, dtype=dtype)
@@ -46,7 +47,7 @@ def sums(a_sizes: tuple[int, ...], b_sizes: tuple[int, ...], dtype: str = "float
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_data_type(dtype: str) -> None:
+def test_every_data_type(dtype: DataTypeName) -> None:
     sums((3, 700), (3, 700), dtype)
 
 
@@ -137,7 +138,7 @@ def test_numbers_of_channels_beside_interleaved_ones(images: int, channels: int,
 @pytest.mark.parametrize("pixels", [1, 5, 64, 1001])
 @pytest.mark.parametrize("channels", [2, 3, 4, 5])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "int64"])
-def test_pixels_become_planes_and_planes_pixels(dtype: str, channels: int, pixels: int) -> None:
+def test_pixels_become_planes_and_planes_pixels(dtype: DataTypeName, channels: int, pixels: int) -> None:
     """Interleaved channels are read and written as planes."""
     sizes, interleaved = (2, channels, pixels), (channels * pixels, 1, channels)
     g = dg.Graph()
@@ -174,10 +175,10 @@ def graphs_of_pixels_and_planes(draw: st.DrawFn) -> tuple[dg.Graph, dict[str, Ar
             st.sampled_from([(1, 1, 1), (1, 1, 1), (0, 1, 0), (1, 1, 0), (0, 1, 1), (0, 0, 1), (1, 0, 0), (0, 0, 0)])
         )
         own = tuple(size if keeps else 1 for size, keeps in zip(sizes, kept, strict=True))
-        dtype = draw(st.sampled_from(["uint8", "float32", "float16"]))
+        dtype: DataTypeName = draw(st.sampled_from(["uint8", "float32", "float16"]))
         inputs[f"x{k}"] = (values(own, dtype, k) % 5).astype(dtype)
         strides = layouts[draw(st.sampled_from(sorted(layouts)))] if own == sizes else None
-        x = g.input(f"x{k}", sizes=own, dtype=dtype, **({} if strides is None else {"strides": strides}))
+        x = g.input(f"x{k}", sizes=own, dtype=dtype, strides=strides)
         known.append(dg.cast(x, dtype="float32").broadcast_to(*sizes) if own != sizes else dg.cast(x, dtype="float32"))
     for _ in range(draw(st.integers(1, 6))):
         one, other = draw(st.sampled_from(known)), draw(st.sampled_from(known))

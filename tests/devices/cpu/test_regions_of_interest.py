@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def aligning(draw: st.DrawFn) -> Operator:
     )  # fmt: skip
 
 
-def arrays_for(operator: Any, seed: int, layout: str) -> list[Array | None]:
+def arrays_for(operator: Any, seed: int, layout: str) -> list[Any]:
     """Corners in, at and beyond the image, at whole and half places."""
     random = np.random.default_rng(seed)
     x = random.standard_normal(operator.input.sizes).astype(operator.input.dtype.numpy)
@@ -56,7 +57,7 @@ def arrays_for(operator: Any, seed: int, layout: str) -> list[Array | None]:
     return [LAYOUTS[layout](each) for each in given]
 
 
-def check_near(operator: Any, arrays: list[Array | None]) -> None:
+def check_near(operator: Any, arrays: Sequence[Array | None]) -> None:
     """To some units of the greatest number, and one of float16."""
     (got,), (expected,) = run(operator, *arrays), operator.evaluate(*arrays)
     assert arrays[0] is not None

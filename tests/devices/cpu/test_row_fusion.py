@@ -117,7 +117,7 @@ def test_a_producer_is_not_stored(sizes: tuple[int, int], axis: int) -> None:
 @pytest.mark.parametrize("function", ["sum", "average"])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("sizes", [(3, 5), (7, 1000), (2, 20000), (700, 40)])
-def test_a_sum_of_squares_adds_squares_that_are_rounded(sizes: tuple[int, int], axis: int, function: str) -> None:
+def test_a_sum_of_squares_adds_squares_that_are_rounded(sizes: tuple[int, int], axis: int, function: Any) -> None:
     """It has the bits of the sum of stored squares, of which some are infinite or subnormal."""
     x = numbers(sizes) * np.float32(10.0) ** np.random.default_rng(3).integers(-22, 3, sizes).astype(np.float32)
     x[1, 1] = 1e30

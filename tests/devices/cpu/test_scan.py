@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,10 @@ from support.cpu.rows import Array, both, graph, numbers
 
 import dmlgraph as dg
 
-OPERATORS = [(dg.cumulative_summation, "has_exclusive_sum"), (dg.cumulative_product, "has_exclusive_product")]
+OPERATORS: list[tuple[Callable[..., dg.Value], str]] = [
+    (dg.cumulative_summation, "has_exclusive_sum"),
+    (dg.cumulative_product, "has_exclusive_product"),
+]
 
 
 def compare(operator: Any, exclusive: dict[str, bool], x: Array, axis: int, direction: str) -> None:

@@ -9,12 +9,15 @@ import pickle
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 
 Array = np.ndarray[Any, Any]
 
@@ -36,8 +39,8 @@ class Kind:
         build: Callable[[dg.Value, Weights, int], Any],
         large: int,
         sizes: Callable[[int], list[Sizes]],
-        dtype: str = "float32",
-        x_dtype: str = "",
+        dtype: DataTypeName = "float32",
+        x_dtype: DataTypeName | None = None,
     ) -> None:
         self.build, self.large, self.sizes = build, large, sizes
         self.dtype, self.x_dtype = dtype, x_dtype or dtype
@@ -176,23 +179,30 @@ def wide(w: Array) -> Array:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_products_that_read_a_square_in_different_ways(dtype: str) -> None:
+def test_products_that_read_a_square_in_different_ways(dtype: DataTypeName) -> None:
     """The sizes are the same: only what is read differs."""
     n = 90
     x, w = numbers([1, 1, n, n], dtype, 1), numbers([1, 1, n, 2 * n], dtype, 2)
     ways: dict[str, tuple[Callable[[dg.Value, dg.Value], Any], Array]] = {}
+
+    def columns(read: Any, x: dg.Value, w: dg.Value, **fields: Any) -> dg.Value:
+        return dg.gemm(x, read(w), **fields)
+
+    def rows(read: Any, x: dg.Value, w: dg.Value, **fields: Any) -> dg.Value:
+        return dg.gemm(read(w), x, **fields)
+
     left, right, even = w[..., :n], w[..., n:], w[..., ::2]
     for name, part in {"left": left, "right": right, "even": even}.items():
-        read = {"left": np.s_[..., :n], "right": np.s_[..., n:], "even": np.s_[..., ::2]}[name]
+        read = itemgetter({"left": np.s_[..., :n], "right": np.s_[..., n:], "even": np.s_[..., ::2]}[name])
         turned = part.swapaxes(2, 3)
-        ways[f"{name}, columns"] = (lambda x, w, read=read: dg.gemm(x, w[read]), wide(x) @ wide(part))
+        ways[f"{name}, columns"] = (partial(columns, read), wide(x) @ wide(part))
         ways[f"{name}, columns, transposed"] = (
-            lambda x, w, read=read: dg.gemm(x, w[read], trans_b="transpose"),
+            partial(columns, read, trans_b="transpose"),
             wide(x) @ wide(turned),
         )
-        ways[f"{name}, rows"] = (lambda x, w, read=read: dg.gemm(w[read], x), wide(part) @ wide(x))
+        ways[f"{name}, rows"] = (partial(rows, read), wide(part) @ wide(x))
         ways[f"{name}, rows, transposed"] = (
-            lambda x, w, read=read: dg.gemm(w[read], x, trans_a="transpose"),
+            partial(rows, read, trans_a="transpose"),
             wide(turned) @ wide(x),
         )
     g = dg.Graph()
@@ -215,8 +225,8 @@ def test_filters_that_are_a_matrix_too() -> None:
     g = dg.Graph()
     given, weight = g.input("x", sizes=x.shape, dtype="float32"), g.constant("w", w)
     filters = dg.reshape(weight, sizes=[n, n, 1, 1])
-    for name, direction in (("forward", "forward"), ("backward", "backward")):
-        g.output(name, dg.convolution(given, filters, direction=direction))
+    g.output("forward", dg.convolution(given, filters, direction="forward"))
+    g.output("backward", dg.convolution(given, filters, direction="backward"))
     matrix = dg.reshape(given, sizes=[1, 1, n, n])
     g.output("rows", dg.gemm(weight, matrix))
     g.output("columns", dg.gemm(matrix, weight))
@@ -232,7 +242,7 @@ def test_filters_that_are_a_matrix_too() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
-def test_integers_with_other_zero_points_and_sides(dtype: str) -> None:
+def test_integers_with_other_zero_points_and_sides(dtype: DataTypeName) -> None:
     n = 70
     limits = np.iinfo(dtype)
     random = np.random.default_rng(3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def shapes(draw: st.DrawFn) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
     return draw(FLOATS), sizes, tuple(size if axis in kept else 1 for axis, size in enumerate(sizes))
 
 
-def check(operator: Operator, arrays: list[Array | None], units: int) -> None:
+def check(operator: Operator, arrays: Sequence[Array | None], units: int) -> None:
     """Each output is near `reference`'s: to so many units of the greatest magnitude, and the type's own."""
     assert isinstance(lowered(operator), tuple)
     for got, expected in zip(run(operator, *arrays), operator.evaluate(*arrays), strict=True):

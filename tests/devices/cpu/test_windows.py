@@ -94,14 +94,16 @@ class TestPooling:
         (x,) = filled(operator, seed, layout)
         (x,) = with_specials([x], seed) if special else (x,)
         # The sum is float16 before it is divided.
-        compare(*same_bits(operator, [x]), operator, [x], operator.window.tap_count, roundings=2)
+        (got,) = same_bits(operator, [x])
+        compare(got, operator, [x], operator.window.tap_count, roundings=2)
 
     @given(windows(floats), layouts, seeds, st.booleans(), st.sampled_from([1, 2, 3, 7]))
     def test_norms(self, fields, layout, seed, special, p) -> None:
         operator = made("lp_pooling1", **fields, p=p)
         (x,) = filled(operator, seed, layout)
         (x,) = with_specials([x], seed) if special else (x,)
-        compare(*same_bits(operator, [x]), operator, [x], operator.window.tap_count + 3)
+        (got,) = same_bits(operator, [x])
+        compare(got, operator, [x], operator.window.tap_count + 3)
 
     @pytest.mark.parametrize("value", [0.0, -0.0])
     @pytest.mark.parametrize("sizes", [(1, 1, 3, 3), (1, 1, 20, 40)])
@@ -142,7 +144,8 @@ class TestLocalResponse:
         operator = make("local_response_normalization", input=desc(sizes, dtype), **fields)
         (x,) = filled(operator, seed, layout)
         (x,) = with_specials([x], seed) if special else (x,)
-        compare(*same_bits(operator, [x]), operator, [x], size * size + 8, np.abs(operator.evaluate(x)[0]))
+        (got,) = same_bits(operator, [x])
+        compare(got, operator, [x], size * size + 8, np.abs(operator.evaluate(x)[0]))
 
     @pytest.mark.parametrize(
         ("alpha", "bias", "beta", "native"),
@@ -152,7 +155,8 @@ class TestLocalResponse:
         fields = {"cross_channel": True, "local_size": 3, "alpha": alpha, "beta": beta, "bias": bias}
         operator = make("local_response_normalization", input=desc((1, 3, 1, 2)), **fields)
         x = np.array([0, -0.0, 0, 2, 0, 3], np.float32).reshape(1, 3, 1, 2)
-        compare(*run(operator, x), operator, [x], 12, np.abs(operator.evaluate(x)[0]))
+        (got,) = run(operator, x)
+        compare(got, operator, [x], 12, np.abs(operator.evaluate(x)[0]))
         with compiled(operator) as executable:
             assert bool(executable.stats["python"]) is not native
 
@@ -169,7 +173,8 @@ class TestLocalResponse:
         bases = operator.bases(number, operator.input.dtype)
         sums = operator.local_sums(gradient * number * bases ** (-beta - 1))
         magnitudes = gradient * bases**-beta + np.abs(2 * operator.alpha_share * beta) * number * sums
-        compare(*same_bits(operator, arrays), operator, arrays, 3 * size * size + 32, magnitudes)
+        (got,) = same_bits(operator, arrays)
+        compare(got, operator, arrays, 3 * size * size + 32, magnitudes)
 
 
 class TestFold:
@@ -233,7 +238,8 @@ class TestResampling:
     def test_upsampling(self, mode) -> None:
         operator = make("upsample_2d", input=desc((2, 3, 5, 30)), scale_size=(3, 2), interpolation_mode=mode)
         (x,) = filled(operator, 1)
-        compare(*same_bits(operator, [x]), operator, [x], 8, np.full(operator.output.sizes, np.abs(x).max()))
+        (got,) = same_bits(operator, [x])
+        compare(got, operator, [x], 8, np.full(operator.output.sizes, np.abs(x).max()))
 
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())

@@ -81,6 +81,6 @@ def test_floats_are_refused_where_directml_refuses_them(operator: type[Operator]
             # Unchecked, as the device would get it if dmlgraph accepted it.
             changed = node.replace(**{member.field: value})
             everything = [*desc.nodes]
-            everything[index] = dataclasses.replace(desc.nodes[index], operator=changed)
+            everything[index] = OperatorDescNode(desc.nodes[index].name, changed)
             taken = takes(directml, dataclasses.replace(desc, nodes=tuple(everything)))
             assert is_legal(node, directml, **{member.field: value}) == taken, f"{member.field} {value}: {taken}"

@@ -19,6 +19,7 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import _native
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.compiler.lowering import (
     ConstantDescNode,
     GraphDesc,
@@ -60,7 +61,7 @@ def by_reference(graph: dg.Graph, inputs: dict[str, Array]) -> dict[str, Array]:
     return ReferenceDevice().compile(lower(graph), reason="asked for").run(inputs)
 
 
-def ramp(sizes: list[int], dtype: str = "float32") -> dg.Graph:
+def ramp(sizes: list[int], dtype: DataTypeName = "float32") -> dg.Graph:
     """y = relu(x * (3, 5, 7, ...))."""
     graph = dg.Graph("ramp_times_x")
     x = graph.input("x", sizes=sizes, dtype=dtype)

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from support.operators.harness import run, run_all
 
+from dmlgraph.devices.names import DeviceName
+
 Array = np.ndarray[Any, Any]
 INF, NAN = float("inf"), float("nan")
 LARGE = 3e38  # twice that is infinite in float32
@@ -53,7 +55,8 @@ def test_the_scale_of_batch_normalization_training_is_applied_to_the_mean_too() 
     """x · factor + (bias − mean · factor): ∞ − ∞ for an infinite scale."""
     x = single([1, 2, 4]).reshape(3, 1, 1, 1)
     scale, bias = single([INF]).reshape(1, 1, 1, 1), single([0]).reshape(1, 1, 1, 1)
-    for device, gives in (("directml:software", [NAN, NAN, NAN]), ("reference", [-INF, -INF, INF])):
+    expected: dict[DeviceName, Any] = {"directml:software": [NAN, NAN, NAN], "reference": [-INF, -INF, INF]}
+    for device, gives in expected.items():
         output, *_ = run_all("batch_normalization_training", [x, scale, bias], device=device, epsilon=0.5)
         np.testing.assert_array_equal(output.ravel(), gives)
 
@@ -61,7 +64,8 @@ def test_the_scale_of_batch_normalization_training_is_applied_to_the_mean_too() 
 def test_batch_normalization_training_of_a_single_element_in_float16() -> None:
     """The exact result is the bias; but x · factor and mean · factor are about 3354, where float16 has a unit of 2."""
     x, scale, bias = (np.full([1] * 4, number, np.float16) for number in (-5.484, 1.934, -1.17))
-    for device, gives in (("directml:software", -2), ("reference", np.float16(-1.17))):
+    expected: dict[DeviceName, Any] = {"directml:software": -2, "reference": np.float16(-1.17)}
+    for device, gives in expected.items():
         output, *_ = run_all("batch_normalization_training", [x, scale, bias], device=device, epsilon=1e-5)
         np.testing.assert_array_equal(output.ravel(), [gives])
 

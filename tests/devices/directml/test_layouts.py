@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import functools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,10 +34,11 @@ from dmlgraph.operators import (
     Sign,
 )
 from dmlgraph.operators.declaration.fields import Role
+from dmlgraph.operators.directml_enums import MatrixTransform, ReduceFunction
 
 LEVEL = FeatureLevel.V6_2
-TRIED = ("packed", "reversed", "every second element", "gaps after rows", "all repeated", "axis 0 repeated")
-TRIED += ("ones with a large stride", "reversed with gaps")
+TRIED = ("packed", "reversed", "every second element", "gaps after rows", "all repeated", "axis 0 repeated",
+         "ones with a large stride", "reversed with gaps")  # fmt: skip
 
 
 @functools.cache
@@ -172,7 +174,8 @@ MADE = Negate(input=desc([4, 8]))
 
 @pytest.mark.parametrize("strides", [(8, 1), (16, 2), (9, 1), (0, 1), (1, 0)], ids=str)
 def test_gaps_and_repetitions_cost_nothing(strides: tuple[int, int], directml: DirectMLDevice) -> None:
-    for operator in (ActivationRelu(input=desc([4, 8], strides)), Reduce(input=desc([4, 8], strides), function="sum")):
+    source = desc([4, 8], strides)
+    for operator in (ActivationRelu(input=source), Reduce(input=source, function=ReduceFunction.SUM)):
         data = {0: np.broadcast_to(np.float32(2), (4, 8))}
         with directml.compile(one_node(operator, data)[0], reason="asked for") as executable:
             executable.run({"x0": data[0]})
@@ -217,13 +220,15 @@ def test_reordered_graph_inputs_cost_a_copy_in_most_operators(
 
 
 def test_a_value_of_a_node_is_read_in_another_order_for_nothing(directml: DirectMLDevice) -> None:
-    readers_ = (Sign(input=TRANSPOSED), ActivationRelu(input=TRANSPOSED), Reduce(input=TRANSPOSED, function="max"))
+    greatest = Reduce(input=TRANSPOSED, function=ReduceFunction.MAX)
+    readers_ = (Sign(input=TRANSPOSED), ActivationRelu(input=TRANSPOSED), greatest)
     for count in (1, 2, 3):
         assert dispatches(directml, after(MADE, *readers_[:count])) == 1 + count
 
 
 def test_a_graph_input_is_reordered_once_for_all_readers(directml: DirectMLDevice) -> None:
-    readers_ = (Sign(input=TRANSPOSED), ActivationRelu(input=TRANSPOSED), Reduce(input=TRANSPOSED, function="max"))
+    greatest = Reduce(input=TRANSPOSED, function=ReduceFunction.MAX)
+    readers_ = (Sign(input=TRANSPOSED), ActivationRelu(input=TRANSPOSED), greatest)
     for count in (1, 2, 3):
         assert dispatches(directml, readers(*readers_[:count])) == 1 + count
     assert dispatches(directml, readers(Identity(input=TRANSPOSED))) == 1
@@ -233,19 +238,19 @@ def test_heads_of_a_graph_input_are_read_for_nothing(directml: DirectMLDevice) -
     """The first three dimensions are in another order, but each row lies in one piece."""
     heads = desc([2, 3, 4, 5], [60, 5, 15, 1])
     assert dispatches(directml, readers(ActivationRelu(input=heads))) == 1
-    assert dispatches(directml, readers(Reduce(input=heads, function="sum", axes=[3]))) == 2
+    assert dispatches(directml, readers(Reduce(input=heads, function=ReduceFunction.SUM, axes=(3,)))) == 2
 
 
 def test_channels_last_costs_a_copy(directml: DirectMLDevice) -> None:
     """The only order of four dimensions in which some operators do not read a node's value directly."""
     made = Negate(input=desc([2, 4, 5, 3]))
     last = desc([2, 3, 4, 5], [60, 1, 15, 3])
-    pooled = AveragePooling1(input=last, window_size=[2, 2], include_padding=True)
+    pooled = AveragePooling1(input=last, window_size=(2, 2), include_padding=True)
     assert [dispatches(directml, after(made, each)) for each in (pooled, Sign(input=last))] == [3, 3]
-    assert dispatches(directml, after(made, Reduce(input=last, function="sum", axes=[3]))) == 2
+    assert dispatches(directml, after(made, Reduce(input=last, function=ReduceFunction.SUM, axes=(3,)))) == 2
 
 
-def product(b: TensorDesc, trans_b: str, *, made: bool) -> GraphDesc:
+def product(b: TensorDesc, trans_b: MatrixTransform, *, made: bool) -> GraphDesc:
     """a b, where `b` is a packed graph input of one dimension, or made by a node."""
     operator = Gemm(a=desc([33, 48]), b=b, trans_b=trans_b)
     producer = Negate(input=desc([20 * 48])) if made else None
@@ -255,19 +260,22 @@ def product(b: TensorDesc, trans_b: str, *, made: bool) -> GraphDesc:
 def test_transposing_gemm_by_strides_costs_what_trans_b_does_unless_it_reads_a_graph_input(
     directml: DirectMLDevice,
 ) -> None:
-    by_field, by_strides = (desc([20, 48]), "transpose"), (desc([48, 20], [1, 48]), "none")
-    count = [[dispatches(directml, product(*each, made=made)) for each in (by_field, by_strides)] for made in (0, 1)]
+    by_field, by_strides = (desc([20, 48]), MatrixTransform.TRANSPOSE), (desc([48, 20], [1, 48]), MatrixTransform.NONE)
+    count = [
+        [dispatches(directml, product(*each, made=made)) for each in (by_field, by_strides)] for made in (False, True)
+    ]
     assert count == [[2, 3], [3, 3]]
 
 
 def test_an_output_in_another_order_costs_a_copy(directml: DirectMLDevice) -> None:
-    order = {"strides": [1, 4]}
+    order: Any = {"strides": [1, 4]}
+    spaced: Any = {"strides": [16, 2]}
     packed = desc([4, 8])
     for operator, expected in (
         (Identity(input=packed, output=order), 1),
         (ActivationRelu(input=packed, output=order), 2),
         (Add(a=packed, b=packed, output=order), 2),
-        (ActivationRelu(input=packed, output={"strides": [16, 2]}), 1),
+        (ActivationRelu(input=packed, output=spaced), 1),
     ):
         data = {port: np.ones((4, 8), "f4") for port, each in enumerate(operator.input_descs) if each is not None}
         assert dispatches(directml, one_node(operator, data)[0]) == expected, operator.name

@@ -144,7 +144,12 @@ class TestInstalledLibrary:
         library.find_directml()
         read: list[Path] = []
         digest = install._sha256
-        monkeypatch.setattr(install, "_sha256", lambda path: read.append(path) or digest(path))
+
+        def noted(path: Path) -> str | None:
+            read.append(path)
+            return digest(path)
+
+        monkeypatch.setattr(install, "_sha256", noted)
         assert library.find_directml().path == installed
         assert read == []
         os.utime(installed, (0, 0))

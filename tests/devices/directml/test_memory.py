@@ -14,6 +14,7 @@ import pytest
 from devices.directml.test_strictness import run
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable
 
@@ -117,7 +118,7 @@ def device_shares(executable: DirectMLExecutable) -> bool:
     ids=str,
 )
 @pytest.mark.parametrize("dtype", ["float32", "uint8", "float16"])
-def test_arrays_of_any_layout(device: DirectMLDevice, sizes_and_strides: Any, dtype: str) -> None:
+def test_arrays_of_any_layout(device: DirectMLDevice, sizes_and_strides: Any, dtype: DataTypeName) -> None:
     """Inputs and out= arrays with any strides, tensors with any strides, sizes that are no whole words."""
     sizes, strides = sizes_and_strides
     graph = dg.Graph("layout")

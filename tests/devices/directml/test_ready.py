@@ -17,6 +17,7 @@ from dmlgraph.devices.directml import install as installer
 from dmlgraph.devices.directml import library, ready, trial
 from dmlgraph.devices.directml.errors import LibraryError
 from dmlgraph.devices.directml.software import llvm
+from dmlgraph.devices.names import DeviceName
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Windows has DirectML and Direct3D 12")
 
@@ -143,7 +144,7 @@ def test_a_run_that_ends_by_a_signal_is_told(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_the_trial_works_on_devices_that_work(device: str) -> None:
+def test_the_trial_works_on_devices_that_work(device: DeviceName) -> None:
     assert trial.trial(device) is None
 
 

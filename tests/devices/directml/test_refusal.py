@@ -51,7 +51,7 @@ def grid(rows: int, columns: int) -> GraphDesc:
     for row in range(rows):
         value, current = x, []
         for column in range(columns):
-            bounds = {"min": -1.0, "max": 1.0 + row * columns + column}
+            bounds: dict[str, Any] = {"min": -1.0, "max": 1.0 + row * columns + column}
             value = dg.clip(value, **bounds, name=f"n{row}_{column}")
             if above and column % 3 == 0:
                 value = dg.add(value, above[column], name=f"a{row}_{column}")
@@ -259,7 +259,9 @@ def test_a_refusal_of_the_library_itself(directml: DirectMLDevice) -> None:
     g = dg.Graph("window")
     x = g.input("x", sizes=[4, 8], dtype="float32")
     value = dg.activation_relu(dg.tanh(x))
-    window = {"input_window_offsets": [0, 0], "input_window_sizes": [4, 4], "input_window_strides": [1, 1]}
+    window: dict[str, Any] = {
+        "input_window_offsets": [0, 0], "input_window_sizes": [4, 4], "input_window_strides": [1, 1],
+    }
     g.output("y", dg.activation_sigmoid(dg.exp(dg.slice1(value, **window))))
     g.output("z", dg.sin(x))
     graph = g.lower()

@@ -63,7 +63,7 @@ def excluded(operator: Operator, field: str, layout: TensorDesc) -> str | None:
     """Why the operator's own constraints exclude a layout of an input; None if they do not."""
     port = next(each.port for each in operator.bindings(Role.INPUT) if each.field == field)
     problem = next(operator.with_inputs({port: layout}).constraints(), None)
-    return problem and f"{problem.field} {problem.message}"
+    return None if problem is None else f"{problem.field} {problem.message}"
 
 
 def test_scatter_nd_reads_its_indices_through_strides_above_zero() -> None:

@@ -10,7 +10,9 @@ import sys
 
 import pytest
 
-SOFTWARE = "directml:software"
+from dmlgraph.devices.names import DeviceName
+
+SOFTWARE: DeviceName = "directml:software"
 
 # Regions, steps in NumPy and compilations, in threads that nothing waits for.
 BUSY = """
@@ -120,7 +122,7 @@ except KeyboardInterrupt:
 """
 
 
-def end(script: str, device: str, seconds: float, environment: dict[str, str]) -> None:
+def end(script: str, device: DeviceName, seconds: float, environment: dict[str, str]) -> None:
     process = subprocess.run(
         [sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}", device, str(seconds)],
         env=os.environ | environment,
@@ -133,7 +135,7 @@ def end(script: str, device: str, seconds: float, environment: dict[str, str]) -
 
 
 @pytest.mark.parametrize("device", ["cpu", "reference", SOFTWARE])
-def test_daemon_threads_at_work(device: str, request: pytest.FixtureRequest) -> None:
+def test_daemon_threads_at_work(device: DeviceName, request: pytest.FixtureRequest) -> None:
     environment = {}
     if device == SOFTWARE:
         environment["DMLGRAPH_DIRECTML"] = str(request.getfixturevalue("directml_path"))

@@ -19,14 +19,15 @@ import pytest
 
 from dmlgraph.devices.host import interrupts
 from dmlgraph.devices.host.interrupts import Watch, interruptible
+from dmlgraph.devices.names import DeviceName
 
-SOFTWARE = "directml:software"
+SOFTWARE: DeviceName = "directml:software"
 SCRIPT = pathlib.Path(__file__).parents[2] / "support" / "interrupted.py"
 
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="a process is sent SIGINT as on POSIX systems")
 
 
-def interrupt(case: str, device: str, after: float, environment: dict[str, str]) -> dict[str, Any]:
+def interrupt(case: str, device: DeviceName, after: float, environment: dict[str, str]) -> dict[str, Any]:
     """The report of a process that gets SIGINT some seconds after its work has begun."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {RUN_SCRIPT}", case, device],
@@ -64,7 +65,9 @@ LONG_WORK = [
 
 @needs_signals
 @pytest.mark.parametrize(("case", "device"), LONG_WORK)
-def test_long_work_is_interrupted_and_can_be_done_again(case: str, device: str, request: pytest.FixtureRequest) -> None:
+def test_long_work_is_interrupted_and_can_be_done_again(
+    case: str, device: DeviceName, request: pytest.FixtureRequest
+) -> None:
     environment = {}
     if device == SOFTWARE:
         environment["DMLGRAPH_DIRECTML"] = str(request.getfixturevalue("directml_path"))

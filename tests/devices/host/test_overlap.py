@@ -11,6 +11,7 @@ import pytest
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
+from dmlgraph.devices.names import DeviceName
 
 DEVICES = ["reference", "cpu", "directml:software"]
 Array = np.ndarray[Any, Any]
@@ -76,7 +77,9 @@ def graph(sizes: tuple[int, int, int, int]) -> dg.Graph:
     y = g.input("y", sizes=sizes, dtype="float32")
     total = x + y * 2
     g.output("total", total)
-    window = {"input_window_offsets": [0] * 4, "input_window_sizes": sizes, "input_window_strides": [1, 1, -1, 1]}
+    window: dict[str, Any] = {
+        "input_window_offsets": [0] * 4, "input_window_sizes": sizes, "input_window_strides": [1, 1, -1, 1],
+    }
     g.output("turned", dg.slice1(dg.activation_relu(y), **window) - x)
     g.output("spread", total - dg.reduce(x, function="max", axes=[3]))
     g.output("copy", dg.identity(x))
@@ -123,7 +126,7 @@ def check(executable: Executable, rng: random.Random, sizes: tuple[int, ...]) ->
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_outputs_anywhere_in_the_memory_of_inputs(device: str, seed: int) -> None:
+def test_outputs_anywhere_in_the_memory_of_inputs(device: DeviceName, seed: int) -> None:
     rng = random.Random(seed)
     most = (5, 5, 70)[seed]
     sizes = (1, rng.randint(1, 2), rng.randint(2, most), rng.randint(2, most))
@@ -133,7 +136,7 @@ def test_outputs_anywhere_in_the_memory_of_inputs(device: str, seed: int) -> Non
 
 
 @pytest.mark.parametrize("way", ["run", "bind"])
-def test_overlapping_strides(device: str, way: str) -> None:
+def test_overlapping_strides(device: DeviceName, way: str) -> None:
     g = dg.Graph("g")
     x = g.input("x", sizes=[8, 8], dtype="float32")
     g.output("y", x + 1)
@@ -144,7 +147,7 @@ def test_overlapping_strides(device: str, way: str) -> None:
     assert "strides of [8, 4] bytes" in str(caught.value)
 
 
-def test_a_constant_is_not_the_array_it_was_made_of(device: str) -> None:
+def test_a_constant_is_not_the_array_it_was_made_of(device: DeviceName) -> None:
     numbers = np.arange(6, dtype=np.float32).reshape(2, 3)
     g = dg.Graph("g")
     x = g.input("x", sizes=[2, 3], dtype="float32")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.faults import make_safe
@@ -27,9 +28,11 @@ DATA = {
 }
 
 
-def attention(scale: float = SCALE, dtype: str = "float32", *, of_a_product: bool = False, **fields: Any) -> dg.Graph:
+def attention(
+    scale: float = SCALE, dtype: DataTypeName = "float32", *, of_a_product: bool = False, **fields: Any
+) -> dg.Graph:
     graph = dg.Graph("attention")
-    tensors = {
+    tensors: dict[str, Any] = {
         name: graph.input(name, dtype="int32" if name == "mask" else dtype, sizes=data.shape)
         for name, data in DATA.items()
     }
@@ -40,7 +43,8 @@ def attention(scale: float = SCALE, dtype: str = "float32", *, of_a_product: boo
             bias, one.broadcast_to(1, 2, 5, 5), fused_activation="activation_relu"
         )
     fields = {"mask_type": "boolean", "mask_filter_value": FILTER, "head_count": HEADS, "scale": scale} | fields
-    graph.output("y", dg.multihead_attention(**tensors, **fields))
+    tensors |= fields
+    graph.output("y", dg.multihead_attention(**tensors))
     return graph
 
 
@@ -65,7 +69,7 @@ def ran(graph: dg.Graph, dtype: str = "float32") -> Array:
 @pytest.mark.parametrize("scale", [SCALE, 1.0, 0.0, -2.0])
 @pytest.mark.parametrize("of_a_product", [False, True])
 @pytest.mark.parametrize(("dtype", "near"), [("float32", 1e-5), ("float16", 1e-2)])
-def test_the_bias_is_not_scaled(scale: float, of_a_product: bool, dtype: str, near: float) -> None:
+def test_the_bias_is_not_scaled(scale: float, of_a_product: bool, dtype: DataTypeName, near: float) -> None:
     got = ran(attention(scale, dtype, of_a_product=of_a_product), dtype)
     np.testing.assert_allclose(got, expected(scale, of_a_product=of_a_product), atol=near)
 
@@ -86,11 +90,11 @@ def test_directml_scales_the_bias(directml: DirectMLDevice) -> None:
 
 def test_an_infinite_filter_value_gives_nan() -> None:
     graph = dg.Graph("attention")
-    tensors = {
+    tensors: dict[str, Any] = {
         name: graph.input(name, dtype="int32" if name == "mask" else "float32", sizes=DATA[name].shape)
         for name in ("query", "key", "value", "mask")
     }
-    fields = {"mask_type": "boolean", "mask_filter_value": -np.inf, "head_count": HEADS, "scale": SCALE}
+    fields: dict[str, Any] = {"mask_type": "boolean", "mask_filter_value": -np.inf, "head_count": HEADS, "scale": SCALE}
     graph.output("y", dg.multihead_attention(**tensors, **fields))
     given = {name: data for name, data in feeds().items() if name in tensors} | {"mask": np.ones((2, 1, 1, 5), "int32")}
     results = {}
@@ -104,11 +108,11 @@ def test_an_infinite_filter_value_gives_nan() -> None:
 def test_leading_ones_of_mask_and_bias_may_differ() -> None:
     graph = dg.Graph("attention")
     sizes = {name: data.shape for name, data in DATA.items()} | {"mask": (1, 2, 2, 3, 5)}
-    tensors = {
+    tensors: dict[str, Any] = {
         name: graph.input(name, dtype="int32" if name == "mask" else "float32", sizes=each)
         for name, each in sizes.items()
     }
-    fields = {"mask_type": "boolean", "mask_filter_value": FILTER, "head_count": HEADS, "scale": SCALE}
+    fields: dict[str, Any] = {"mask_type": "boolean", "mask_filter_value": FILTER, "head_count": HEADS, "scale": SCALE}
     graph.output("y", dg.multihead_attention(**tensors, **fields))
     whole = np.broadcast_to(feeds()["mask"], (2, 2, 3, 5)).reshape(1, 2, 2, 3, 5)
     with graph.compile("directml:software") as executable:
@@ -120,13 +124,13 @@ def test_a_bias_that_is_a_window() -> None:
     """The sum overwrites the mask's numbers, and not the window, which DirectML would refuse."""
     graph = dg.Graph("attention")
     names = ("query", "key", "value", "mask")
-    tensors = {
+    tensors: dict[str, Any] = {
         name: graph.input(name, dtype="int32" if name == "mask" else "float32", sizes=DATA[name].shape)
         for name in names
     }
     wide = graph.input("wide", dtype="float32", sizes=[4, 2, 3, 5])
     bias = dg.slice(dg.sin(wide), offsets=[2, 0, 0, 0], sizes=[2, 2, 3, 5], strides=1)
-    fields = {"mask_type": "boolean", "mask_filter_value": FILTER, "head_count": HEADS, "scale": SCALE}
+    fields: dict[str, Any] = {"mask_type": "boolean", "mask_filter_value": FILTER, "head_count": HEADS, "scale": SCALE}
     graph.output("y", dg.multihead_attention(**tensors, relative_position_bias=bias, **fields))
     given = {name: feeds()[name] for name in names}
     given["wide"] = np.linspace(-9, 9, 120, dtype="float32").reshape(4, 2, 3, 5)
@@ -140,7 +144,7 @@ def test_a_bias_that_is_a_window() -> None:
 def test_other_attention_stays_as_it_is(directml: DirectMLDevice) -> None:
     def plain(*names: str, **fields: Any) -> dg.Graph:
         graph = dg.Graph("plain")
-        tensors = {
+        tensors: dict[str, Any] = {
             name: graph.input(name, dtype="int32" if name == "mask" else "float32", sizes=DATA[name].shape)
             for name in ("query", "key", "value", *names)
         }

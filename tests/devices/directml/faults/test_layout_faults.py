@@ -24,6 +24,7 @@ from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable,
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.operators import Abs, CumulativeSummation, Identity, Operator, Reduce, Sign, Slice
+from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 
 
 def desc(sizes: Sequence[int], strides: Sequence[int] | None = None, dtype: str = "float32") -> TensorDesc:
@@ -84,7 +85,7 @@ def test_a_reordered_input_has_the_sizes_of_another_reader(directml: DirectMLDev
     wrong = 0
     for window, order in itertools.product(WINDOWS, ORDERS):
         reordered = Identity(input=order)
-        reader = Reduce(input=reordered.output, function="max", axes=[0])
+        reader = Reduce(input=reordered.output, function=ReduceFunction.MAX, axes=(0,))
         for outputs in ((0, 2), (2, 0)):
             tried = graph(
                 desc([4, 8]), (Sign(input=window), reordered, reader), [(-1, 0, 0), (-1, 1, 0), (1, 2, 0)], outputs
@@ -99,8 +100,9 @@ def test_windows_of_a_few_bytes_are_taken(directml: DirectMLDevice, whole: int, 
     """An operator in place on the first rows of a value, whose result is read through strides."""
     window, dtype = desc([part, 2], dtype="float16"), "float16"
     made = Abs(input=desc([whole, 2], dtype=dtype))
-    in_place = CumulativeSummation(input=window, axis=0, axis_direction="increasing", has_exclusive_sum=False)
-    reader = Slice(input=desc([2, part], [1, 2], dtype), offsets=[0, part - 1], sizes=[2, 1], strides=[1, 1])
+    up = AxisDirection.INCREASING
+    in_place = CumulativeSummation(input=window, axis=0, axis_direction=up, has_exclusive_sum=False)
+    reader = Slice(input=desc([2, part], [1, 2], dtype), offsets=(0, part - 1), sizes=(2, 1), strides=(1, 1))
     tried = graph(desc([whole, 2], dtype=dtype), (made, in_place, reader), [(-1, 0, 0), (0, 1, 0), (1, 2, 0)], (2,))
     assert outcome(directml, tried, bare=True) == "refused"
     assert outcome(directml, tried) == "right"
@@ -136,9 +138,9 @@ def test_windows_of_reordered_values_are_taken(directml: DirectMLDevice) -> None
 
 def window(source: TensorDesc, axis: int, offset: int, size: int) -> Slice:
     """A slice along one axis."""
-    cut = [size if each == axis else whole for each, whole in enumerate(source.sizes)]
-    offsets = [offset if each == axis else 0 for each in range(source.rank)]
-    return Slice(input=source, offsets=offsets, sizes=cut, strides=[1] * source.rank)
+    cut = tuple(size if each == axis else whole for each, whole in enumerate(source.sizes))
+    offsets = tuple(offset if each == axis else 0 for each in range(source.rank))
+    return Slice(input=source, offsets=offsets, sizes=cut, strides=(1,) * source.rank)
 
 
 # Cases that were refused or wrong before dmlgraph added copies for them.

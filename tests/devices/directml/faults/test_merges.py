@@ -13,6 +13,7 @@ from support.merge_cases import ORDERS, PAIRS, Case
 from support.merge_producers import ACTIVATIONS, HOSTS, attributes, operator_name
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError
@@ -31,7 +32,7 @@ DATA = {
 A, B, X, FLAT, WIDE = DATA.values()
 
 
-def inputs(graph: dg.Graph, names: str, dtype: str = "float32", rank: int = 2) -> list[dg.Value]:
+def inputs(graph: dg.Graph, names: str, dtype: DataTypeName = "float32", rank: int = 2) -> list[dg.Value]:
     return [graph.input(each, dtype=dtype, sizes=[1] * (rank - 2) + list(DATA[each].shape)) for each in names.split()]
 
 
@@ -137,7 +138,7 @@ def test_graphs_give_what_they_say(name: str, fuse: bool) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("rank", [2, 3, 4])
 @pytest.mark.parametrize("order", ORDERS)
-def test_residuals_of_every_rank_and_type(order: str, rank: int, dtype: str) -> None:
+def test_residuals_of_every_rank_and_type(order: str, rank: int, dtype: DataTypeName) -> None:
     """Both terms are products with activations."""
 
     def build(g: dg.Graph) -> dg.Value:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support.operators.harness import build
 
-from dmlgraph.compiler.lowering import lower
+from dmlgraph.compiler.lowering import OperatorDescNode, lower
 from dmlgraph.devices.directml import device as module
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe
@@ -57,11 +57,12 @@ def test_directml_takes_single_elements_for_their_variance(
 
 def test_only_normalizations_of_single_elements_change() -> None:
     def divides(sizes: list[int], **fields: Any) -> bool:
-        given = {"axes": [1], "normalize_variance": True, "epsilon": 1e-3} | fields
+        given: dict[str, Any] = {"axes": [1], "normalize_variance": True, "epsilon": 1e-3} | fields
         graph, _ = build("mean_variance_normalization1", [np.zeros(sizes, np.float32)], **given)
         desc = lower(graph)
         safe, _ = make_safe(desc)
         (node,) = safe.nodes
+        assert isinstance(node, OperatorDescNode)
         assert isinstance(node.operator, MeanVarianceNormalization1)
         assert (safe is desc) == (node.operator.normalize_variance == given["normalize_variance"])
         return bool(node.operator.normalize_variance)

@@ -40,7 +40,7 @@ def test_describe_fills_in_what_the_shader_declares(callbacks):
     status, _ = call(callbacks.describe, dxil.shader("ret void", ranges, (8, 4, 2)), ctypes.byref(info))
     assert status == 1
     assert list(info.threads) == [8, 4, 2]
-    found = [[getattr(info.ranges[i], name) for name, _ in adapter.SwResourceRange._fields_] for i in range(3)]
+    found = [[getattr(info.ranges[i], name) for name, *_ in adapter.SwResourceRange._fields_] for i in range(3)]
     assert info.range_count == 3
     assert found == [[0, 0, 0, 3, 2, 12, 24], [1, 0, 0, 0, 1, 11, 0], [2, 0, 0, 0, 1, 13, 0]]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from support.software import dxil
@@ -42,7 +45,7 @@ def first_operand_unless_nan(x, y, choose):
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, choose(x, y)))
 
 
-EXACT_FLOAT = {
+EXACT_FLOAT: dict[int, Callable[[np.ndarray], Any]] = {
     6: np.abs,
     7: lambda x: np.where(np.isnan(x), 0, np.clip(x, 0, 1)) + 0.0,
     22: lambda x: x - np.floor(x),
@@ -83,7 +86,7 @@ def test_special_numbers(opcode, function, values):
 
 
 # Opcode, NumPy's function, values, the error that Direct3D allows in units in the last place.
-CLOSE = [
+CLOSE: list[tuple[int, Callable[[np.ndarray], Any], np.ndarray, int]] = [
     (12, np.cos, ANGLES, 1),
     (13, np.sin, ANGLES, 1),
     (14, np.tan, ANGLES, 2),
@@ -283,9 +286,9 @@ def test_dot_products_of_packed_numbers():
 
 def test_dot_product_of_halves_sums_floats():
     a = np.array([0.5, 1], np.float32)
-    ax, ay, bx, by = (np.array(v, np.float16) for v in ([300, 1], [0.1, 2], [300, 3], [7, 4]))
-    (got,) = dxil.operation("dot2AddHalf", 162, [a, ax, ay, bx, by], np.float32)
-    ax, ay, bx, by = (v.astype(np.float32) for v in (ax, ay, bx, by))
+    halves = tuple(np.array(v, np.float16) for v in ([300, 1], [0.1, 2], [300, 3], [7, 4]))
+    (got,) = dxil.operation("dot2AddHalf", 162, [a, *halves], np.float32)
+    ax, ay, bx, by = (v.astype(np.float32) for v in halves)
     same(got, a + ax * bx + ay * by)
 
 

@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 import textwrap
+from typing import Any
 
 import numpy as np
 import pytest
@@ -200,7 +201,7 @@ def test_an_error_is_told_to_every_thread_that_asks():
 def test_kernels_that_nobody_keeps_are_freed():
     """The garbage collector frees compilers, and the code that they keep, in any order."""
     for number in range(30):
-        compiler = Compiler()
+        compiler: Any = Compiler()
         compiler.myself = compiler  # a cycle
         assert works(compiler.compile(add_one(8 + number % 3), (42, 42)))
     del compiler
@@ -421,4 +422,4 @@ def test_less_effort_gives_the_same_results(effort, monkeypatch):
         dxil.compile_and_run(code, memory)
         results.append(memory)
     assert (results[0] != np.arange(4096)).any()
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])
