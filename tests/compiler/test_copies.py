@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.base.tensor import DataType, DataTypeName, TensorDesc
 from dmlgraph.compiler.copies import packing, window
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators.declaration.operator import Operator
 
 ORDERS = {
@@ -43,7 +45,7 @@ def made_or_message(make: Callable[[], Operator], level: FeatureLevel) -> Operat
 def test_every_order_has_a_copy_or_a_message(dtype: DataType, level: FeatureLevel) -> None:
     for sizes, strides in ORDERS.values():
         desc = TensorDesc(dtype=dtype, sizes=sizes, strides=strides)
-        operator = made_or_message(lambda desc=desc: packing(desc, level), level)
+        operator = made_or_message(functools.partial(packing, desc, level), level)
         if operator is None:
             assert dtype.bits in (4, 8, 16, 64)
             continue
@@ -95,7 +97,7 @@ def test_four_bits_have_no_copy_at_any_level(dtype: str) -> None:
 @pytest.mark.usefixtures("directml_path")
 @pytest.mark.parametrize("device", ["reference", "cpu", "directml:software"])
 @pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
-def test_eight_dimensions_of_64_bits_in_another_order(dtype: str, device: str) -> None:
+def test_eight_dimensions_of_64_bits_in_another_order(dtype: DataTypeName, device: DeviceName) -> None:
     """As an output, before a join, and behind a slice that no strides express."""
     x = np.arange(3 * 2**7).reshape(3, *(2,) * 7).astype(dtype)
     graph = dg.Graph("orders")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from support.passes.fusing import assert_same_bits, fused, operators
@@ -85,7 +87,7 @@ V = np.arange(6, dtype=np.float32).reshape(2, 3)
         (((3,), None), ((1, 3), None), ((1, 3), None), None),  # with fewer dimensions
     ],
 )
-def test_broadcast_strides(reading: tuple, written: tuple, other: tuple, expected: tuple[int, ...] | None):
+def test_broadcast_strides(reading: Any, written: Any, other: Any, expected: tuple[int, ...] | None):
     descs = [TensorDesc(dtype="float32", sizes=sizes, strides=strides) for sizes, strides in (reading, written, other)]
     assert broadcast_strides(*descs) == expected
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.compiler.lowering import (
     CONSTANT_NODE_BYTES,
     ConstantDescNode,
@@ -259,7 +260,7 @@ def test_the_identity_takes_a_free_name() -> None:
         ("int4", "6.4", "uint32 [1,1,1,1], 4 bytes"),
     ],
 )
-def test_what_has_no_identity_is_copied_as_words(dtype: str, target: str, words: str) -> None:
+def test_what_has_no_identity_is_copied_as_words(dtype: DataTypeName, target: str, words: str) -> None:
     g = dg.Graph(target=target)
     g.output("y", g.input("x", sizes=[2, 3], dtype=dtype))
     lines = str(g.lower(fuse=False)).splitlines()

@@ -11,6 +11,7 @@ from support.view_patterns import PATTERNS, Pattern
 
 import dmlgraph as dg
 from dmlgraph.devices.compile import fuse_graph
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.graph.nodes import OperatorNode
 
 MOVES = {"identity", "slice", "slice1", "tile"}
@@ -52,7 +53,9 @@ def test_how_many_dispatches_there_are(pattern: Pattern) -> None:
 @every_pattern
 @pytest.mark.parametrize("fuse", [True, False])
 @pytest.mark.parametrize("name", ["reference", "cpu", "directml:software"])
-def test_it_computes_what_numpy_does(pattern: Pattern, name: str, fuse: bool, request: pytest.FixtureRequest) -> None:
+def test_it_computes_what_numpy_does(
+    pattern: Pattern, name: DeviceName, fuse: bool, request: pytest.FixtureRequest
+) -> None:
     if name.startswith("directml"):
         request.getfixturevalue("directml_path")
     feeds = feeds_of(pattern)

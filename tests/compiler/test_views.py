@@ -9,7 +9,8 @@ import pytest
 from support.passes.fusing import applied, fused, operator, operators
 
 import dmlgraph as dg
-from dmlgraph.graph.nodes import ConstantNode
+from dmlgraph import passes
+from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 
 SIZES = (2, 3, 4)
 X = np.arange(24, dtype=np.float32).reshape(SIZES)
@@ -23,7 +24,8 @@ def x() -> dg.Value:
 
 def plain(graph: dg.Graph) -> list[str]:
     """The operators without fusion."""
-    return [node.operator.name for node in dg.passes.fuse(graph, rules=False).graph.nodes if hasattr(node, "operator")]
+    nodes = passes.fuse(graph, rules=False).graph.nodes
+    return [each.operator.name for each in nodes if isinstance(each, OperatorNode)]
 
 
 def copies(graph: dg.Graph) -> list[tuple[str, str]]:
@@ -92,14 +94,15 @@ def test_constants_are_copied_when_the_graph_is_compiled(x: dg.Value) -> None:
     x.graph.output("y", dg.activation_softmax1(x, axes=[2]) + weights[:, ::-1])
     x.graph.output("z", x.reshape(3, 8) @ weights.transpose(1, 0, 2).reshape(8, 3))
     assert "identity" not in plain(x.graph)
-    made = [node for node in dg.passes.fuse(x.graph, rules=False).graph.nodes if isinstance(node, ConstantNode)]
+    made = [node for node in passes.fuse(x.graph, rules=False).graph.nodes if isinstance(node, ConstantNode)]
     assert {node.desc.sizes for node in made} >= {(2, 3, 4)}
     got = x.graph.compile("cpu").run({"x": X})["z"]
     np.testing.assert_allclose(got, X.reshape(3, 8) @ weights_of(x).transpose(1, 0, 2).reshape(8, 3), rtol=1e-6)
 
 
 def weights_of(value: dg.Value) -> np.ndarray:
-    (node,) = (each for each in value.graph.nodes if each.name == "w")
+    node = value.graph.node("w")
+    assert isinstance(node, ConstantNode)
     return node.data
 
 

@@ -19,6 +19,7 @@ from support.dxdispatch.models import FLOATS, binary, buffer, dispatch, model, r
 import dmlgraph as dg
 from dmlgraph.base.errors import DocumentError
 from dmlgraph.formats.dxdispatch import dumps, loads
+from dmlgraph.graph.nodes import ConstantNode, InputNode
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.catalog.examples import example
 
@@ -179,6 +180,7 @@ def test_a_row_read_with_zero_strides_is_broadcast(values: str):
     commands = f"{dispatch('add', ATensor='x', BTensor='row', OutputTensor='y')}"
     graph = loads(model(f"{room('x', 6)}, {buffer('row', values)}, {room('y', 6)}", add, commands))
     (row,) = (node for node in graph.nodes if node.name == "row")
+    assert isinstance(row, InputNode | ConstantNode)
     assert row.desc.sizes == (1, 3)
     rows = {"row": [[10, 20, 30]]} if "value" in values else {}
     assert run(graph, x=[[1, 2, 3], [4, 5, 6]], **rows) == {"y": [[11, 22, 33], [14, 25, 36]]}
@@ -411,7 +413,7 @@ def test_two_outputs_of_a_dispatch_cannot_share_a_buffer():
         ({"inputs": ["x"], "constants": ["x"]}, "field 'inputs': cannot be both an input and a constant; got x"),
     ],
 )
-def test_inputs_and_constants_are_names_of_resources(options: dict[str, list[str]], message: str):
+def test_inputs_and_constants_are_names_of_resources(options: dict[str, Any], message: str):
     with pytest.raises(DocumentError) as caught:
         loads(model(f"{X}, {Y}", RELU, ONE), **options)
     assert message in str(caught.value)
@@ -453,7 +455,7 @@ def test_no_value_breaks_the_reader(data: st.DataObject, broken: dict[str, Any],
     else:
         place[last] = other
     try:
-        places = [value.node for value in loads(json.dumps(model)).outputs.values()]
+        places: list[Any] = [value.node for value in loads(json.dumps(model)).outputs.values()]
     except DocumentError as error:
         places = [problem.location for problem in error.problems]
     assert places

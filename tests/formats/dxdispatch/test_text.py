@@ -19,7 +19,7 @@ VALUES = st.recursive(
 
 
 @given(value=VALUES, indent=st.sampled_from([None, 0, 2, "\t"]), is_ascii=st.booleans())
-def test_what_python_writes_is_read_as_it_was(value: object, indent: object, is_ascii: bool):
+def test_what_python_writes_is_read_as_it_was(value: object, indent: int | str | None, is_ascii: bool):
     assert parse(json.dumps(value, indent=indent, ensure_ascii=is_ascii), "f").plain == value
 
 

@@ -161,7 +161,7 @@ RAMP = np.arange(100, dtype=np.float32)
         (np.full(100, 2.5, np.float32), ("FLOAT32", {"valueCount": 100, "value": 2.5})),
         (np.zeros(100, np.uint8), ("UINT8", {"valueCount": 100, "valueStart": 0, "valueDelta": 0})),
         (np.full(100, np.nan), ("FLOAT64", {"valueCount": 100, "value": "nan"})),
-        (np.arange(100, 0, -1, np.uint8), ("UINT8", {"valueCount": 100, "valueStart": 100, "valueDelta": 255})),
+        (np.arange(100, 0, -1, dtype=np.uint8), ("UINT8", {"valueCount": 100, "valueStart": 100, "valueDelta": 255})),
         (np.full(100, -0.0, np.float32), ("FLOAT32", {"valueCount": 100, "value": -0.0})),
         (RAMP * 2 + 1, ("FLOAT32", {"valueCount": 100, "valueStart": 1.0, "valueDelta": 2.0})),
         (np.arange(100, dtype=np.uint16), ("UINT16", {"valueCount": 100, "valueStart": 0, "valueDelta": 1})),

@@ -11,13 +11,14 @@ from support.onnx.onnx_runtime import session
 from support.onnx.parsed import assert_agrees, imported, model_of, run
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 DEVICES = ["reference", "cpu", "directml:software"]
 
 pytestmark = pytest.mark.usefixtures("directml_path")
 
 
-def at_level(model: onnx.ModelProto, feeds: dict[str, Any], device: str) -> dict[str, Any]:
+def at_level(model: onnx.ModelProto, feeds: dict[str, Any], device: DeviceName) -> dict[str, Any]:
     """The outputs of a model whose graph must be legal at level 6.2, on any device."""
     return imported(model, target="6.2").compile(device=device).run(feeds)
 
@@ -38,7 +39,7 @@ def listed(numbers: tuple[int, ...]) -> str:
     ],
 )
 def test_blocks_are_added_up(
-    image: tuple[int, ...], block: tuple[int, ...], strides: Any, dilations: Any, pads: Any, device: str
+    image: tuple[int, ...], block: tuple[int, ...], strides: Any, dilations: Any, pads: Any, device: DeviceName
 ) -> None:
     rank = len(image)
     counts = [
@@ -68,7 +69,7 @@ def test_blocks_that_do_not_fit_the_image_are_refused() -> None:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("pads", [(1, 0, 0, 2), (2, 3, 2, 3), (0, 1, -1, 1), (5, 0, 0, 7)], ids=str)
 @pytest.mark.parametrize("dtype", ["float", "int64", "float16"])
-def test_padding_that_wraps(dtype: str, pads: tuple[int, ...], device: str) -> None:
+def test_padding_that_wraps(dtype: str, pads: tuple[int, ...], device: DeviceName) -> None:
     """Also by more than the size, which NumPy repeats."""
     x = np.arange(6).reshape(2, 3)
     model = model_of(
@@ -101,7 +102,7 @@ INTEGERS = {
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", INTEGERS)
-def test_integers_of_64_bits(name: str, device: str) -> None:
+def test_integers_of_64_bits(name: str, device: DeviceName) -> None:
     x = np.array([-7, -1, 0, 1, 2, 9], np.int64)
     got = run(model_of(INTEGERS[name].replace("TYPE", "int64")), {"x": x}, device)["y"]
     a, b = x.reshape(2, 3), x.reshape(3, 2)
@@ -122,7 +123,7 @@ def test_integers_of_64_bits(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_powers_at_the_ends(device: str) -> None:
+def test_powers_at_the_ends(device: DeviceName) -> None:
     """Below 0 the power of all but 1 and -1 is a fraction, which is dropped; high ones are of 0, 1 and -1 alone."""
     x = np.array([-1, -1, 1, 0, 5, -2, -1, 1, 0, 2], np.int64)
     by = np.array([-3, -2, -5, 0, -1, -1, 2**40 + 1, 2**50, 2**33, 62], np.int64)

@@ -10,6 +10,8 @@ import pytest
 from support.onnx.one_node import DEVICES, model_of, results
 from support.onnx.onnx_runtime import session
 
+from dmlgraph.devices.names import DeviceName
+
 Array = np.ndarray[Any, Any]
 INF, NAN = math.inf, math.nan
 
@@ -20,7 +22,7 @@ ROWS = [[100, 100], [-200, -200], [INF, 1], [-INF, -INF], [-INF, 3], [NAN, 1], [
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("opset", [13, 18])
-def test_log_sum_exp_of_large_numbers(device: str, opset: int, dtype: str) -> None:
+def test_log_sum_exp_of_large_numbers(device: DeviceName, opset: int, dtype: str) -> None:
     x = np.array(ROWS, dtype)
     axes: dict[str, Any] = {"axes": [1]} if opset == 13 else {}
     inputs = {"x": x} if opset == 13 else {"x": x, "axes": np.array([1])}
@@ -30,10 +32,10 @@ def test_log_sum_exp_of_large_numbers(device: str, opset: int, dtype: str) -> No
 
 
 @pytest.mark.parametrize("axes", [[], None])
-def test_log_sum_exp_without_axes(device: str, axes: list[int] | None) -> None:
+def test_log_sum_exp_without_axes(device: DeviceName, axes: list[int] | None) -> None:
     """No axes are all of them, unless nothing is reduced then."""
     x = np.array([[90, 95], [100, 100]], np.float32)
-    inputs = {"x": x} if axes is None else {"x": x, "axes": np.array(axes, np.int64)}
+    inputs: dict[str, Array] = {"x": x} if axes is None else {"x": x, "axes": np.array(axes, np.int64)}
     (got,) = results("ReduceLogSumExp", inputs, device, opset=18, known=[*inputs][1:], keepdims=0)
     np.testing.assert_allclose(got, [np.logaddexp.reduce(x.astype(np.float64).ravel())], 1e-6)
     (got,) = results("ReduceLogSumExp", inputs, device, opset=18, known=[*inputs][1:], noop_with_empty_axes=1)
@@ -41,7 +43,7 @@ def test_log_sum_exp_without_axes(device: str, axes: list[int] | None) -> None:
 
 
 @pytest.mark.parametrize("types", [("float16", "float16", "float32"), ("float16", "float32", "float32")])
-def test_statistics_wider_than_the_input(device: str, types: tuple[str, str, str]) -> None:
+def test_statistics_wider_than_the_input(device: DeviceName, types: tuple[str, str, str]) -> None:
     """Opset 15: the variance is beyond float16."""
     image, factors, statistics = types
     x = np.array([[[1000, -500]], [[0, 250]]], image)
@@ -54,10 +56,10 @@ def test_statistics_wider_than_the_input(device: str, types: tuple[str, str, str
     np.testing.assert_allclose(got, expected, 1e-3)
 
 
-def test_training_statistics_of_float16(device: str) -> None:
+def test_training_statistics_of_float16(device: DeviceName) -> None:
     """ONNX computes those of a batch in float32."""
     x = np.array([[[3000, -3000, 0, 1000]]], np.float16)
-    inputs = {
+    inputs: dict[str, Array] = {
         "x": x,
         "scale": np.array([2], np.float16),
         "bias": np.array([0.5], np.float16),
@@ -74,7 +76,7 @@ def test_training_statistics_of_float16(device: str) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 2])
-def test_a_norm_beyond_float16(device: str, p: int) -> None:
+def test_a_norm_beyond_float16(device: DeviceName, p: int) -> None:
     x = np.array([[30000, 40000, 20000]], np.float16)
     (got,) = results("LpNormalization", {"x": x}, device, p=p)
     wide = x.astype(np.float64)
@@ -84,7 +86,7 @@ def test_a_norm_beyond_float16(device: str, p: int) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "int64"])
 @pytest.mark.parametrize("bias", [0.0, 0.75, -1.5])
 @pytest.mark.parametrize("threshold", [-1.5, -0.5, 0.0, 1.5])
-def test_shrink(device: str, threshold: float, bias: float, dtype: str) -> None:
+def test_shrink(device: DeviceName, threshold: float, bias: float, dtype: str) -> None:
     """The lower side comes first, which matters if lambd is negative; integers are cut."""
     kept = [0, 1, 2, 3, 5] if dtype == "uint8" else [-5, -3, -2, -1, 0, 1, 2, 3, 5]
     x = np.array([*kept, -1.25, 0.25, NAN] if dtype.startswith("float") else kept, dtype)
@@ -100,7 +102,7 @@ def test_shrink(device: str, threshold: float, bias: float, dtype: str) -> None:
 @pytest.mark.parametrize("auto", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize(("stride", "extra", "dilation", "group"), [(2, 1, 1, 1), (3, 1, 1, 2), (3, 2, 2, 1)])
 def test_transposed_convolution_of_the_same_size(
-    device: str, auto: str, stride: int, extra: int, dilation: int, group: int
+    device: DeviceName, auto: str, stride: int, extra: int, dilation: int, group: int
 ) -> None:
     random = np.random.default_rng(stride)
     inputs = {

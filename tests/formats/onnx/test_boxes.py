@@ -10,6 +10,7 @@ from support.onnx.onnx_runtime import session
 from support.onnx.parsed import assert_agrees, imported, model_of, run
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 DEVICES = ["reference", "cpu", "directml:software"]
 
@@ -34,7 +35,7 @@ def regions_of(scale: float) -> dict[str, Any]:
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("scale", [1.0, 0.5, 0.0625])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_the_greatest_elements_of_cells(dtype: type[Any], scale: float, device: str) -> None:
+def test_the_greatest_elements_of_cells(dtype: type[Any], scale: float, device: DeviceName) -> None:
     text = MAX_ROI_POOL.replace("SCALE", str(scale))
     feeds = regions_of(scale)
     single = model_of(text.replace("TYPE", "float")).SerializeToString()
@@ -74,7 +75,14 @@ NMS = """g (float[{b},{n},4] boxes, float[{b},{c},{n}] scores) => (int64[K,3] y)
     ],
 )
 def test_the_chosen_boxes_come_first(
-    batches: int, classes: int, count: int, most: int, overlap: float, low: float | None, center: int, device: str
+    batches: int,
+    classes: int,
+    count: int,
+    most: int,
+    overlap: float,
+    low: float | None,
+    center: int,
+    device: DeviceName,
 ) -> None:
     more = ", low" if low is not None else ""
     text = NMS.format(

@@ -31,7 +31,7 @@ def model_of(node: onnx.NodeProto, opset: int = 21) -> onnx.ModelProto:
     infos = [onnx.helper.make_tensor_value_info(name, *SHAPES[name]) for name in "xh"]
     known = [
         onnx.helper.make_tensor("i", T.INT64, [4], [1, 2, 4, 4]),
-        onnx.helper.make_tensor("s", T.STRING, [2], [b"a", b"b"]),
+        onnx.numpy_helper.from_array(np.array([b"a", b"b"], object), "s"),
     ]
     results = [onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name]
     graph = onnx.helper.make_graph([node], "g", infos, results, known)
@@ -208,7 +208,7 @@ def test_the_inputs_of_microsofts_operators_are_checked(
     types = {"position_ids": T.INT64, "seqlens_k": T.INT32, "total_sequence_length": T.INT32}
     infos = [onnx.helper.make_tensor_value_info(name, types.get(name, T.FLOAT), given[name]) for name in names if name]
     heads = {"num_heads": 2, "kv_num_heads": 2} if "Attention" in operator else {}
-    attributes = {name: value for name, value in heads.items() if name in known.attributes}
+    attributes: dict[str, Any] = {name: value for name, value in heads.items() if name in known.attributes}
     outputs = [f"y{index}" for index in range(known.counts[1][0])]
     node = onnx.helper.make_node(operator, names, outputs, name="n", domain="com.microsoft", **attributes)
     results = [onnx.helper.make_empty_tensor_value_info(name) for name in outputs]

@@ -10,9 +10,10 @@ import pytest
 from support.onnx.parsed import imported, model_of, run
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
-DEVICES = ["reference", "cpu", "directml:software"]
+DEVICES: list[DeviceName] = ["reference", "cpu", "directml:software"]
 
 pytestmark = pytest.mark.usefixtures("directml_path")
 
@@ -34,6 +35,7 @@ def deformed(
     offset: Array,
     bias: Array,
     mask: Array,
+    *,
     strides: int,
     dilations: int,
     pads: int,
@@ -73,7 +75,7 @@ def test_results_are_those_of_the_definition(
     pads: int,
     groups: int,
     shifts: int,
-    device: str,
+    device: DeviceName,
 ) -> None:
     generator = np.random.default_rng(channels + kernel)
     size = 6
@@ -94,7 +96,8 @@ def test_results_are_those_of_the_definition(
             >(x, w, offset, bias, mask)
         }}"""
     )
-    expected = deformed(*feeds.values(), strides, dilations, pads, groups, shifts)
+    sizes: dict[str, Any] = {"strides": strides, "dilations": dilations, "pads": pads, "groups": groups}
+    expected = deformed(*feeds.values(), **sizes, shifts=shifts)
     np.testing.assert_allclose(run(model, feeds, device)["y"], expected, 1e-4, 1e-5)
 
 

@@ -11,6 +11,7 @@ import pytest
 from onnx import helper
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 DEVICES = ["reference", "cpu", "directml:software"]
@@ -32,7 +33,7 @@ def loaded(operator: str, x: Array, dtype: Any, folder: pathlib.Path, **attribut
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (4, 3, 3), (2, 3, 1, 1)], ids=str)
-def test_determinants(shape: tuple[int, ...], device: str, tmp_path: pathlib.Path) -> None:
+def test_determinants(shape: tuple[int, ...], device: DeviceName, tmp_path: pathlib.Path) -> None:
     x = np.random.default_rng(len(shape)).normal(0, 1, shape).astype(np.float32)
     got = loaded("Det", x, np.float32, tmp_path).compile(device=device).run({"x": x})["y"]
     np.testing.assert_allclose(got.reshape(shape[:-2]), np.linalg.det(x.astype(np.float64)), 1e-4, 1e-5)
@@ -50,7 +51,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(("given", "wanted"), PAIRS, ids=map("-".join, PAIRS))
-def test_the_bits_of_integers(given: str, wanted: str, device: str, tmp_path: pathlib.Path) -> None:
+def test_the_bits_of_integers(given: str, wanted: str, device: DeviceName, tmp_path: pathlib.Path) -> None:
     info = np.iinfo(given)
     x = np.array([info.min, info.min + 1, 0, 1, 100, info.max // 2 + 1, info.max - 1, info.max], given)
     to = helper.np_dtype_to_tensor_dtype(np.dtype(wanted))

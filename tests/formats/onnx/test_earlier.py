@@ -11,6 +11,7 @@ import pytest
 from support.onnx.onnx_runtime import session
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 LEVEL = "4.1"
 RESIZE = 'Resize <mode = "{}", coordinate_transformation_mode = "{}", nearest_mode = "{}"> (x, , s)'
@@ -52,7 +53,7 @@ def operators(graph: dg.Graph) -> set[str]:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("directml_path")
 def test_the_earlier_version_gives_what_onnx_runtime_gives(
-    name: str, scales: str, device: str, tmp_path: pathlib.Path
+    name: str, scales: str, device: DeviceName, tmp_path: pathlib.Path
 ) -> None:
     path = save(tmp_path, CASES[name], scales)
     graph = dg.load(path, target=LEVEL)

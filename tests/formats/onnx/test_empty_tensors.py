@@ -8,6 +8,7 @@ import pytest
 from support.onnx.parsed import assert_agrees, imported, model_of
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 DEVICES = ["reference", "cpu", "directml:software"]
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -88,7 +89,7 @@ GRAPHS = {
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_results_are_those_of_onnx_runtime(graph: str, device: str) -> None:
+def test_results_are_those_of_onnx_runtime(graph: str, device: DeviceName) -> None:
     model = model_of(graph)
     sizes = {each.name: [dim.dim_value for dim in each.type.tensor_type.shape.dim] for each in model.graph.input}
     feeds = {name: X if name == "x" else np.ones(shape, np.float32) for name, shape in sizes.items()}

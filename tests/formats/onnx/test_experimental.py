@@ -10,6 +10,7 @@ import pytest
 from support.onnx.microsoft_cases import SOFTWARE, Case, Chance, Makers
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 making = Makers()
 
@@ -93,7 +94,7 @@ def test_random_cases_give_what_onnx_runtime_gives(name: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_float16(device: str) -> None:
+def test_float16(device: DeviceName) -> None:
     x = np.array([-2, -0.5, 0.25, 3], np.float16).reshape(1, 1, 2, 2)
     bound = 2e-3
     for each, expected in [
@@ -108,12 +109,12 @@ def test_float16(device: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_fills(device: str) -> None:
+def test_fills(device: DeviceName) -> None:
     """ONNX Runtime lacks them; of Caffe2."""
     shape = np.array([2, 3], np.int64)
-    numbers, threes = np.float32([[0, 1, 2], [3, 4, 5]]), np.full((2, 3, 2), 3, np.int32)
+    numbers, threes = np.array([[0, 1, 2], [3, 4, 5]], np.float32), np.full((2, 3, 2), 3, np.int32)
     for each, expected in [
-        (case("GivenTensorFill", shape=[2, 1], values=[1.5, -2.0]), np.float32([[1.5], [-2]])),
+        (case("GivenTensorFill", shape=[2, 1], values=[1.5, -2.0]), np.array([[1.5], [-2]], np.float32)),
         (case("GivenTensorFill", shape, input_as_shape=1, values=[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], known=(0,)), numbers),
         (case("ConstantFill", shape=[2, 3], value=2.5), np.full((2, 3), 2.5, np.float32)),
         (case("ConstantFill", shape, input_as_shape=1, extra_shape=[2], dtype=6, value=3.0, known=(0,)), threes),

@@ -188,7 +188,7 @@ def test_one_value_may_be_several_outputs_and_an_input_one_too() -> None:
     y = dg.negate(x)
     for name, value in {"a": y, "b": y, "x": x, "c": x, "negate": k}.items():
         graph.output(name, value)
-    feeds = {"x": np.float32([1, -2])}
+    feeds = {"x": np.array([1, -2], np.float32)}
     assert verdict(graph, feeds) == (None, None)
     assert [each.name for each in to_model(graph).graph.output] == ["a", "b", "x", "c", "negate"]
 
@@ -221,7 +221,7 @@ def test_divisions_by_zero_do_not_end_the_process() -> None:
     graph = dg.Graph()
     a, b = (graph.input(name, sizes=[3], dtype="int32") for name in "ab")
     graph.output("y", dg.divide(a, b))
-    feeds = {"a": np.int32([-7, 7, -(2**31)]), "b": np.int32([2, 0, -1])}
+    feeds = {"a": np.array([-7, 7, -(2**31)], np.int32), "b": np.array([2, 0, -1], np.int32)}
     (got,) = on_runtime(to_model(graph), feeds)
     np.testing.assert_array_equal(got, [-3, -1, -(2**31)])
 
@@ -248,7 +248,7 @@ def test_constants_above_a_megabyte_are_in_a_file_beside_the_model(tmp_path: pat
     (tmp_path / "elsewhere").mkdir()
     for path in [tmp_path / "m.onnx", tmp_path / "m.onnx.data"]:
         path.rename(tmp_path / "elsewhere" / path.name)  # names are relative
-    feeds = {"x": np.float32([1, 2, 3, 4])}
+    feeds = {"x": np.array([1, 2, 3, 4], np.float32)}
     got = on_runtime(str(tmp_path / "elsewhere" / "m.onnx"), feeds)
     assert differences(got, graph.compile("reference").run(feeds), bound=100) is None
     again = dg.load(tmp_path / "elsewhere" / "m.onnx")
@@ -319,7 +319,7 @@ def test_float16_is_normalized_in_float32() -> None:
     graph = dg.Graph()
     x = graph.input("x", sizes=[1, 2, 3], dtype="float16")
     graph.output("y", dg.mean_variance_normalization2(x, axes=[0, 2], use_mean=True, use_variance=True, epsilon=1e-5))
-    feeds = {"x": np.float16([[[1, 500, 900], [-700, 20, 60]]])}
+    feeds = {"x": np.array([[[1, 500, 900], [-700, 20, 60]]], np.float16)}
     (got,) = on_runtime(to_model(graph), feeds)
     wide = feeds["x"].astype(np.float64)
     deviation = np.sqrt(wide.var((0, 2), keepdims=True) + 1e-5)

@@ -50,7 +50,7 @@ def _same_name(index: int) -> list[onnx.NodeProto]:
 def _model(part: Part, count: int) -> onnx.ModelProto:
     nodes = [node for index in range(count) for node in part(index)]
     infos = [make_tensor_value_info(name, FLOAT, [2, 1, 64]) for name in ("x0", f"x{count}")]
-    weights = {
+    weights: dict[str, np.ndarray] = {
         "w": np.ones(64, np.float32),
         "m": np.eye(64, dtype=np.float32),
         "zero": np.zeros(1, np.int64),
@@ -140,7 +140,7 @@ def _external(folder: pathlib.Path, dims: list[int], stored: int, length: int | 
     """A model that adds an external tensor, whose file is sparse."""
     with (folder / "w.bin").open("wb") as stream:
         stream.truncate(stored)
-    tensor = onnx.TensorProto(name="w", data_type=FLOAT, dims=dims, data_location=1)
+    tensor = onnx.TensorProto(name="w", data_type=FLOAT, dims=dims, data_location=onnx.TensorProto.EXTERNAL)
     given = {"location": "w.bin", "offset": "0"} | ({} if length is None else {"length": str(length)})
     for key, value in given.items():
         tensor.external_data.add(key=key, value=value)

@@ -351,7 +351,8 @@ def test_a_cycle_is_refused(tmp_path: pathlib.Path) -> None:
 
 
 def _external(folder: pathlib.Path, location: str, length: int = 12) -> pathlib.Path:
-    tensor = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[3], data_location=1)
+    kind, place = onnx.TensorProto.FLOAT, onnx.TensorProto.EXTERNAL
+    tensor = onnx.TensorProto(name="w", data_type=kind, dims=[3], data_location=place)
     for key, value in {"location": location, "offset": "4", "length": str(length)}.items():
         tensor.external_data.add(key=key, value=value)
     info = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, 3]) for name in "xy"]

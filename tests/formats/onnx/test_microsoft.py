@@ -10,6 +10,7 @@ import pytest
 from support.onnx.microsoft_cases import BOUNDS, SOFTWARE, Case, Chance, Makers
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 making = Makers()
 FUSED: dict[str, list[float]] = {  # activations with parameters
@@ -164,7 +165,7 @@ def _gather_nd(chance: Chance) -> Case:
 @making(6)
 def _pad(chance: Chance) -> Case:
     mode = chance.one("constant", "reflect", "edge")
-    value = np.float32([1.5]) if mode == "constant" else None
+    value = np.array([1.5], np.float32) if mode == "constant" else None
     pads = chance.below(3, *chance.one((4,), (1, 4)), dtype=np.int64)
     return Case("Pad", [chance.floats(4, 5), pads, value], {"mode": mode}, known=(1, 2) if value is not None else (1,))
 
@@ -276,7 +277,7 @@ def grouped(x: Any, gamma: Any, beta: Any, groups: int, epsilon: float) -> Any:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_operators_of_other_processors(device: str) -> None:
+def test_operators_of_other_processors(device: DeviceName) -> None:
     spectrum = np.fft.rfft(X.astype(np.float64))
     parts = np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)
     for case, expected in [
@@ -318,7 +319,7 @@ def test_the_second_half_s_gelu_times_the_first(device: str) -> None:
 @pytest.mark.parametrize("last", [0, 1])
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_group_normalizations(device: str, last: int, activation: int) -> None:
+def test_group_normalizations(device: DeviceName, last: int, activation: int) -> None:
     image, fields = X.reshape(2, 2, 2, 6), {"groups": 3, "activation": activation, "channels_last": last}
 
     def laid_out(x: Any) -> Any:
@@ -360,7 +361,7 @@ def test_accuracy_that_onnx_runtime_gives_up_is_kept() -> None:
 
 
 _BITS = {"K": 32, "N": 5, "bits": 4, "block_size": 16}
-_PACKED = [np.zeros((2, 32), np.float32), np.zeros((5, 2, 8), np.uint8), np.ones((5, 2), np.float32)]
+_PACKED: list[Any] = [np.zeros((2, 32), np.float32), np.zeros((5, 2, 8), np.uint8), np.ones((5, 2), np.float32)]
 REFUSED = {
     "bits": Case("MatMulNBits", _PACKED, _BITS | {"bits": 3}),
     "weight_prepacked": Case("MatMulNBits", _PACKED, _BITS | {"weight_prepacked": 1}),

@@ -9,6 +9,7 @@ import pytest
 from support.onnx.microsoft_cases import SOFTWARE, Array, Case, Chance, Makers
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 making = Makers()
 FILTERED = 2e-4  # a score of −10000 has three digits after the point; sequences without any key show that
@@ -186,7 +187,7 @@ def test_random_cases_give_what_onnx_runtime_gives(name: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_a_sequence_without_keys(device: str) -> None:
+def test_a_sequence_without_keys(device: DeviceName) -> None:
     """All scores are about −10000: they are as coarse as float32 is there."""
     chance = Chance(3)
     inputs = [chance.floats(2, 3, 8), chance.floats(8, 24), chance.floats(24), np.array([0, 3], np.int32)]
@@ -196,7 +197,7 @@ def test_a_sequence_without_keys(device: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_a_bias_of_the_scores_beside_a_mask(device: str) -> None:
+def test_a_bias_of_the_scores_beside_a_mask(device: DeviceName) -> None:
     """On DirectML the mask becomes a part of the bias."""
     chance = Chance(5)
     q, k, v = (chance.floats(2, 3, 8) for _ in range(3))
@@ -210,7 +211,7 @@ def test_a_bias_of_the_scores_beside_a_mask(device: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_stacked_queries_keys_and_values_are_the_same_as_separate_ones(device: str) -> None:
+def test_stacked_queries_keys_and_values_are_the_same_as_separate_ones(device: DeviceName) -> None:
     chance, heads = Chance(4), 3
     stack = chance.floats(2, 5, heads, 3, 4)
     q, k, v = (np.ascontiguousarray(stack[:, :, :, part]).reshape(2, 5, 12) for part in range(3))
@@ -224,7 +225,7 @@ def test_stacked_queries_keys_and_values_are_the_same_as_separate_ones(device: s
 @pytest.mark.parametrize("epsilon", [{}, {"qk_norm_epsilon": 0.1}, {"q_norm_epsilon": 0.1, "k_norm_epsilon": 0.2}])
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_heads_are_normalized_before_they_are_turned(device: str, epsilon: dict[str, float]) -> None:
+def test_heads_are_normalized_before_they_are_turned(device: DeviceName, epsilon: dict[str, float]) -> None:
     chance = Chance(5)
     q, k, v = chance.floats(2, 3, 64), chance.floats(2, 3, 32), chance.floats(2, 3, 32)
     weights = chance.floats(16), chance.floats(16)
@@ -261,7 +262,7 @@ def test_queries_before_the_padding_of_a_prompt_are_right() -> None:
 X, FIELDS = np.zeros((2, 3, 8), np.float32), {"num_heads": 2}
 WEIGHTS, BIAS = np.zeros((8, 24), np.float32), np.zeros(24, np.float32)
 ONE = np.array([1], np.int32)
-LENGTHS = [None, None, np.full(2, 2, np.int32), np.array(3, np.int32)]
+LENGTHS: list[Any] = [None, None, np.full(2, 2, np.int32), np.array(3, np.int32)]
 PAST = np.zeros((2, 2, 2, 4), np.float32)
 GROUPED = {"num_heads": 2, "kv_num_heads": 2}
 

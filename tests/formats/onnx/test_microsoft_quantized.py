@@ -9,6 +9,7 @@ import pytest
 from support.onnx.microsoft_cases import SOFTWARE, Array, Case, Chance, Makers
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 making = Makers()
 BIAS = np.linspace(-3, 3, 6, dtype=np.float32)
@@ -122,7 +123,7 @@ def _global_average_pool(chance: Chance) -> Case:
 @pytest.mark.parametrize("fields", [{}, {"axes": [1]}, {"axes": [-1, 0], "keepdims": 0}])
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_the_mean_which_onnx_runtime_lacks(device: str, fields: dict[str, Any]) -> None:
+def test_the_mean_which_onnx_runtime_lacks(device: DeviceName, fields: dict[str, Any]) -> None:
     x = Chance(1).whole(np.uint8, 4, 5, 6)
     values = [np.array(each, np.float32) for each in (0.02, 0.01)]
     axes = tuple(fields.get("axes", range(3)))
@@ -237,9 +238,10 @@ def _lstm_of(seed: int, directions: int, per_column: bool, signed: bool) -> tupl
     steps, batch, width, hidden = 5, 2, 7, 6
     kind = np.int8 if signed else np.uint8
     columns = (directions, 4 * hidden) if per_column else (directions,)
-    weights, numbers = [], []
-    for inputs in (width, hidden):
-        whole = generator.integers(np.iinfo(kind).min, np.iinfo(kind).max, (directions, inputs, 4 * hidden)).astype(
+    weights: list[tuple[Array, Array, Array]] = []
+    numbers: list[Array] = []
+    for rows in (width, hidden):
+        whole = generator.integers(np.iinfo(kind).min, np.iinfo(kind).max, (directions, rows, 4 * hidden)).astype(
             kind
         )
         scale = generator.uniform(0.004, 0.008, columns).astype(np.float32)
@@ -267,7 +269,7 @@ def _lstm_of(seed: int, directions: int, per_column: bool, signed: bool) -> tupl
 )
 @pytest.mark.usefixtures("directml_path")
 def test_a_quantized_lstm_keeps_its_inputs_as_floats(
-    directions: int, per_column: bool, signed: bool, device: str
+    directions: int, per_column: bool, signed: bool, device: DeviceName
 ) -> None:
     quantized, exact = _lstm_of(1, directions, per_column, signed)
     quantized.check(quantized.expected(), device)  # ONNX Runtime rounds the inputs to 8 bits

@@ -6,6 +6,8 @@ import pytest
 from support.onnx.exclusions import EXCLUDED
 from support.onnx.node_cases import cases, excluded, failures, is_expanded
 
+from dmlgraph.devices.names import DeviceName
+
 LEAST = {False: 1108, True: 380}  # passing cases of operators, and of their definitions by others
 
 
@@ -17,7 +19,7 @@ def test_the_table_of_exclusions_has_no_useless_entry() -> None:
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_every_case_passes_unless_it_is_excluded(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_case_passes_unless_it_is_excluded(device: DeviceName, capsys: pytest.CaptureFixture[str]) -> None:
     failed = dict(failures(device))
     expected = {case.name for case in cases() if excluded(case.name, EXCLUDED)}
     passing = {kind: [each.name for each in cases() if is_expanded(each.name) is kind] for kind in LEAST}

@@ -21,6 +21,7 @@ from dmlgraph.files.mapped_arrays import LEAST
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import read
 from dmlgraph.formats.onnx.tensors import Tensor
+from dmlgraph.graph.nodes import ConstantNode
 
 # The wire format.
 
@@ -140,7 +141,7 @@ def node(operator: str, inputs: list[str], outputs: list[str], *more: bytes, **a
 
 
 def attribute(name: str, kind: int, *values: bytes) -> bytes:
-    number = {AttributeProto.TENSOR: 5, AttributeProto.GRAPH: 6}[kind]
+    number = {int(AttributeProto.TENSOR): 5, int(AttributeProto.GRAPH): 6}[kind]
     return field(5, field(1, name.encode()) + field(20, kind) + b"".join(field(number, each) for each in values))
 
 
@@ -221,7 +222,7 @@ def test_numbers_arrive_bit_by_bit_in_every_form(
     importer = Seen(read(path), dims={}, values={}, target=None, convert={})
     if name not in WITHOUT_COUNTERPART:
         graph = importer.read()
-        (constant,) = (each for each in graph.nodes if not hasattr(each, "operator"))
+        (constant,) = (each for each in graph.nodes if isinstance(each, ConstantNode))
         assert bits(constant.data, name) == data
     else:
         with pytest.raises(dg.ModelError, match="DirectML has no such data type"):

@@ -13,14 +13,15 @@ from support.onnx.microsoft_cases import SOFTWARE, Case
 from support.onnx.onnx_runtime import session
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
-DEVICES = ["reference", "cpu", SOFTWARE]
+DEVICES: list[DeviceName] = ["reference", "cpu", SOFTWARE]
 CHANCE = np.random.default_rng(0)
 A = CHANCE.normal(size=(2, 3, 4, 5)).astype(np.float32)
 LOW, HIGH, CHANNEL = (np.abs(A[(0,) * n]) + 1 for n in (2, 1, 3))  # {4, 5}, {3, 4, 5}, {5}
-PER_CHANNEL = np.float32([0.5, 1.5, -2])
+PER_CHANNEL = np.array([0.5, 1.5, -2], np.float32)
 ROWS, COLUMNS = A[0, 0], A[1, 0].T.copy()  # {4, 5}, {5, 4}
 
 
@@ -60,10 +61,13 @@ CASES: dict[str, tuple[Case, Any]] = {
     "axis 1": (broadcast(6, PER_CHANNEL, axis=1), A + PER_CHANNEL[:, None, None]),
     "axis from the last": (broadcast(6, PER_CHANNEL, axis=-3), A + PER_CHANNEL[:, None, None]),
     "axis 1 of two": (broadcast(4, HIGH[:, :, 0], axis=1), A + HIGH[:, :, :1]),
-    "axis 0": (broadcast(6, np.float32([3, 4]), axis=0), A + np.float32([3, 4])[:, None, None, None]),
+    "axis 0": (
+        broadcast(6, np.array([3, 4], np.float32), axis=0),
+        A + np.array([3, 4], np.float32)[:, None, None, None],
+    ),
     "sizes of 1": (broadcast(6, PER_CHANNEL[:, None, None]), A + PER_CHANNEL[:, None, None]),
     "a scalar": (broadcast(6, np.float32(2)), A + 2),
-    "one element of two dimensions": (broadcast(6, np.float32([[2]]), axis=0), A + 2),
+    "one element of two dimensions": (broadcast(6, np.array([[2]], np.float32), axis=0), A + 2),
     "known": (broadcast(6, PER_CHANNEL, axis=1, known=(1,)), A + PER_CHANNEL[:, None, None]),
     "all known": (broadcast(6, PER_CHANNEL, axis=1, known=(0, 1)), A + PER_CHANNEL[:, None, None]),
     "idle inputs": (broadcast(1, PER_CHANNEL, axis=1, consumed_inputs=[0, 0]), A + PER_CHANNEL[:, None, None]),
@@ -74,7 +78,10 @@ CASES: dict[str, tuple[Case, Any]] = {
     "Pow of a number": (case("Pow", 1, A, np.float32(2), broadcast=1, known=(1,)), A**2),
     "Greater": (case("Greater", 6, A, PER_CHANNEL, broadcast=1, axis=1), truth(PER_CHANNEL[:, None, None] < A)),
     "Less": (case("Less", 1, A, PER_CHANNEL, broadcast=1, axis=1), truth(PER_CHANNEL[:, None, None] > A)),
-    "Equal": (case("Equal", 6, np.arange(6).reshape(2, 3), np.arange(3), broadcast=1), np.uint8([[1] * 3, [0] * 3])),
+    "Equal": (
+        case("Equal", 6, np.arange(6).reshape(2, 3), np.arange(3), broadcast=1),
+        np.array([[1] * 3, [0] * 3], np.uint8),
+    ),
     "And": (case("And", 6, BITS, BITS[0], broadcast=1), truth(BITS & BITS[0])),
     "Xor": (case("Xor", 1, BITS, BITS[:, 0], broadcast=1, axis=0), truth(BITS ^ BITS[:, :1])),
     "Or": (case("Or", 1, BITS, BITS[::-1].copy()), truth(BITS | BITS[::-1])),
@@ -85,7 +92,10 @@ CASES: dict[str, tuple[Case, Any]] = {
     ),
     "Gemm with a whole C": (case("Gemm", 6, ROWS, COLUMNS, np.eye(4, dtype=np.float32)), ROWS @ COLUMNS + np.eye(4)),
     "PRelu": (case("PRelu", 6, A, PER_CHANNEL), np.where(A < 0, A * PER_CHANNEL[:, None, None], A)),
-    "PRelu of one slope": (case("PRelu", 1, A, np.float32([0.25]), consumed_inputs=[0, 0]), np.where(A < 0, A / 4, A)),
+    "PRelu of one slope": (
+        case("PRelu", 1, A, np.array([0.25], np.float32), consumed_inputs=[0, 0]),
+        np.where(A < 0, A / 4, A),
+    ),
     "PRelu of a matrix": (case("PRelu", 6, A[0, 0], CHANNEL), np.where(A[0, 0] < 0, A[0, 0] * CHANNEL, A[0, 0])),
     "BatchNormalization 1": (
         case("BatchNormalization", 1, A, *STATISTICS, is_test=1, consumed_inputs=[0, 0, 0, 1, 1]),
@@ -111,7 +121,10 @@ CASES: dict[str, tuple[Case, Any]] = {
     "Reshape 1": (case("Reshape", 1, A, shape=[0, -1], consumed_inputs=[0]), A.reshape(2, -1)),
     "Reshape of known": (case("Reshape", 1, A, shape=[5, 0, -1], known=(0,)), A.reshape(5, 3, -1)),
     "Reshape 5": (case("Reshape", 5, A, np.array([-1, 5]), known=(1,)), A.reshape(-1, 5)),
-    "Tile 1": (case("Tile", 1, A, np.float32([2]), np.float32([3]), known=(1, 2)), np.tile(A, (1, 1, 1, 2))),
+    "Tile 1": (
+        case("Tile", 1, A, np.array([2], np.float32), np.array([3], np.float32), known=(1, 2)),
+        np.tile(A, (1, 1, 1, 2)),
+    ),
     "Tile 6": (case("Tile", 6, A, np.array([1, 2, 1, 3]), known=(1,)), np.tile(A, (1, 2, 1, 3))),
     "Upsample 1": (case("Upsample", 1, A, height_scale=2.0, width_scale=3.0), up(A, 2, 3)),
     "LpPool 1": (case("LpPool", 1, A, kernel_shape=[4, 5], p=1.0), np.abs(A).sum((2, 3), keepdims=True)),
@@ -125,16 +138,16 @@ CASES: dict[str, tuple[Case, Any]] = {
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("directml_path")
-def test_the_form_of_its_opset(name: str, device: str) -> None:
+def test_the_form_of_its_opset(name: str, device: DeviceName) -> None:
     made, wanted = CASES[name]
     made.check([wanted.astype(np.float32) if wanted.dtype == np.float64 else wanted], device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.usefixtures("directml_path")
-def test_split_by_an_input_and_an_attribute(device: str) -> None:
+def test_split_by_an_input_and_an_attribute(device: DeviceName) -> None:
     wanted = [A[:, :1], A[:, 1:]]
-    case("Split", 1, A, np.float32([1, 2]), axis=1, outputs=(True, True), known=(1,)).check(wanted, device)
+    case("Split", 1, A, np.array([1, 2], np.float32), axis=1, outputs=(True, True), known=(1,)).check(wanted, device)
     case("Split", 1, A, axis=1, split=[1, 2], outputs=(True, True)).check(wanted, device)
     case("Split", 2, A, axis=1, split=[1, 2], outputs=(True, True), known=(0,)).check(wanted, device)
 
@@ -167,7 +180,7 @@ SAME = {
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", SAME)
 @pytest.mark.usefixtures("directml_path")
-def test_what_onnx_runtime_gives(name: str, device: str) -> None:
+def test_what_onnx_runtime_gives(name: str, device: DeviceName) -> None:
     SAME[name].check(SAME[name].expected(), device)
 
 
@@ -195,7 +208,10 @@ REFUSED = {
     "p of NaN": (case("LpPool", 1, A, kernel_shape=[1, 1], p=float("nan")), "field 'p'"),
     "scale": (case("Upsample", 1, A, height_scale=-1.0, width_scale=1.0), "must be positive"),
     "image": (case("Upsample", 1, A[0], height_scale=2.0, width_scale=1.0), "needs an image"),
-    "tiles": (case("Tile", 1, A, np.float32([2]), np.float32([4]), known=(1, 2)), "there is no such axis"),
+    "tiles": (
+        case("Tile", 1, A, np.array([2], np.float32), np.array([4], np.float32), known=(1, 2)),
+        "there is no such axis",
+    ),
     "newer": (case("Sin", 6, A), "the operator is not read in this opset; allowed: opsets 7 to the newest"),
     "another type": (case("Equal", 6, A, A), "the input has another type"),
 }
@@ -246,7 +262,7 @@ def imported(model: onnx.ModelProto, **values: Any) -> dg.Graph:
 @pytest.mark.parametrize("lengths", ["", "n"])
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.usefixtures("directml_path")
-def test_scan_of_batches(device: str, lengths: str) -> None:
+def test_scan_of_batches(device: DeviceName, lengths: str) -> None:
     """Opset 8, whose sequences have batches; one is read backward."""
     model = onnx.parser.parse_model(SCAN.replace("LENGTHS", lengths or '""'))
     feeds = {"s": A[:2, 0, 0, :3].copy(), "a": A[:, 0, :, :3].copy(), "b": A[:, 1, :, :3].copy()}
@@ -282,9 +298,10 @@ def network(opset: int) -> onnx.ModelProto:
         "m": chance.normal(size=(4, 12)),
         "d": chance.normal(size=4),
     }
-    made, attributes = onnx.helper.make_node, {"transB": 1, "broadcast": 1}
-    idle = {"consumed_inputs": [0, 0, 0, 1, 1]} if opset < 6 else {}
-    resized = {"shape": [2, 12]}
+    made: Any = onnx.helper.make_node
+    attributes = {"transB": 1, "broadcast": 1}
+    idle: dict[str, Any] = {"consumed_inputs": [0, 0, 0, 1, 1]} if opset < 6 else {}
+    resized: dict[str, Any] = {"shape": [2, 12]}
     nodes = [
         made("Conv", ["x", "w"], ["1"], kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
         made("Add", ["1", "c"], ["2"], broadcast=1, axis=1),
@@ -307,7 +324,7 @@ def network(opset: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.usefixtures("directml_path")
-def test_a_network_of_each_opset(device: str) -> None:
+def test_a_network_of_each_opset(device: DeviceName) -> None:
     """The same numbers in all: ONNX Runtime's of opset 7, where what is for channels has all dimensions."""
     newest = network(7)
     for node in newest.graph.node:

@@ -16,6 +16,7 @@ from PIL import Image
 from support.onnx.onnx_runtime import Array, Run, difference, session
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 BOUND = 1e-4  # of differences, as a part of the greatest number of an output in all runs
 ROOT = pathlib.Path(__file__).parents[3]
@@ -197,7 +198,7 @@ def expected(packaged_models: pathlib.Path) -> Callable[[str], dict[str, Array]]
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.usefixtures("directml_path")
 def test_a_model_gives_what_onnx_runtime_gives(
-    name: str, device: str, packaged_models: pathlib.Path, expected: Any
+    name: str, device: DeviceName, packaged_models: pathlib.Path, expected: Any
 ) -> None:
     case, wanted = CASES[name], expected(name)
     graph = dg.load(packaged_models / case.path, dims=case.dims, values=case.values)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from support.onnx.one_node import DEVICES, results
 
+from dmlgraph.devices.names import DeviceName
+
 Array = np.ndarray[Any, Any]
 INF, NAN = math.inf, math.nan
 BASES = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, INF, -INF, NAN]
@@ -27,26 +29,26 @@ def check(got: Array, base: Array, exponent: Array) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize("known", [(), ("y",)])
-def test_every_special_pair(device: str, dtype: str, known: tuple[str, ...]) -> None:
+def test_every_special_pair(device: DeviceName, dtype: str, known: tuple[str, ...]) -> None:
     x, y = (each.astype(dtype) for each in np.meshgrid(np.array(BASES), np.array(EXPONENTS)))
     (got,) = results("Pow", {"x": x, "y": y}, device, known=known)
     check(got, x, y)
 
 
 @pytest.mark.parametrize("exponent", [*EXPONENTS, 2.0**31, -(2.0**24), 2.0**24 - 1])
-def test_one_known_exponent(device: str, exponent: float) -> None:
+def test_one_known_exponent(device: DeviceName, exponent: float) -> None:
     x, y = np.array(BASES, np.float32), np.array(exponent, np.float32)
     (got,) = results("Pow", {"x": x, "y": y}, device, known=["y"])
     check(got, x, np.broadcast_to(y, x.shape))
 
 
-def test_large_exponents_are_even(device: str) -> None:
+def test_large_exponents_are_even(device: DeviceName) -> None:
     x, y = np.array([-1, -1, -2, -0.5], np.float32), np.array([2.0**31, 2.0**24, 2.0**40, 2.0**40], np.float32)
     (got,) = results("Pow", {"x": x, "y": y}, device)
     check(got, x, y)
 
 
-def test_a_float_exponent_of_integers(device: str) -> None:
+def test_a_float_exponent_of_integers(device: DeviceName) -> None:
     """The power is exact where it is whole, and cut where it is not."""
     x = np.array([5, 2, -2, 0, 7, 10, 3, 10, -3], np.int32)
     y = np.array([3, -1, 3, 0, 2, 3, 0.5, 0.75, 5], np.float32)
@@ -58,7 +60,7 @@ def test_a_float_exponent_of_integers(device: str) -> None:
     np.testing.assert_array_equal(got, x**3)
 
 
-def test_the_exponent_of_a_float16_keeps_its_digits(device: str) -> None:
+def test_the_exponent_of_a_float16_keeps_its_digits(device: DeviceName) -> None:
     x = np.array([2, 1.0009765625, -1], np.float16)
     (got,) = results("Pow", {"x": x, "y": np.array([0.333251953125, 7e4, 70001], np.float32)}, device)
     expected = np.array([2**0.333251953125, math.inf, -1]).astype(np.float16)

@@ -21,11 +21,12 @@ from support.onnx.quantized_models import NETWORKS, quantized
 import dmlgraph as dg
 from dmlgraph.compiler.lowering import OperatorDescNode
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
-DEVICES = ["reference", "cpu", "directml:software"]
+DEVICES: list[DeviceName] = ["reference", "cpu", "directml:software"]
 FEWEST_EQUAL = 0.95  # of a network's outputs; the others are one step off
-FLOATS = {"rtol": 1e-5, "atol": 1e-5}  # of networks that are quantized while they run
+FLOATS: dict[str, Any] = {"rtol": 1e-5, "atol": 1e-5}  # of networks that are quantized while they run
 
 pytestmark = pytest.mark.usefixtures("directml_path")
 
@@ -35,11 +36,11 @@ def on_onnxruntime(model: onnx.ModelProto, inputs: dict[str, Array], *, optimize
     return np.asarray(next(iter(run(inputs).values())))
 
 
-def on_device(model: onnx.ModelProto, inputs: dict[str, Array], device: str, folder: pathlib.Path) -> Array:
+def on_device(model: onnx.ModelProto, inputs: dict[str, Array], device: DeviceName, folder: pathlib.Path) -> Array:
     return compiled(model, device, folder).run(inputs)["y"]
 
 
-def compiled(model: onnx.ModelProto, device: str, folder: pathlib.Path) -> Any:
+def compiled(model: onnx.ModelProto, device: DeviceName, folder: pathlib.Path) -> Any:
     path = folder / "model.onnx"
     onnx.save(model, path)
     return dg.load(path, target=choose(device).device.level).compile(device=device)
@@ -67,7 +68,7 @@ TYPES = {"uint8": ("QUInt8", True), "int8": ("QInt8", False)}
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_networks_of_quantized_and_dequantized_tensors(
-    network: str, dtype: str, seed: int, device: str, tmp_path: pathlib.Path
+    network: str, dtype: str, seed: int, device: DeviceName, tmp_path: pathlib.Path
 ) -> None:
     kind, per_channel = TYPES[dtype]
     types = {"activation_type": _type(kind), "weight_type": _type("QInt8"), "per_channel": per_channel}
@@ -82,7 +83,7 @@ def test_networks_of_quantized_and_dequantized_tensors(
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("network", NETWORKS)
-def test_networks_of_quantized_operators(network: str, seed: int, device: str, tmp_path: pathlib.Path) -> None:
+def test_networks_of_quantized_operators(network: str, seed: int, device: DeviceName, tmp_path: pathlib.Path) -> None:
     types = {"activation_type": _type("QUInt8"), "weight_type": _type("QInt8"), "reduce_range": True}
     standard = {"op_types_to_quantize": ["Conv", "MatMul"]}  # others become operators of com.microsoft
     model, x = quantized(NETWORKS[network](np.random.default_rng(seed)), "QOperator", tmp_path, **types, **standard)
@@ -96,7 +97,7 @@ def test_networks_of_quantized_operators(network: str, seed: int, device: str, t
 @pytest.mark.parametrize("per_channel", [False, True], ids=["tensor", "channels"])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_networks_that_are_quantized_while_they_run(
-    network: str, per_channel: bool, device: str, tmp_path: pathlib.Path
+    network: str, per_channel: bool, device: DeviceName, tmp_path: pathlib.Path
 ) -> None:
     model, x = quantized(
         NETWORKS[network](np.random.default_rng(3)), "dynamic", tmp_path, per_channel=per_channel, reduce_range=True
@@ -205,7 +206,7 @@ CASES: dict[Callable[..., Any], str] = {
 @pytest.mark.parametrize("optimized", [False, True], ids=["definition", "optimized"])
 @pytest.mark.parametrize("case", CASES, ids=lambda each: each.__name__)
 def test_an_operator_between_dequantization_and_quantization(
-    case: Callable[..., Any], optimized: bool, device: str, tmp_path: pathlib.Path
+    case: Callable[..., Any], optimized: bool, device: DeviceName, tmp_path: pathlib.Path
 ) -> None:
     differs, count = 0, 0
     for seed in range(3):
@@ -216,7 +217,7 @@ def test_an_operator_between_dequantization_and_quantization(
         wanted = on_onnxruntime(model, inputs, optimized=optimized).astype(int)
         off = np.abs(executable.run(inputs)["y"].astype(int) - wanted)
         assert off.max() <= 1
-        differs, count = differs + np.count_nonzero(off), count + off.size
+        differs, count = differs + int(np.count_nonzero(off)), count + off.size
     assert differs <= 0.01 * count
 
 
@@ -227,11 +228,13 @@ def test_an_operator_between_dequantization_and_quantization(
 @pytest.mark.parametrize("shape", [(4, 6), (5, 7)], ids=["whole", "part"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8], ids=["uint8", "int8"])
-def test_scales_for_blocks(dtype: Any, axis: int, shape: tuple[int, int], device: str, tmp_path: pathlib.Path) -> None:
+def test_scales_for_blocks(
+    dtype: Any, axis: int, shape: tuple[int, int], device: DeviceName, tmp_path: pathlib.Path
+) -> None:
     rng = np.random.default_rng(abs(axis))
     blocks = [-(-size // 2) if each == axis % 2 else size for each, size in enumerate(shape)]
     numbers = {"s": rng.uniform(0.01, 0.2, blocks).astype(np.float32), "z": rng.integers(0, 100, blocks).astype(dtype)}
-    given = {"axis": axis, "block_size": 2}
+    given: dict[str, Any] = {"axis": axis, "block_size": 2}
     steps = [helper.make_node("DequantizeLinear", ["x", "s", "z"], ["y"], **given)]
     info = np.iinfo(dtype)
     model, inputs = single(
@@ -271,7 +274,7 @@ def test_zero_points_of_4_bits_for_blocks_of_which_the_last_is_not_whole(
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [np.uint16, np.int16], ids=["uint16", "int16"])
-def test_quantization_to_16_bits(dtype: Any, device: str, tmp_path: pathlib.Path) -> None:
+def test_quantization_to_16_bits(dtype: Any, device: DeviceName, tmp_path: pathlib.Path) -> None:
     x = np.concatenate([np.random.default_rng(0).normal(0, 3000, 500), [1e9, -1e9, 0.5, 1.5, 0, -0.5]])
     numbers = {"s": np.float32(0.125), "z": dtype(1000)}
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -12,6 +12,7 @@ import pytest
 from support.onnx.microsoft_cases import SOFTWARE, Case
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import prepare
 
@@ -28,7 +29,7 @@ def case(operator: str, *inputs: Any, **fields: Any) -> Case:
     return Case(operator, [*inputs], fields, domain="", opset=fields.pop("opset", 21))
 
 
-def drawn(device: str, operator: str, *inputs: Any, **fields: Any) -> Array:
+def drawn(device: DeviceName, operator: str, *inputs: Any, **fields: Any) -> Array:
     (made,) = case(operator, *inputs, **fields).run(device)
     return made
 
@@ -54,7 +55,7 @@ TYPES = [np.float32, np.float16, np.float64]
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-3.0, 5.0), (100.0, 101.0)])
-def test_uniform_numbers(low: float, high: float, dtype: Any, device: str) -> None:
+def test_uniform_numbers(low: float, high: float, dtype: Any, device: DeviceName) -> None:
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     made = drawn(device, "RandomUniform", shape=SHAPE, low=low, high=high, dtype=kind, seed=1.5)
     assert made.dtype == dtype
@@ -71,7 +72,7 @@ def test_uniform_numbers(low: float, high: float, dtype: Any, device: str) -> No
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize(("mean", "scale"), [(0.0, 1.0), (-3.0, 0.5)])
-def test_normal_numbers(mean: float, scale: float, dtype: Any, device: str) -> None:
+def test_normal_numbers(mean: float, scale: float, dtype: Any, device: DeviceName) -> None:
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     made = drawn(device, "RandomNormal", shape=SHAPE, mean=mean, scale=scale, dtype=kind, seed=2.0)
     assert made.dtype == dtype
@@ -86,7 +87,7 @@ def test_normal_numbers(mean: float, scale: float, dtype: Any, device: str) -> N
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_shapes_and_types_of_an_input(dtype: Any, device: str) -> None:
+def test_shapes_and_types_of_an_input(dtype: Any, device: DeviceName) -> None:
     x = np.zeros(SHAPE, dtype)
     uniform = drawn(device, "RandomUniformLike", x, low=-1.0, seed=3.0)
     normal = drawn(device, "RandomNormalLike", x, mean=1.0, seed=3.0)
@@ -99,8 +100,8 @@ def test_shapes_and_types_of_an_input(dtype: Any, device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_bernoulli_gives_ones_as_often_as_the_input_says(device: str) -> None:
-    chances = np.float32([0, 0.1, 0.5, 0.9, 1])
+def test_bernoulli_gives_ones_as_often_as_the_input_says(device: DeviceName) -> None:
+    chances = np.array([0, 0.1, 0.5, 0.9, 1], np.float32)
     x = np.broadcast_to(chances, (3000, 5)).copy()
     for fields, dtype in (({}, np.float32), ({"dtype": onnx.TensorProto.BOOL}, np.uint8), ({"dtype": 7}, np.int64)):
         made = drawn(device, "Bernoulli", x, seed=4.0, **fields)
@@ -111,7 +112,7 @@ def test_bernoulli_gives_ones_as_often_as_the_input_says(device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_multinomial_draws_classes_by_their_weights(dtype: Any, device: str) -> None:
+def test_multinomial_draws_classes_by_their_weights(dtype: Any, device: DeviceName) -> None:
     weights = np.array([[1, 0, 5, 4], [0, 0, 2, 0], [3, 3, 3, 3]], np.float64)
     with np.errstate(divide="ignore"):
         logarithms = np.log(weights).astype(dtype)

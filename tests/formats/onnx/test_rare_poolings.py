@@ -12,6 +12,7 @@ import pytest
 from onnx import helper
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 DEVICES = ["reference", "cpu", "directml:software"]
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("directml_path")
 
 
 def results(
-    operator: str, x: Array, device: str, folder: pathlib.Path, *, count: int = 1, **attributes: Any
+    operator: str, x: Array, device: DeviceName, folder: pathlib.Path, *, count: int = 1, **attributes: Any
 ) -> list[Array]:
     """The outputs of a model of one node."""
     names = [f"y{index}" for index in range(count)]
@@ -54,16 +55,18 @@ def means(x: Array, kernel: int, stride: int, dilation: int, pad: int, count: in
     [(6, 3, 2, 1, 0, 3), (7, 3, 3, 1, 1, 3), (9, 2, 3, 2, 1, 4), (6, 2, 2, 1, 0, 3)],
 )
 def test_means_do_not_count_what_ceil_mode_adds(
-    size: int, kernel: int, stride: int, dilation: int, pad: int, count: int, device: str, tmp_path: pathlib.Path
+    size: int, kernel: int, stride: int, dilation: int, pad: int, count: int, device: DeviceName, tmp_path: pathlib.Path
 ) -> None:
     x = np.random.default_rng(size).normal(0, 1, (1, 1, size, size)).astype(np.float32)
-    window = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "dilations": [dilation] * 2, "pads": [pad] * 4}
+    window: dict[str, Any] = {
+        "kernel_shape": [kernel] * 2, "strides": [stride] * 2, "dilations": [dilation] * 2, "pads": [pad] * 4,
+    }
     (got,) = results("AveragePool", x, device, tmp_path, ceil_mode=1, count_include_pad=1, **window)
     np.testing.assert_allclose(got[0, 0], means(x[0, 0], kernel, stride, dilation, pad, count), 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_indices_of_maxima_counted_by_column(device: str, tmp_path: pathlib.Path) -> None:
+def test_indices_of_maxima_counted_by_column(device: DeviceName, tmp_path: pathlib.Path) -> None:
     x = np.random.default_rng(1).permutation(2 * 3 * 4 * 6).reshape(2, 3, 4, 6).astype(np.float32)
     window = {"kernel_shape": [2, 3], "strides": [2, 3]}
     greatest, indices = results("MaxPool", x, device, tmp_path, count=2, storage_order=1, **window)

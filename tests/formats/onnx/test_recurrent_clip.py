@@ -97,7 +97,7 @@ def test_layout_and_float16(operator: str) -> None:
 
 
 SMALL = [np.zeros(each, np.float32) for each in ((2, 1, 1), (1, 3, 1), (1, 3, 1))]
-REFUSED = {
+REFUSED: dict[str, tuple[Any, dict[str, Any]]] = {
     r"field 'clip': .*with clip there are too many steps": (np.zeros((MOST_STEPS + 1, 1, 1), np.float32), {}),
     r"field 'clip': .*must be positive; got 0": (SMALL[0], {"clip": 0.0}),
     r"field 'activations': .*needs two activations .*; got 3": (

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 from support.onnx.microsoft_cases import SOFTWARE, Case, Chance, Makers
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 making = Makers()
 
@@ -20,7 +22,7 @@ def _roi_align_max(chance: Chance) -> Case:
     rois = chance.numbers.uniform(-4, 12, (chance.size(1, 4), 4))
     rois = np.round(rois) if chance.flag() else rois
     rois[:, 2:] = np.maximum(rois[:, :2], rois[:, 2:])
-    fields = {name: chance.size(1, 3) for name in ("output_height", "output_width", "sampling_ratio")}
+    fields: dict[str, Any] = {name: chance.size(1, 3) for name in ("output_height", "output_width", "sampling_ratio")}
     fields |= {"mode": "max", "spatial_scale": chance.one(1.0, 0.5)}
     opset = chance.one(10, 16)
     mode = chance.one("half_pixel", "output_half_pixel", None) if opset == 16 else None
@@ -35,19 +37,19 @@ def test_random_cases_give_what_onnx_runtime_gives() -> None:
     making.check("roi_align_max")
 
 
-IMAGE, REGIONS = np.zeros((1, 1, 4, 4), np.float32), np.float32([[0, 0, 3, 3]])
+IMAGE, REGIONS = np.zeros((1, 1, 4, 4), np.float32), np.array([[0, 0, 3, 3]], np.float32)
 CASE = Case("RoiAlign", [IMAGE, REGIONS, np.zeros(1, np.int64)], {"mode": "max", "sampling_ratio": 2}, domain="")
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_float16(device: str) -> None:
+def test_float16(device: DeviceName) -> None:
     """The samples lie at 0.25 and 1.75; the term of 8 · 0.75² is the greatest, exactly."""
     image = np.zeros((1, 1, 4, 4), np.float16)
     image[0, 0, 2, 2] = 8
-    regions = np.float16([[0.0, 0, 3, 3]])
+    regions = np.array([[0.0, 0, 3, 3]], np.float16)
     case = dataclasses.replace(CASE, inputs=[image, regions, np.zeros(1, np.int64)])
-    case.check([np.float16([[[[8 * 0.75**2]]]])], device)
+    case.check([np.array([[[[8 * 0.75**2]]]], np.float16)], device)
 
 
 def test_samples_whose_number_depends_on_the_regions_are_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 from support.onnx.one_node import DEVICES, results
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 H, W = 5, 7
@@ -75,7 +76,7 @@ REGIONS = np.array(
 @pytest.mark.parametrize("samples", [0, 1, 2])
 @pytest.mark.parametrize("half", [True, False])
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (2, 2), (3, 5)])
-def test_regions(device: str, half: bool, samples: int, height: int, width: int) -> None:
+def test_regions(device: DeviceName, half: bool, samples: int, height: int, width: int) -> None:
     for scale, dtype in ((1.0, np.float32), (0.25, np.float32), (1.0, np.float16)):
         regions = (REGIONS[:-1] if dtype == np.float16 else REGIONS) / np.float32(scale)
         batches = np.arange(len(regions)) % 2
@@ -99,14 +100,14 @@ def test_regions(device: str, half: bool, samples: int, height: int, width: int)
         np.testing.assert_allclose(got, expected, bound, bound)
 
 
-def test_before_opset_16_there_is_no_half_pixel(device: str) -> None:
-    inputs = {"x": IMAGES, "rois": REGIONS, "batches": np.zeros(len(REGIONS), np.int64)}
+def test_before_opset_16_there_is_no_half_pixel(device: DeviceName) -> None:
+    inputs: dict[str, Array] = {"x": IMAGES, "rois": REGIONS, "batches": np.zeros(len(REGIONS), np.int64)}
     (got,) = results("RoiAlign", inputs, device, opset=10, output_height=2, output_width=2)
     expected = [aligned(region, IMAGES[0].astype(np.float64), 2, 2, 1.0, 0, False) for region in REGIONS]
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=3e-5)
 
 
-def test_a_widened_region_has_one_sample(device: str) -> None:
+def test_a_widened_region_has_one_sample(device: DeviceName) -> None:
     """Its length is not rounded up, wherever it begins."""
     starts = np.random.default_rng(1).uniform(-0.9, 4, (40, 2)).astype(np.float32)
     regions = np.concatenate([starts, starts + np.float32(0.3)], 1)
@@ -125,8 +126,9 @@ OTHER_DIMENSIONS = [
 @pytest.mark.parametrize(("image", "regions", "message"), OTHER_DIMENSIONS)
 @pytest.mark.parametrize("mode", ["avg", "max"])
 def test_other_dimensions_are_refused(
-    device: str, mode: str, image: tuple[int, ...], regions: tuple[int, ...], message: str
+    device: DeviceName, mode: str, image: tuple[int, ...], regions: tuple[int, ...], message: str
 ) -> None:
-    feeds = {"x": np.zeros(image, np.float32), "rois": np.zeros(regions, np.float32), "batches": np.zeros(3, np.int64)}
+    feeds: dict[str, Array] = {"x": np.zeros(image, np.float32), "rois": np.zeros(regions, np.float32)}
+    feeds["batches"] = np.zeros(3, np.int64)
     with pytest.raises(dg.ModelError, match=message):
         results("RoiAlign", feeds, device, mode=mode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from onnx import helper
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 DEVICES = ["reference", "cpu", "directml:software"]
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "none": lambda x, update: update,
     "add": np.add,
     "mul": np.multiply,
@@ -27,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("directml_path")
 
 
 def imported(
-    operator: str, inputs: dict[str, Array], device: str, folder: pathlib.Path, *, known: bool, **attributes: Any
+    operator: str, inputs: dict[str, Array], device: DeviceName, folder: pathlib.Path, *, known: bool, **attributes: Any
 ) -> dg.Graph:
     """A model of one node whose inputs are the model's, the indices with values if they are `known`."""
     given = [
@@ -43,7 +45,7 @@ def imported(
     return dg.load(path, values=values, target=choose(device).device.level)
 
 
-def result(operator: str, inputs: dict[str, Array], device: str, folder: pathlib.Path, **options: Any) -> Array:
+def result(operator: str, inputs: dict[str, Array], device: DeviceName, folder: pathlib.Path, **options: Any) -> Array:
     graph = imported(operator, inputs, device, folder, **options)
     feeds = {node.name: inputs[node.name] for node in graph.inputs}
     return np.asarray(graph.compile(device=device).run(feeds)["y"])
@@ -71,7 +73,7 @@ def scattered_slices(data: Array, indices: Array, updates: Array, reduction: str
 @pytest.mark.parametrize("dtype", [np.float32, np.int32], ids=["float32", "int32"])
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
 def test_elements_that_are_updated_several_times(
-    reduction: str, dtype: Any, known: bool, device: str, tmp_path: pathlib.Path
+    reduction: str, dtype: Any, known: bool, device: DeviceName, tmp_path: pathlib.Path
 ) -> None:
     rng = np.random.default_rng(3)
     for axis, shape in ((0, (4, 3)), (1, (2, 5, 3))):
@@ -99,14 +101,14 @@ def test_slices_that_are_updated_several_times(
     taken: int,
     reduction: str,
     known: bool,
-    device: str,
+    device: DeviceName,
     tmp_path: pathlib.Path,
 ) -> None:
     rng = np.random.default_rng(4)
     data = rng.normal(0, 9, shape).astype(np.float32)
     indices = np.stack([rng.integers(-size if known else 0, size, outer) for size in shape[:taken]], -1)
     updates = rng.normal(0, 9, (*outer, *shape[taken:])).astype(np.float32)
-    inputs = {"data": data, "indices": indices, "updates": updates}
+    inputs: dict[str, Array] = {"data": data, "indices": indices, "updates": updates}
     got = result("ScatterND", inputs, device, tmp_path, known=known, reduction=reduction)
     np.testing.assert_allclose(got, scattered_slices(data, indices, updates, reduction), 1e-5)
 
@@ -152,7 +154,7 @@ def test_an_index_outside_is_refused(operator: str, tmp_path: pathlib.Path) -> N
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("known", [False, True], ids=["unknown", "known"])
 @pytest.mark.parametrize("mode", ["linear", "circular"])
-def test_caches(mode: str, known: bool, device: str, tmp_path: pathlib.Path) -> None:
+def test_caches(mode: str, known: bool, device: DeviceName, tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(6)
     cache, update = (rng.normal(0, 1, sizes).astype(np.float32) for sizes in ((2, 3, 6, 4), (2, 3, 3, 4)))
     starts = np.array([1, 3]) if mode == "linear" else np.array([4, 2])

@@ -7,6 +7,7 @@ import pytest
 from support.onnx.parsed import assert_agrees, imported, model_of, run
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 DEVICES = ["reference", "cpu", "directml:software"]
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -67,12 +68,12 @@ GRAPHS = {
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-def test_results_are_those_of_onnx_runtime(graph: str, device: str) -> None:
+def test_results_are_those_of_onnx_runtime(graph: str, device: DeviceName) -> None:
     assert_agrees(model_of(graph), {"x": X}, device)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_a_map_of_two_sequences(device: str) -> None:
+def test_a_map_of_two_sequences(device: DeviceName) -> None:
     """ONNX's definition of SequenceMap: the body for each place; what is not a sequence is the same in each."""
     model = model_of(
         """g (float[4,3] x) => (float[4,6] y) {
@@ -98,7 +99,7 @@ def test_outputs_that_are_sequences_have_a_number_each() -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_an_optional_value_that_is_there(device: str) -> None:
+def test_an_optional_value_that_is_there(device: DeviceName) -> None:
     model = model_of(
         """g (float[4,3] x) => (float[4,3] y) {
             o = Optional(x)

@@ -68,7 +68,7 @@ DAMAGED = {
     "a negative size": sparse([1], [1], [-2, 3]),
     "too large": sparse([1], [1], [1 << 30, 1 << 30]),
     "not read": helper.make_sparse_tensor(
-        helper.make_tensor("w", TensorProto.STRING, [1], [b"a"]), numpy_helper.from_array(np.array([1])), [2, 3]
+        numpy_helper.from_array(np.array([b"a"], object), "w"), numpy_helper.from_array(np.array([1])), [2, 3]
     ),
 }
 

@@ -135,6 +135,7 @@ def test_messages_are_short_however_long_what_is_wrong(text: str) -> None:
 
 
 def test_values_are_shortened_as_python_writes_them() -> None:
+    value: Any
     for value in ("text", [1, "a", None], (1,), (), {}, {"a": [1.5, {}]}, [[], ()], 10**400, b"x", 1.5):
         assert shorten(value, 10**6) == (value if isinstance(value, str) else repr(value))
         assert len(shorten(value, 3)) <= 3

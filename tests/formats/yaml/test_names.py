@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ outputs: [a.b, layer.0.output_index, layer.outputs.0, layer.0.x, encoder/w.0]
 """
 
 
-def run(graph: dg.Graph) -> dict[str, list[float]]:
+def run(graph: dg.Graph) -> dict[str, Any]:
     inputs = {"layer.0.x": np.zeros((2, 4), np.float32)}
     return {name: each.tolist() for name, each in graph.compile("reference").run(inputs).items()}
 

@@ -459,7 +459,8 @@ def files(draw: Any) -> Random:  # noqa: PLR0915 - the same decisions make both 
                 if "alpha" in node:
                     flat[whole]["alpha"] = "1 * " + node["alpha"].replace("slope", f"({slope})")
                 continue
-            template, before = templates[node["use"]], {}
+            template = templates[node["use"]]
+            before: dict[str, str] = {}
             for copy in range(node.get("repeat", 1)):
                 inner: dict[str, str] = {}
                 for each in template["inputs"]:
@@ -564,6 +565,7 @@ def test_an_error_in_every_declared_copy_is_told_once():
     (problem,) = problems(_without_files(REPEATED).replace("sizes: [2, 2], owned", "sizes: [2, wide], owned"))
     assert problem.location.used_by == "copy 0 of 'layer.{index}.w', and 2 other uses"
     (warning,) = loads(_without_files(REPEATED).replace('w: "layer.{index}.w"', "w: x")).warnings()
+    assert warning.location is not None
     assert (warning.code, warning.location.line) == ("unused-input", 6)
 
 

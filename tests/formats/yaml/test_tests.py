@@ -298,6 +298,7 @@ def test_a_test_cannot_change_the_number_of_copies() -> None:
     with pytest.raises(dg.DocumentError) as caught:
         loads(f"{text}  other: {{dims: {{layers: 3}}, inputs: {{x: {{value: 0}}}}, expect: {{same_as: reference}}}}\n")
     (problem,) = caught.value.problems
+    assert problem.location is not None
     assert (problem.code, problem.field, problem.location.line) == ("fixed-dim", "tests.other.dims.layers", 9)
     assert "the number of copies of 'tower'" in problem.message
     assert problem.hint == "test the file with another: dmlgraph test --dim layers=3"

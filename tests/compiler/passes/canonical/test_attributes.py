@@ -10,6 +10,8 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, dispatches, fused, operator, operators, refusal
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 SIZES = [1, 2, 3, 4]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-40, 3e38, -3e38, float("inf"), float("-inf"), float("nan")]
@@ -20,7 +22,7 @@ def values(dtype: str) -> Any:
         return np.array(SPECIAL * 2, np.float64).astype(dtype).reshape(SIZES)
 
 
-def of(build: Callable[[dg.Graph, dg.Value], Any], dtype: str = "float32", **keywords: Any) -> dg.Graph:
+def of(build: Callable[[dg.Graph, dg.Value], Any], dtype: DataTypeName = "float32", **keywords: Any) -> dg.Graph:
     g = dg.Graph("test", **keywords)
     g.output("y", build(g, g.input("x", sizes=SIZES, dtype=dtype)))
     return g
@@ -35,13 +37,13 @@ def filled(g: dg.Graph, value: Any, dtype: str = "float32", sizes: list[int] = S
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("exponent", [0, 0.5, 1, 2, 3, -1, -2.5, 1e10, float("inf"), float("nan")])
-def test_a_known_exponent(exponent: float, dtype: str, device: str) -> None:
+def test_a_known_exponent(exponent: float, dtype: DataTypeName, device: DeviceName) -> None:
     g = of(lambda g, x: dg.pow(x, filled(g, exponent)), dtype)
     assert operator(fused(g, "constant_exponent")).name == "constant_pow"
     assert_same_bits(g, {"x": values(dtype)}, "constant_exponent", device=device)
 
 
-def test_an_integer_exponent(device: str) -> None:
+def test_an_integer_exponent(device: DeviceName) -> None:
     g = of(lambda g, x: dg.pow(x, filled(g, -3, "int32")))
     assert operator(fused(g, "constant_exponent")).exponent == -3
     assert_same_bits(g, {"x": values("float32")}, "constant_exponent", device=device)
@@ -59,7 +61,7 @@ def test_an_integer_exponent(device: str) -> None:
         ),
     ],
 )
-def test_exponents_that_stay(build: Any, dtype: str, why: str) -> None:
+def test_exponents_that_stay(build: Any, dtype: DataTypeName, why: str) -> None:
     assert why in refusal(fused(of(build, dtype), "constant_exponent"), "constant_exponent")
 
 
@@ -73,7 +75,7 @@ def test_an_exponent_for_each_element_is_none() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "uint8", "int64"])
 @pytest.mark.parametrize("axis", [1, 3])
-def test_joined_fills_are_padding(axis: int, dtype: str, device: str) -> None:
+def test_joined_fills_are_padding(axis: int, dtype: DataTypeName, device: DeviceName) -> None:
     g = of(lambda g, x: dg.join([filled(g, 7, dtype), x, filled(g, 7, dtype), filled(g, 7, dtype)], axis=axis), dtype)
     assert operator(fused(g, "pad_for_join")).name == "padding1"
     x = np.arange(24).astype(dtype).reshape(SIZES)
@@ -82,7 +84,7 @@ def test_joined_fills_are_padding(axis: int, dtype: str, device: str) -> None:
 
 @pytest.mark.parametrize("value", [-0.0, float("nan"), float("-inf")])
 @pytest.mark.parametrize("target", ["3.0", "6.2"])
-def test_special_numbers_are_added(value: float, target: str, device: str) -> None:
+def test_special_numbers_are_added(value: float, target: str, device: DeviceName) -> None:
     g = of(lambda g, x: dg.join([x, filled(g, value)], axis=2), target=target)
     assert operator(fused(g, "pad_for_join")).name == ("padding" if target == "3.0" else "padding1")
     assert_same_bits(g, {"x": values("float32")}, "pad_for_join", device=device)

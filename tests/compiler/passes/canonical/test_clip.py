@@ -14,6 +14,7 @@ from support.operators.harness import assert_same
 from support.passes.fusing import applied, dispatches, fused, of_one, operator, operators, refusal, results, samples
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Build = Callable[[dg.Graph, dg.Value], dg.Value]
 RULES = ("merge_clips", "number_to_clip")
@@ -29,7 +30,7 @@ def attributes(found: Any) -> dict[str, Any]:
     return {name: float(getattr(value, "value", value)) for name, value in given.items()}
 
 
-def assert_same_but_for_zeros(graph: dg.Graph, x: Any, device: str, nan: float | None = None) -> None:
+def assert_same_but_for_zeros(graph: dg.Graph, x: Any, device: DeviceName, nan: float | None = None) -> None:
     """Bit for bit, with equal zeros; `nan` is the new result for NaN, if it changed."""
     for got, expected in results(graph, {"x": x}, *RULES, device=device):
         now = np.where(np.isnan(x), got.dtype.type(nan), expected) if nan is not None else expected
@@ -69,7 +70,7 @@ CLIPS: dict[str, tuple[Build, str, dict[str, float]]] = {
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("name", CLIPS)
-def test_clips(name: str, dtype: str, device: str) -> None:
+def test_clips(name: str, dtype: str, device: DeviceName) -> None:
     build, becomes, bounds = CLIPS[name]
     x = samples(dtype)
     graph = of_one(build, x)
@@ -80,7 +81,7 @@ def test_clips(name: str, dtype: str, device: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("build", [lambda g, x: dg.min(dg.max(x, 0), 6), lambda g, x: dg.min(dg.activation_relu(x), 6)])
-def test_nan_becomes_the_upper_bound(build: Build, dtype: str, device: str) -> None:
+def test_nan_becomes_the_upper_bound(build: Build, dtype: str, device: DeviceName) -> None:
     x = samples(dtype)
     graph = of_one(build, x)
     result = fused(graph, *RULES)
@@ -93,7 +94,7 @@ def test_a_lower_bound_keeps_nan_where_nothing_is_above() -> None:
     assert "NaN" not in fused(of_one(lambda g, x: dg.max(dg.max(x, 1), 2), samples("float32")), *RULES).explain()
 
 
-def test_a_minimum_ends_at_no_lower_bound(device: str) -> None:
+def test_a_minimum_ends_at_no_lower_bound(device: DeviceName) -> None:
     """CLIP of float16 ends at −65504, CLIP1 does not."""
     for dtype, becomes in (("float32", "clip"), ("float16", "clip1")):
         x = samples(dtype)
@@ -109,7 +110,7 @@ def test_float16_has_no_clip1_below_its_level() -> None:
 
 
 @pytest.mark.parametrize("bound", [INF, -INF])
-def test_infinite_bounds(bound: float, device: str) -> None:
+def test_infinite_bounds(bound: float, device: DeviceName) -> None:
     for dtype in ("float16", "float32"):
         for build in (lambda g, x: dg.max(x, bound), lambda g, x: dg.min(x, bound)):
             x = samples(dtype)
@@ -117,7 +118,7 @@ def test_infinite_bounds(bound: float, device: str) -> None:
             assert_same_but_for_zeros(of_one(build, x), x, device)
 
 
-def test_a_clip_of_float16_has_finite_bounds(device: str) -> None:
+def test_a_clip_of_float16_has_finite_bounds(device: DeviceName) -> None:
     x = samples("float16")
     graph = of_one(lambda g, x: dg.max(dg.clip(x, min=-INF, max=INF), -5), x)
     assert attributes(operator(fused(graph, *RULES))) == {"min": -5, "max": 65504}
@@ -161,7 +162,7 @@ def integers(dtype: str) -> Any:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
-def test_integers_are_exact(dtype: str, device: str) -> None:
+def test_integers_are_exact(dtype: str, device: DeviceName) -> None:
     high = np.iinfo(dtype).max
     x = integers(dtype)
     builds: list[Build] = [
@@ -177,7 +178,7 @@ def test_integers_are_exact(dtype: str, device: str) -> None:
         assert_same(got, expected)
 
 
-def test_bounds_beyond_float32_are_the_type_s_own(device: str) -> None:
+def test_bounds_beyond_float32_are_the_type_s_own(device: DeviceName) -> None:
     x = integers("int32")
     graph = of_one(lambda g, x: dg.max(x, 2**24 + 1), x)
     assert operator(fused(graph, *RULES)).name == "clip1"
@@ -187,7 +188,7 @@ def test_bounds_beyond_float32_are_the_type_s_own(device: str) -> None:
     assert "clip1" in refusal(below, "number_to_clip")
 
 
-def test_signed_integers_have_a_relu(device: str) -> None:
+def test_signed_integers_have_a_relu(device: DeviceName) -> None:
     x = integers("int32")
     graph = of_one(lambda g, x: dg.max(x, 0), x)
     assert operator(fused(graph, *RULES)).name == "activation_relu"

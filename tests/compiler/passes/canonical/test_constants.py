@@ -10,6 +10,7 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, dispatches, fused, operators, refusal
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.graph.nodes import ConstantNode
 from dmlgraph.passes import Fused
 
@@ -35,7 +36,7 @@ def constants(result: Fused) -> list[ConstantNode]:
 # Folding.
 
 
-def test_what_is_computed_from_constants_is_one(device: str) -> None:
+def test_what_is_computed_from_constants_is_one(device: DeviceName) -> None:
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:
         w = g.constant("w", X["x"])
         return x + dg.reduce(w * w + filled(g, 1), function="sum", axes=[3])
@@ -79,7 +80,7 @@ def test_constants_are_read_through_their_strides() -> None:
     assert_same_bits(g, X, "fold_constants")
 
 
-def test_an_output_of_the_graph_is_copied_from_its_constant(device: str) -> None:
+def test_an_output_of_the_graph_is_copied_from_its_constant(device: DeviceName) -> None:
     g = dg.Graph("test")
     g.output("y", dg.tanh(g.constant("w", X["x"])))
     assert operators(fused(g, "fold_constants")) == ["identity"]
@@ -128,7 +129,7 @@ def test_random_numbers_and_what_is_given_are_left() -> None:
 # One element.
 
 
-def test_fills_become_one_element(device: str) -> None:
+def test_fills_become_one_element(device: DeviceName) -> None:
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:
         return dg.max(x, filled(g, 3)) * filled(g, 2) + 2
 
@@ -140,7 +141,7 @@ def test_fills_become_one_element(device: str) -> None:
 
 
 @pytest.mark.parametrize("value", [-0.0, float("nan"), float("-inf")])
-def test_special_numbers_keep_their_bits(value: float, device: str) -> None:
+def test_special_numbers_keep_their_bits(value: float, device: DeviceName) -> None:
     g = of(lambda g, x: dg.if_(dg.logical_greater_than(x, 5), x, filled(g, value)))
     assert_same_bits(g, X, "one_element", device=device)
 
@@ -160,7 +161,7 @@ def test_one_row_for_many() -> None:
     assert_same_bits(g, X, "one_element")
 
 
-def test_other_readers_are_given_all_of_it(device: str) -> None:
+def test_other_readers_are_given_all_of_it(device: DeviceName) -> None:
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:
         ones = filled(g, 1, [1, 1, 1, 6])
         return dg.batch_normalization(x, ones, ones, ones, ones, spatial=True, epsilon=0)
@@ -178,7 +179,7 @@ def test_other_readers_are_given_all_of_it(device: str) -> None:
 
 
 @pytest.mark.parametrize("size", [7, 64])
-def test_gemm_and_join_compute_the_same_from_one_element(size: int, device: str) -> None:
+def test_gemm_and_join_compute_the_same_from_one_element(size: int, device: DeviceName) -> None:
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:
         fill = filled(g, 0.3, [size, size])
         return dg.join([dg.gemm(x, x, fill, beta=0.7), fill, x], axis=0)
@@ -199,7 +200,7 @@ def test_a_fill_that_is_an_output_stays() -> None:
 
 
 @pytest.mark.parametrize("target", ["2.1", "4.1", "6.2"])
-def test_at_every_level(target: str, device: str) -> None:
+def test_at_every_level(target: str, device: DeviceName) -> None:
     assert_same_bits(of(lambda g, x: x * filled(g, 2), target=target), X, "one_element", device=device)
 
 

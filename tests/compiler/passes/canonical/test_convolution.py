@@ -10,6 +10,8 @@ import pytest
 from support.passes.fusing import dispatches, fused, operator, operators, refusal, results
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 RANDOM = np.random.default_rng(11)
 X = RANDOM.standard_normal((2, 3, 6, 5)).astype(np.float32)
@@ -23,7 +25,7 @@ STATISTICS = {
 }
 
 
-def convolution(graph: dg.Graph, dtype: str = "float32", **fields: Any) -> Any:
+def convolution(graph: dg.Graph, dtype: DataTypeName = "float32", **fields: Any) -> Any:
     x = graph.input("x", sizes=X.shape, dtype=dtype)
     return dg.convolution(x, graph.constant("filter", FILTER.astype(dtype)), **fields)
 
@@ -56,17 +58,17 @@ def inputs_of(graph: dg.Graph) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", BIASES)
 @pytest.mark.parametrize("swap", [False, True])
-def test_a_bias_goes_in(name: str, swap: bool, device: str) -> None:
+def test_a_bias_goes_in(name: str, swap: bool, device: DeviceName) -> None:
     graph = graph_of(lambda g, y: BIASES[name](g) + y if swap else y + BIASES[name](g))
     made = operator(fused(graph, "convolution_bias"))
     assert made.name == "convolution"
     assert made.bias.sizes == (1, 4, 1, 1)
     ((got, expected),) = results(graph, inputs_of(graph), "convolution_bias", device=device)
     # 1/2 ULP of a sum of 27 products, which stay below 32 in total.
-    np.testing.assert_allclose(got, expected, rtol=0, atol=32 * np.finfo(np.float32).eps)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=32 * float(np.finfo(np.float32).eps))
 
 
-def test_float16_is_rounded_once(device: str) -> None:
+def test_float16_is_rounded_once(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[1, 1, 1, 2], dtype="float16")
     filter_ = graph.constant("filter", [[[[1, 1]]]], dtype="float16")
@@ -104,7 +106,7 @@ def normalized(graph: dg.Graph, y: Any, change: dict[str, Any] | None = None, **
 
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("activation", [None, "activation_relu"])
-def test_statistics_go_in(with_bias: bool, activation: str | None, device: str) -> None:
+def test_statistics_go_in(with_bias: bool, activation: str | None, device: DeviceName) -> None:
     graph = graph_of(
         lambda g, y: (
             normalized(g, y + channels(g) if with_bias else y, {"mean": [1, 2, 3, 4]}, fused_activation=activation)
@@ -115,7 +117,7 @@ def test_statistics_go_in(with_bias: bool, activation: str | None, device: str) 
     assert operators(fused(graph)) == ["convolution"]
     ((got, expected),) = results(graph, {"x": X}, device=device)
     # The largest factor is 2 / √0.251 or 0.01 / √0.001, the products' magnitudes stay below 32 in total.
-    np.testing.assert_allclose(got, expected, rtol=0, atol=4 * 32 * 2 * np.finfo(np.float32).eps)
+    np.testing.assert_allclose(got, expected, rtol=0, atol=4 * 32 * 2 * float(np.finfo(np.float32).eps))
 
 
 def normalized_with_bias(graph: dg.Graph, y: Any, activation: str | None) -> Any:
@@ -171,7 +173,7 @@ def dilated(sizes: tuple[int, ...], weights: np.ndarray[Any, Any], constant: boo
 def test_taps_that_meet_padding_alone_are_left_out(mode: str) -> None:
     """Of a row of four taps, 5 apart, the second one meets a row of three elements."""
     weights = np.arange(1, 5, dtype=np.float32).reshape(1, 1, 1, 4)
-    fields = {"dilations": (1, 5), "start_padding": (0, 5), "end_padding": (0, 10), "mode": mode}
+    fields: dict[str, Any] = {"dilations": (1, 5), "start_padding": (0, 5), "end_padding": (0, 10), "mode": mode}
     graph = dilated((1, 1, 2, 3), weights, **fields)
     result = fused(graph, "used_taps")
     new = operator(result)

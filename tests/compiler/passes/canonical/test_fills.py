@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.passes.fusing import applied, assert_same_bits, dispatches, fused, operator, operators, refusal
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators.fill import FillValueConstant
 
 SIZES = [1, 2, 4, 6]
@@ -147,7 +148,7 @@ def image(g: dg.Graph, value: Any = 2, dtype: str = "float32") -> dg.Value:
         lambda g: dg.if_(g.input("m", sizes=[1, 4, 4, 6], dtype="uint8"), image(g), image(g)),
     ],
 )  # fmt: skip
-def test_equal_numbers_are_moved_by_name_only(build: Callable[[dg.Graph], Any], device: str) -> None:
+def test_equal_numbers_are_moved_by_name_only(build: Callable[[dg.Graph], Any], device: DeviceName) -> None:
     g = of(build)
     before = g.outputs["y0"].desc
     fill = operator(fused(g, "move_fills"))
@@ -203,7 +204,7 @@ def test_linear_resampling_computes() -> None:
         ("argmax", 7, "float32", np.uint32(0)),
     ],
 )
-def test_reductions(function: str, value: Any, dtype: str, expected: Any) -> None:
+def test_reductions(function: Any, value: Any, dtype: str, expected: Any) -> None:
     g = of(lambda g: dg.reduce(filled(g, value, dtype), function=function, axes=[2, 3]))  # 24 elements
     got = number(g, "reduce_fills")
     assert got.dtype == expected.dtype
@@ -217,7 +218,7 @@ def test_the_last_of_equal_numbers() -> None:
 
 
 def test_long_rows_are_reduced_where_the_length_does_not_matter() -> None:
-    def rows(function: str) -> dg.Graph:
+    def rows(function: Literal["max", "sum"]) -> dg.Graph:
         return of(lambda g: dg.reduce(filled(g, 3, sizes=[1, 1, 512, 512]), function=function, axes=[2, 3]))
 
     assert number(rows("max"), "reduce_fills") == 3
@@ -228,7 +229,7 @@ def test_long_rows_are_reduced_where_the_length_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize(("condition", "kept"), [(0, "tanh"), (2, "exp")])
-def test_a_known_condition_leaves_one_branch(condition: int, kept: str, device: str) -> None:
+def test_a_known_condition_leaves_one_branch(condition: int, kept: str, device: DeviceName) -> None:
     def build(g: dg.Graph) -> dg.Value:
         x = g.input("x", sizes=SIZES, dtype="float32")
         return dg.if_(filled(g, condition, "uint8"), dg.exp(x), dg.tanh(x))
@@ -238,7 +239,7 @@ def test_a_known_condition_leaves_one_branch(condition: int, kept: str, device: 
     assert_same_bits(g, {"x": np.ones(SIZES, np.float32)}, "choose_branch", device=device)
 
 
-def test_a_branch_that_is_broadcast_to_an_output_is_copied(device: str) -> None:
+def test_a_branch_that_is_broadcast_to_an_output_is_copied(device: DeviceName) -> None:
     def build(g: dg.Graph) -> dg.Value:
         x = g.input("x", sizes=[1, 1, 1, 6], dtype="float32")
         return dg.if_(filled(g, 1, "uint8"), dg.exp(x), filled(g, 1))

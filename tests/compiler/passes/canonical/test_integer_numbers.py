@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.passes.fusing import Array, assert_same_bits, fused, of_one, operators, refusal, results
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Build = Callable[[dg.Graph, dg.Value], dg.Value]
 
@@ -20,7 +21,7 @@ def constant(graph: dg.Graph, x: dg.Value, value: float) -> dg.Value:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
-def test_integers_wrap(dtype: str, device: str) -> None:
+def test_integers_wrap(dtype: str, device: DeviceName) -> None:
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     x = np.array([[[[low, high, 0, 1, 100]]]], dtype)
     chains: dict[str, tuple[Build, str]] = {

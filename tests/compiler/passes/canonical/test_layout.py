@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.nodes import operator_of
 from support.passes.fusing import applied, assert_same_bits, dispatches, fused, operators, refusal
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 X = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6)
 ROW = np.array([[[[1, 2, 3, 5, 7, 11]]]], np.float32)
 
 
-def test_a_repeated_row_is_read_again_and_again(device: str) -> None:
+def test_a_repeated_row_is_read_again_and_again(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=X.shape, dtype="float32")
     row = graph.input("row", sizes=ROW.shape, dtype="float32")
@@ -39,7 +41,9 @@ def test_repeating_more_than_one_element_is_a_copy() -> None:
 
 
 @pytest.mark.parametrize(("sizes", "steps"), [([1, 1, 2, 3], [1, 1, 2, 2]), ([1, 1, 4, 2], [1, 1, 1, 5])])
-def test_a_slice_from_the_first_element_is_stepped_through(sizes: list[int], steps: list[int], device: str) -> None:
+def test_a_slice_from_the_first_element_is_stepped_through(
+    sizes: list[int], steps: list[int], device: DeviceName
+) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=X.shape, dtype="float32")
     graph.output("y", dg.negate(dg.slice(x, offsets=[0] * 4, sizes=sizes, strides=steps)))
@@ -47,7 +51,7 @@ def test_a_slice_from_the_first_element_is_stepped_through(sizes: list[int], ste
     np.testing.assert_array_equal(graph.compile(device).run({"x": X})["y"], -X[:, :, :: steps[2], :: steps[3]])
 
 
-def test_slice1_too(device: str) -> None:
+def test_slice1_too(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=X.shape, dtype="float32")
     part = dg.slice1(
@@ -64,7 +68,7 @@ def test_a_slice_of_a_strided_input_multiplies_the_strides() -> None:
     graph.output("y", dg.negate(dg.slice(x, offsets=[0] * 4, sizes=[1, 1, 2, 2], strides=[1, 1, 2, 3])))
     result = fused(graph)
     (node,) = (node for node in result.graph.nodes if node.name == "negate")
-    assert node.operator.input.strides == (24, 24, 2, 12)
+    assert operator_of(node).input.strides == (24, 24, 2, 12)
     assert_same_bits(graph, {"x": X})
 
 
@@ -103,7 +107,7 @@ def test_a_reader_that_has_not_been_measured_keeps_the_slice() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 2, 1, 3), (3, 2, 1, 0)])
-def test_a_producer_writes_in_the_order_of_a_copy(order: tuple[int, ...], device: str) -> None:
+def test_a_producer_writes_in_the_order_of_a_copy(order: tuple[int, ...], device: DeviceName) -> None:
     """Two copies become none: the producer writes in the first reader's order, and the other reads through strides."""
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[2, 3, 4, 5], dtype="float32")
@@ -148,7 +152,7 @@ def test_a_slice_that_is_copied_is_the_copy() -> None:
     assert "one copy is needed" in refusal(fused(graph, "slice_to_strides"), "slice_to_strides")
 
 
-def test_heads_are_brought_together_without_a_copy(device: str) -> None:
+def test_heads_are_brought_together_without_a_copy(device: DeviceName) -> None:
     """The producer writes in the order of the tokens; its reader sees heads and depth as one dimension."""
     graph = dg.Graph("test")
     a = graph.input("a", sizes=[2, 3, 4, 5], dtype="float32")

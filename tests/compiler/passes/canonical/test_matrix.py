@@ -10,6 +10,8 @@ import pytest
 from support.passes.fusing import dispatches, fused, operator, operators, refusal, results
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 RANDOM = np.random.default_rng(7)
 A = RANDOM.standard_normal((1, 1, 4, 6)).astype(np.float32)
@@ -18,14 +20,16 @@ C = RANDOM.standard_normal((1, 1, 4, 5)).astype(np.float32)
 INPUTS = {"a": A, "b": B, "c": C}
 
 
-def graph_of(build: Callable[..., Any], c_sizes: tuple[int, ...] = C.shape, dtype: str = "float32") -> dg.Graph:
+def graph_of(
+    build: Callable[..., Any], c_sizes: tuple[int, ...] = C.shape, dtype: DataTypeName = "float32"
+) -> dg.Graph:
     graph = dg.Graph("test")
     a, b = (graph.input(name, sizes=INPUTS[name].shape, dtype=dtype) for name in "ab")
     graph.output("y", build(dg.gemm(a, b), graph.input("c", sizes=c_sizes, dtype=dtype)))
     return graph
 
 
-def assert_half_a_unit_of_the_product(graph: dg.Graph, inputs: dict[str, Any], rule: str, device: str) -> None:
+def assert_half_a_unit_of_the_product(graph: dg.Graph, inputs: dict[str, Any], rule: str, device: DeviceName) -> None:
     """The saved rounding is at most 1/2 ULP of A · B, which is then scaled by at most 4."""
     product = np.abs(inputs["a"].astype(np.float64)) @ np.abs(inputs["b"].astype(np.float64))
     for got, expected in results(graph, inputs, rule, device=device):
@@ -43,7 +47,7 @@ ADDED: dict[str, tuple[Callable[..., Any], float, float]] = {
 
 @pytest.mark.parametrize("name", ADDED)
 @pytest.mark.parametrize("sizes", [(1, 1, 4, 5), (1, 1, 1, 5), (5,), (1, 1, 4, 1)])
-def test_what_is_added_becomes_c(name: str, sizes: tuple[int, ...], device: str) -> None:
+def test_what_is_added_becomes_c(name: str, sizes: tuple[int, ...], device: DeviceName) -> None:
     build, alpha, beta = ADDED[name]
     graph = graph_of(build, sizes)
     gemm = operator(fused(graph, "gemm_add"))
@@ -64,7 +68,7 @@ SCALED: dict[str, tuple[Callable[..., Any], float]] = {
 
 
 @pytest.mark.parametrize("name", SCALED)
-def test_a_factor_becomes_alpha(name: str, device: str) -> None:
+def test_a_factor_becomes_alpha(name: str, device: DeviceName) -> None:
     build, alpha = SCALED[name]
     graph = graph_of(build)
     gemm = operator(fused(graph, "gemm_scale"))
@@ -72,7 +76,7 @@ def test_a_factor_becomes_alpha(name: str, device: str) -> None:
     assert_half_a_unit_of_the_product(graph, INPUTS, "gemm_scale", device)
 
 
-def test_powers_of_two_scale_c_too(device: str) -> None:
+def test_powers_of_two_scale_c_too(device: DeviceName) -> None:
     graph = graph_of(lambda p, c: (p + c) * 0.5)
     gemm = operator(fused(graph, "gemm_add", "gemm_scale"))
     assert (gemm.alpha, gemm.beta) == (0.5, 0.5)
@@ -80,7 +84,7 @@ def test_powers_of_two_scale_c_too(device: str) -> None:
         np.testing.assert_allclose(got, expected, rtol=0, atol=4e-6)
 
 
-def test_float16_keeps_what_the_product_would_have_lost(device: str) -> None:
+def test_float16_keeps_what_the_product_would_have_lost(device: DeviceName) -> None:
     graph = graph_of(lambda p, c: p * 0.125, dtype="float16")
     inputs = {name: np.full_like(values, 200, np.float16) for name, values in INPUTS.items()}
     ((got, expected),) = results(graph, inputs, "gemm_scale", device=device)
@@ -122,7 +126,7 @@ def test_is_no_pattern(build: Callable[..., Any]) -> None:
     assert operators(fused(graph, "share", "gemm_add", "gemm_scale")) == before
 
 
-def test_a_number_becomes_c(device: str) -> None:
+def test_a_number_becomes_c(device: DeviceName) -> None:
     graph = graph_of(lambda p, c: dg.activation_relu(p + 3.0))
     assert operators(fused(graph, "gemm_add")) == ["fill_value_constant", "gemm", "activation_relu"]
     assert_half_a_unit_of_the_product(graph, INPUTS, "gemm_add", device)
@@ -162,7 +166,7 @@ def test_the_refusal_is_kept_for_the_user() -> None:
 @pytest.mark.parametrize("trans_a", ["none", "transpose"])
 @pytest.mark.parametrize("trans_b", ["none", "transpose"])
 @pytest.mark.parametrize("turned", ["a", "b", "ab"])
-def test_a_transpose_becomes_a_flag_of_gemm(turned: str, trans_a: str, trans_b: str, device: str) -> None:
+def test_a_transpose_becomes_a_flag_of_gemm(turned: str, trans_a: Any, trans_b: Any, device: DeviceName) -> None:
     graph = dg.Graph("test")
     arrays = {"a": A, "b": B}
     values = {}
@@ -191,7 +195,7 @@ def test_a_vector_is_transposed_by_its_sizes_alone(sizes: tuple[int, ...]) -> No
     assert "transpose_into_gemm" not in [entry.rule for entry in result.record if entry.applied]
 
 
-def test_rows_with_gaps_are_transposed_too(device: str) -> None:
+def test_rows_with_gaps_are_transposed_too(device: DeviceName) -> None:
     graph = dg.Graph("test")
     a = graph.input("a", sizes=(6, 8), dtype="float32")
     graph.output("y", a[:, :4].T @ graph.input("b", sizes=(6, 5), dtype="float32"))

@@ -10,6 +10,8 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, fused, operators
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 SIZES = [1, 1, 2, 5]
 SPECIAL = [0.0, -0.0, 1.0, -1.5, 3e38, -1e-30, float("inf"), float("-inf"), float("nan"), 7.0]
@@ -26,7 +28,7 @@ def feed(dtype: str) -> dict[str, Any]:
     return {"x": np.array([low, low + 1, 0, 1, 2, 3, 5, high // 2, high - 1, high], dtype).reshape(SIZES)}
 
 
-def of(build: Callable[[dg.Value, Callable[[Any], dg.Value]], Any], dtype: str) -> dg.Graph:
+def of(build: Callable[[dg.Value, Callable[[Any], dg.Value]], Any], dtype: DataTypeName) -> dg.Graph:
     """identity(build(identity(x))): the test looks at the nodes between the copies."""
     g = dg.Graph("test")
     x = dg.identity(g.input("x", sizes=SIZES, dtype=dtype), name="before")
@@ -68,7 +70,7 @@ ONES = {"uint32": 0xFFFFFFFF, "uint8": 0xFF, "int32": -1}
         (lambda x, c: dg.bit_shift_right(x, c(0)), ["uint32"]),
     ],
 )
-def test_numbers_that_change_nothing(build: Any, dtypes: list[str], device: str) -> None:
+def test_numbers_that_change_nothing(build: Any, dtypes: list[DataTypeName], device: DeviceName) -> None:
     for dtype in dtypes:
         g = of(build, dtype)
         assert between(g, "remove_neutral") == []
@@ -90,7 +92,7 @@ def test_numbers_that_change_nothing(build: Any, dtypes: list[str], device: str)
         (lambda x, c: x * c(2), "int32"),
     ],
 )
-def test_numbers_that_only_seem_to(build: Any, dtype: str) -> None:
+def test_numbers_that_only_seem_to(build: Any, dtype: DataTypeName) -> None:
     result = fused(of(build, dtype), "remove_neutral", "decide", "same_operands")
     assert applied(result) == []
 
@@ -107,7 +109,7 @@ def test_numbers_that_only_seem_to(build: Any, dtype: str) -> None:
         (lambda x, c: dg.logical_or(x, c(1)), ["uint8"]),
     ],
 )
-def test_numbers_that_decide(build: Any, dtypes: list[str], device: str) -> None:
+def test_numbers_that_decide(build: Any, dtypes: list[DataTypeName], device: DeviceName) -> None:
     for dtype in dtypes:
         g = of(build, dtype)
         assert between(g, "decide") == ["fill_value_constant"]
@@ -123,7 +125,7 @@ def test_numbers_that_decide(build: Any, dtypes: list[str], device: str) -> None
         (lambda x, c: dg.if_(dg.logical_equals(x, c(1)), x, x), ["float32"]),
     ],
 )
-def test_the_same_twice(build: Any, dtypes: list[str], device: str) -> None:
+def test_the_same_twice(build: Any, dtypes: list[DataTypeName], device: DeviceName) -> None:
     for dtype in dtypes:
         g = of(build, dtype)
         assert between(g, "same_operands") == []
@@ -138,7 +140,7 @@ def test_differences_of_the_same() -> None:
     assert applied(fused(of(lambda x, c: x - x, "float32"), "same_operands")) == []  # NaN and infinities
 
 
-def test_what_is_broadcast_is_read_so(device: str) -> None:
+def test_what_is_broadcast_is_read_so(device: DeviceName) -> None:
     g = dg.Graph("test")
     x = dg.exp(g.input("x", sizes=[1, 1, 1, 5], dtype="float32"))
     ones = g.fill_value_constant(sizes=SIZES, dtype="float32", value=1)

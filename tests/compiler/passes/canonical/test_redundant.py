@@ -10,12 +10,14 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, fused, operators, refusal
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 X = np.array([[[[1.5, -2.5, 0.0], [-0.0, np.nan, np.inf]]]], np.float32)
 F16 = {"dtype": "float16"}
 
 
-def graph_of(build: Callable[[Any], Any], dtype: str = "float32") -> dg.Graph:
+def graph_of(build: Callable[[Any], Any], dtype: DataTypeName = "float32") -> dg.Graph:
     """exp or bit_count of `build(x)`, so that the tested node is not an output of the graph."""
     graph = dg.Graph("test")
     value = build(graph.input("x", sizes=X.shape, dtype=dtype))
@@ -48,7 +50,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_copies_go(name: str, device: str) -> None:
+def test_copies_go(name: str, device: DeviceName) -> None:
     graph = graph_of(COPIES[name])
     result = fused(graph)
     assert operators(result) == ["exp"]
@@ -101,7 +103,7 @@ def test_an_output_keeps_its_layout() -> None:
     assert_same_bits(graph, {"x": np.arange(6, dtype=np.float32).reshape(2, 3)})
 
 
-def test_readers_of_a_broadcast_copy_read_the_original_broadcast(device: str) -> None:
+def test_readers_of_a_broadcast_copy_read_the_original_broadcast(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[1, 1, 2, 3], dtype="float32")
     row = graph.input("row", sizes=[3], dtype="float32")
@@ -127,7 +129,7 @@ def test_a_copy_that_is_read_through_other_strides_stays() -> None:
         *((dg.bit_not, dtype) for dtype in ("uint8", "uint32")),
     ],
 )
-def test_what_undoes_itself_goes(operator: Callable[[Any], Any], dtype: str, device: str) -> None:
+def test_what_undoes_itself_goes(operator: Callable[[Any], Any], dtype: DataTypeName, device: DeviceName) -> None:
     graph = graph_of(lambda x: operator(operator(x)), dtype)
     assert len(operators(fused(graph, "double_negation"))) == 1
     is_float = dtype.startswith("float")
@@ -135,7 +137,7 @@ def test_what_undoes_itself_goes(operator: Callable[[Any], Any], dtype: str, dev
     assert_same_bits(graph, {"x": data}, device=device)
 
 
-def test_what_undoes_itself_goes_where_it_is_read_broadcast(device: str) -> None:
+def test_what_undoes_itself_goes_where_it_is_read_broadcast(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[2, 3], dtype="float32")
     row = graph.input("row", sizes=[3], dtype="float32")
@@ -155,7 +157,7 @@ def test_the_opposite_of_the_least_int8_is_not_undone() -> None:
 
 
 @pytest.mark.parametrize("operator", [dg.abs, dg.activation_relu, dg.ceil, dg.floor])
-def test_what_was_done_is_not_done_again(operator: Callable[[Any], Any], device: str) -> None:
+def test_what_was_done_is_not_done_again(operator: Callable[[Any], Any], device: DeviceName) -> None:
     graph = graph_of(lambda x: operator(operator(x)))
     assert len(operators(fused(graph))) == 2
     assert_same_bits(graph, {"x": X}, device=device)
@@ -180,7 +182,7 @@ def test_a_scale_between_two_of_the_same_counts() -> None:
         ("int16", "int32", "int8", 2),  # the second cast may differ from int16
     ],
 )
-def test_casts_join(origin: str, middle: str, end: str, left: int) -> None:
+def test_casts_join(origin: DataTypeName, middle: DataTypeName, end: DataTypeName, left: int) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[4], dtype=origin)
     casts = dg.cast(dg.cast(dg.identity(x), dtype=middle), dtype=end)

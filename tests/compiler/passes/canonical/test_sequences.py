@@ -13,6 +13,8 @@ from support.passes.fusing import applied, assert_same_bits, dispatches, fused, 
 
 import dmlgraph as dg
 from dmlgraph.base.errors import DmlGraphError
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 
 SIZES = [1, 2, 3, 4]
@@ -62,7 +64,7 @@ def line(g: dg.Graph) -> tuple[Any, Any]:
         (lambda g: (seq(g, 3, 2) * 2 + 1) * seq(g, 4, 0), (28, 16)),
     ],
 )
-def test_arithmetic(build: Build, expected: tuple[Any, Any], device: str) -> None:
+def test_arithmetic(build: Build, expected: tuple[Any, Any], device: DeviceName) -> None:
     g = of(build)
     assert line(g) == expected
     assert_same_bits(g, {}, *RULES, device=device)
@@ -80,7 +82,7 @@ def test_arithmetic(build: Build, expected: tuple[Any, Any], device: str) -> Non
         (lambda g: dg.split(seq(g, 1, 2, sizes=[24]), outputs=[10, 14], axis=0)[1], (21, 2)),
     ],
 )
-def test_slices(build: Build, expected: tuple[Any, Any], device: str) -> None:
+def test_slices(build: Build, expected: tuple[Any, Any], device: DeviceName) -> None:
     g = of(build)
     assert line(g) == expected
     assert_same_bits(g, {}, *RULES, device=device)
@@ -201,7 +203,9 @@ def test_a_product_of_sequences_is_none() -> None:
 
 # Random expressions.
 
-_TYPES = st.sampled_from(["float16", "float32", "int8", "uint8", "int16", "uint32", "int64"])
+_TYPES: st.SearchStrategy[DataTypeName] = st.sampled_from(
+    ["float16", "float32", "int8", "uint8", "int16", "uint32", "int64"]
+)
 _WIDTHS = st.integers(1, 9).flatmap(lambda rows: st.tuples(st.just(rows), st.integers(1, 9)))
 
 

@@ -7,9 +7,10 @@ import pytest
 from support.passes.fusing import assert_same_bits, fused, operators
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 
-def test_equal_nodes_become_one_and_their_readers_too(device: str) -> None:
+def test_equal_nodes_become_one_and_their_readers_too(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[2, 3], dtype="float32")
     graph.output("y", dg.sqrt(dg.exp(x)) + dg.sqrt(dg.exp(x)))

@@ -13,6 +13,7 @@ from support.passes.fusing import Array, applied, dispatches, fused, of_one, ope
 
 import dmlgraph as dg
 from dmlgraph.compiler.passes.directml.activations import is_fusable
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import REGISTRY
 
 Build = Callable[[dg.Graph, dg.Value], dg.Value]
@@ -78,7 +79,7 @@ def apply(name: str, value: Any) -> Any:
     return getattr(dg, name)(value, **attributes)
 
 
-def assert_near(graph: dg.Graph, x: Array, device: str, *rules: str, slope: float = 2) -> None:
+def assert_near(graph: dg.Graph, x: Array, device: DeviceName, *rules: str, slope: float = 2) -> None:
     """1/2 ULP of the argument, which is at most 64 here, and 1 ULP of the result; zeros are equal."""
     for got, expected in results(graph, {"x": x}, *rules, device=device):
         exact = device != "reference" and x.dtype == np.float32
@@ -95,7 +96,7 @@ def test_the_hosts_are_all() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("host", HOSTS)
-def test_fused(host: str, name: str, dtype: str, device: str) -> None:
+def test_fused(host: str, name: str, dtype: str, device: DeviceName) -> None:
     x = X.astype(dtype)
     graph = of_one(lambda g, x: apply(name, HOSTS[host](g, x)), x)
     found = operator(fused(graph, "fuse_activation"))
@@ -129,7 +130,7 @@ OTHERS: dict[str, tuple[Build, str, dict[str, float]]] = {
 
 @pytest.mark.parametrize("host", ["convolution", "gemm"])
 @pytest.mark.parametrize("name", OTHERS)
-def test_others(name: str, host: str, device: str) -> None:
+def test_others(name: str, host: str, device: DeviceName) -> None:
     build, becomes, attributes = OTHERS[name]
     graph = of_one(lambda g, x: build(g, HOSTS[host](g, x)), X)
     found = operator(fused(graph, *RULES))
@@ -139,7 +140,7 @@ def test_others(name: str, host: str, device: str) -> None:
     assert_near(graph, X, device, *RULES, slope=6)
 
 
-def test_a_sum_and_a_number(device: str) -> None:
+def test_a_sum_and_a_number(device: DeviceName) -> None:
     """(a + b) + 1 → ADD1 with LINEAR(1, 1)."""
     graph = of_one(lambda g, x: add(g, x) + 1, X)
     found = operator(fused(graph, "fuse_line"))
@@ -166,7 +167,7 @@ def test_a_fused_relu_on_directml() -> None:
     assert_same(got, np.array([[[[np.nan, -0.0, 4.0]]]], np.float32))
 
 
-def test_the_padding_of_an_output_is_activated_either_way(device: str) -> None:
+def test_the_padding_of_an_output_is_activated_either_way(device: DeviceName) -> None:
     def build(g: dg.Graph, x: dg.Value) -> dg.Value:
         return dg.activation_sigmoid(convolution(g, x, output_padding=[1, 1]))
 
@@ -247,7 +248,7 @@ def test_integers_are_no_hosts() -> None:
     assert applied(fused(graph, *RULES)) == []
 
 
-def test_strides_of_the_output_stay(device: str) -> None:
+def test_strides_of_the_output_stay(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=X.shape, dtype="float32")
     graph.output("y", dg.activation_sigmoid(dg.add(x, x), output={"strides": [64, 32, 8, 1]}))

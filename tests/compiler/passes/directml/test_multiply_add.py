@@ -8,9 +8,11 @@ from support.operators.harness import assert_same
 from support.passes.fusing import Array, applied, fused, of_one, operators, refusal, results, samples
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.devices.names import DeviceName
 
 
-def multiply_add(sizes: list[int], dtype: str) -> tuple[dg.Graph, dict[str, Array]]:
+def multiply_add(sizes: list[int], dtype: DataTypeName) -> tuple[dg.Graph, dict[str, Array]]:
     graph = dg.Graph("test")
     random = np.random.default_rng(11)
     x = graph.input("x", sizes=[2, 3, 4, 5], dtype=dtype)
@@ -23,7 +25,7 @@ def multiply_add(sizes: list[int], dtype: str) -> tuple[dg.Graph, dict[str, Arra
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("sizes", [[2, 3, 4, 5], [1, 3, 1, 1], [5], [1, 1, 4, 1]])
-def test_multiply_add(sizes: list[int], dtype: str, device: str) -> None:
+def test_multiply_add(sizes: list[int], dtype: DataTypeName, device: DeviceName) -> None:
     graph, arrays = multiply_add(sizes, dtype)
     assert operators(fused(graph, "multiply_add")) == ["batch_normalization"]
     for got, expected in results(graph, arrays, "multiply_add", device=device):

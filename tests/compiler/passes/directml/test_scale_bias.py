@@ -23,6 +23,7 @@ from support.passes.fusing import (
 
 import dmlgraph as dg
 from dmlgraph.compiler.passes.directml.scale_bias import MAX_READERS, is_scaled
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.declaration.fields import ScaleBias
 
@@ -62,7 +63,7 @@ ABSORBED: dict[str, tuple[Build, str, float, float]] = {
 
 
 @pytest.mark.parametrize("name", ABSORBED)
-def test_absorbed(name: str, device: str) -> None:
+def test_absorbed(name: str, device: DeviceName) -> None:
     build, becomes, scale, bias = ABSORBED[name]
     graph = of_one(build, samples("float32"))
     found = operator(fused(graph, *RULES))
@@ -81,7 +82,7 @@ def test_numbers_of_every_kind(number: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, each in REGISTRY.items() if is_scaled(each)])
-def test_every_operator_with_a_scale_and_bias_takes_them(name: str, device: str) -> None:
+def test_every_operator_with_a_scale_and_bias_takes_them(name: str, device: DeviceName) -> None:
     attributes: dict[str, Any] = {"clip": {"min": 0, "max": 6}, "threshold": {"min": 1}, "clip1": {"min": 0, "max": 6}}
     attributes["constant_pow"] = {"exponent": 2}
     function = getattr(dg, name)
@@ -101,21 +102,21 @@ def test_pow_would_scale_its_exponent() -> None:
     "build", [lambda g, x: x * 1.3, lambda g, x: x + 0.7, lambda g, x: 0.7 - x, lambda g, x: x / 8]
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_a_number_alone_is_exact(build: Build, dtype: str, device: str) -> None:
+def test_a_number_alone_is_exact(build: Build, dtype: str, device: DeviceName) -> None:
     x = samples(dtype)
     graph = of_one(build, x)
     assert operator(fused(graph, "number_to_scale_bias")).name == "identity"
     assert_same_bits(graph, {"x": x}, "number_to_scale_bias", device=device)
 
 
-def test_zeros_keep_their_sign(device: str) -> None:
+def test_zeros_keep_their_sign(device: DeviceName) -> None:
     x = np.array([[[[0.0, -0.0]]]], np.float32)
     for build, signs in ((lambda g, x: x * 3, [False, True]), (lambda g, x: x * 3 + 0.0, [False, False])):
         ((got, _),) = results(of_one(build, x), {"x": x}, *RULES, device=device)
         assert np.signbit(got).ravel().tolist() == signs
 
 
-def test_float16_saves_the_rounding_of_the_product(device: str) -> None:
+def test_float16_saves_the_rounding_of_the_product(device: DeviceName) -> None:
     x = samples("float16")
     graph = of_one(lambda g, x: dg.sqrt(x * 1.3 + 0.7), x)
     assert operators(fused(graph, *RULES)) == ["sqrt"]
@@ -129,14 +130,14 @@ def test_float16_saves_the_rounding_of_the_product(device: str) -> None:
         assert distance.max() > 0  # it does differ
 
 
-def test_float16_no_longer_overflows_in_between(device: str) -> None:
+def test_float16_no_longer_overflows_in_between(device: DeviceName) -> None:
     x = np.array([[[[60000.0]]]], np.float16)
     ((got, expected),) = results(of_one(lambda g, x: x * 2 - 60000, x), {"x": x}, *RULES, device=device)
     assert np.isinf(expected).all()
     assert abs(float(got[0, 0, 0, 0]) - 60000) <= 32
 
 
-def test_two_products_are_within_2_ulp(device: str) -> None:
+def test_two_products_are_within_2_ulp(device: DeviceName) -> None:
     x = samples("float32")
     graph = of_one(lambda g, x: dg.exp(x * 0.7 * 0.3), x)
     assert operators(fused(graph, *RULES)) == ["exp"]
@@ -145,7 +146,7 @@ def test_two_products_are_within_2_ulp(device: str) -> None:
         assert_same(got, expected, ulp=2)
 
 
-def test_no_overflow_between_a_sum_and_its_half(device: str) -> None:
+def test_no_overflow_between_a_sum_and_its_half(device: DeviceName) -> None:
     """The edge: an intermediate value is beyond float32, but the composed map is not."""
     greatest = float(np.finfo(np.float32).max)
     x = np.full([1, 1, 1, 1], greatest, np.float32)
@@ -161,7 +162,7 @@ def test_sums_are_not_associative() -> None:
     assert "reassociate" not in applied(fused(graph))
 
 
-def test_reassociate_says_so(device: str) -> None:
+def test_reassociate_says_so(device: DeviceName) -> None:
     x = np.array([[[[1.0]]]], np.float32)
     graph = of_one(lambda g, x: dg.exp((x + 1e9) - 1e9), x)
     assert operators(fused(graph, "reassociate")) == ["exp"]
@@ -172,7 +173,7 @@ def test_reassociate_says_so(device: str) -> None:
 # Readers.
 
 
-def test_a_line_is_taken_into_all_its_readers(device: str) -> None:
+def test_a_line_is_taken_into_all_its_readers(device: DeviceName) -> None:
     x = samples("float32")
 
     def build(_: dg.Graph, x: dg.Value) -> dg.Value:
@@ -222,7 +223,7 @@ def test_other_types_are_left(dtype: str) -> None:
     assert applied(fused(graph, *RULES)) == []
 
 
-def test_a_number_that_broadcasts_its_tensor(device: str) -> None:
+def test_a_number_that_broadcasts_its_tensor(device: DeviceName) -> None:
     """The fill has more elements than x: the map is read through zero strides, as the product was."""
     x = np.array([[[[1.0], [2.0]]]], np.float32)
 
@@ -237,7 +238,7 @@ def test_a_number_that_broadcasts_its_tensor(device: str) -> None:
     assert_same_bits(graph, {"x": x}, *RULES, device=device)
 
 
-def test_strided_inputs_and_outputs(device: str) -> None:
+def test_strided_inputs_and_outputs(device: DeviceName) -> None:
     graph = dg.Graph("test")
     x = graph.input("x", sizes=[1, 1, 2, 3], dtype="float32", strides=[6, 6, 1, 2])
     graph.output("y", dg.abs(x * 2 - 3, output={"strides": [8, 8, 4, 1]}))

@@ -9,6 +9,7 @@ import pytest
 from support.passes.fusing import dispatches, fused, operator, refusal, results
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 RANDOM = np.random.default_rng(7)
 A = RANDOM.standard_normal((1, 1, 4, 6)).astype(np.float32)
@@ -27,7 +28,7 @@ def weighted(alpha: float, weights: np.ndarray[Any, Any] = B, field: str = "b", 
 
 @pytest.mark.parametrize("alpha", [0.125, -4.0])
 @pytest.mark.parametrize("field", ["a", "b"])
-def test_weights_are_scaled_beforehand(alpha: float, field: str, device: str) -> None:
+def test_weights_are_scaled_beforehand(alpha: float, field: str, device: DeviceName) -> None:
     graph = weighted(alpha, field=field)
     result = fused(graph, "alpha_into_weights")
     assert operator(result).alpha == 1.0

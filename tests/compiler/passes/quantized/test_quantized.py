@@ -135,7 +135,7 @@ def test_a_relu_is_where_the_range_begins() -> None:
 @pytest.mark.parametrize("device", ["reference", "cpu", "directml:software"])
 @pytest.mark.parametrize(("dtype", "zero"), [("uint8", 0), ("int8", -128)])
 @pytest.mark.usefixtures("directml_path")
-def test_the_range_of_the_integers_clips(dtype: str, zero: int, device: str) -> None:
+def test_the_range_of_the_integers_clips(dtype: str, zero: int, device: DeviceName) -> None:
     x = np.array([np.inf, -np.inf, -1, 0, -0.0, 0.05, 5, 1e30, np.nan], np.float32)
     for clip, of_nan in ((dg.activation_relu, zero), (lambda value: dg.clip(value, min=0, max=100), zero + 255)):
         model = Model()
@@ -205,7 +205,7 @@ def product(*, c: bool = False, trans_b: bool = False, rank: int = 2, axis_scale
 @pytest.mark.parametrize(("c", "rank"), [(False, 2), (False, 4), (True, 2), (True, 4)])
 @pytest.mark.usefixtures("directml_path")
 def test_a_product_computes_with_the_integers(
-    c: bool, rank: int, trans_b: bool, axis_scales: bool, device: str
+    c: bool, rank: int, trans_b: bool, axis_scales: bool, device: DeviceName
 ) -> None:
     model = product(c=c, rank=rank, trans_b=trans_b, axis_scales=axis_scales)
     kind = "quantized_linear_convolution" if c else "quantized_linear_matrix_multiply"
@@ -219,7 +219,7 @@ def test_a_product_computes_with_the_integers(
 @pytest.mark.parametrize("trans_b", [False, True], ids=["plain", "transposed"])
 @pytest.mark.parametrize("columns", [False, True], ids=["one", "columns"])
 @pytest.mark.usefixtures("directml_path")
-def test_a_product_that_stays_float_dequantizes_itself(columns: bool, trans_b: bool, device: str) -> None:
+def test_a_product_that_stays_float_dequantizes_itself(columns: bool, trans_b: bool, device: DeviceName) -> None:
     rng = np.random.default_rng(2)
     model = Model()
     scale = rng.uniform(0.01, 0.1, (4, 1) if trans_b else (1, 4)) if columns else W_SCALE
