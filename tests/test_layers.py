@@ -93,7 +93,7 @@ def test_every_exception_is_needed() -> None:
 
 def circles(*, whole: bool) -> list[set[str]]:
     """The groups of modules that import one another, with the imports inside functions and for types if `whole`."""
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for path in FILES:
         name = ".".join(("dmlgraph", *path.with_suffix("").parts)).removesuffix(".__init__")
         tree = ast.parse((PACKAGE / path).read_text("utf-8"))

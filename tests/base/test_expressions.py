@@ -217,11 +217,12 @@ class TestArithmetic:
     def test_truth_and_conversion_are_refused(self) -> None:
         with pytest.raises(TypeError, match="not known before the graph has its dims"):
             bool(self.N)
+        convert: Any
         for convert in (int, float, range, math.sqrt):
             with pytest.raises(TypeError):
                 convert(self.N)
         with pytest.raises(TypeError):
-            min(self.N, 3)
+            min(self.N, 3)  # type: ignore[call-overload]
 
     def test_copies_and_pickles(self) -> None:
         expression = 1 / (self.N + 1) ** 0.5

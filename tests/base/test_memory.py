@@ -12,6 +12,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.base.memory import described, enough_memory, not_enough_memory
+from dmlgraph.devices.names import DeviceName
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limit of a process' memory is POSIX's")
 
@@ -67,7 +68,7 @@ def sparse(path: pathlib.Path) -> pathlib.Path:
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize("call", ["run()", "bind()()", "profile()"])
-def test_a_run(folder: pathlib.Path, device: str, call: str) -> None:
+def test_a_run(folder: pathlib.Path, device: DeviceName, call: str) -> None:
     code = f"""
         executable = dg.load("fill.yaml").compile({device!r}, fuse=False)
         try:

@@ -195,7 +195,7 @@ def test_what_is_missing_is_named_all_at_once() -> None:
 def test_a_description_cannot_be_changed() -> None:
     tensor = desc()
     with pytest.raises(Exception, match="frozen"):
-        tensor.sizes = (1,)  # type: ignore[misc]
+        tensor.sizes = (1,)
     assert tensor == desc()
 
 

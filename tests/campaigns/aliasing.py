@@ -34,7 +34,7 @@ class Draft:
         name, elements = f"x{len(self.inputs)}", math.prod(sizes)
         numbers = (np.arange(elements) * 7 + 3 * len(self.inputs)) % 121 - 60
         self.inputs[name] = (numbers / 8 if self.dtype.kind == "f" else numbers).astype(self.dtype).reshape(sizes)
-        return self.graph.input(name, sizes=list(sizes), dtype=self.dtype.name)
+        return self.graph.input(name, sizes=list(sizes), dtype=self.dtype)
 
     def made(self, sizes: Sequence[int]) -> dg.Value:
         """A value that a node makes."""
@@ -57,7 +57,7 @@ def shifted(draft: Draft, sizes: Sequence[int]) -> dg.Value:
 
 
 def converted(draft: Draft, sizes: Sequence[int]) -> dg.Value:
-    return dg.cast(dg.cast(draft.given(sizes), dtype="float32"), dtype=draft.dtype.name)
+    return dg.cast(dg.cast(draft.given(sizes), dtype="float32"), dtype=draft.dtype)
 
 
 def repeated(draft: Draft, sizes: Sequence[int]) -> dg.Value:
@@ -151,8 +151,7 @@ def join_of_joins(draft: Draft, sizes: Sequence[int], _: int) -> Made:
         return made
 
     shared: list[dg.Value] = []
-    made, _ = _joined(sizes, _first(sizes), (inner, draft.made))
-    return made, shared
+    return _joined(sizes, _first(sizes), (inner, draft.made))[0], shared
 
 
 def join_of_parts(draft: Draft, sizes: Sequence[int], _: int) -> Made:
@@ -417,13 +416,14 @@ BUFFERS = [
     for producer in (*WHOLE, *AT_OFFSETS)
     for offset in range(0, 1 + (16 // np.dtype(dtype).itemsize if producer in AT_OFFSETS else 0))
 ]
-CHOICES = (OTHERS, FOLLOWING, READERS, MAKERS, BUFFERS, LAYOUTS)
+CHOICES: tuple[Sequence[Any], ...] = (OTHERS, FOLLOWING, READERS, MAKERS, BUFFERS, LAYOUTS)
 COUNT = math.prod(map(len, CHOICES))
 STEP = 15_485_863  # a prime that does not divide COUNT: every case has one seed below COUNT
 
 
 def case(number: int) -> Case:
-    index, chosen = number * STEP % COUNT, []
+    index = number * STEP % COUNT
+    chosen: list[Any] = []
     for choices in CHOICES:
         index, place = divmod(index, len(choices))
         chosen.append(choices[place])

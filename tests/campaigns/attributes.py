@@ -70,7 +70,7 @@ class Attributes(Sketch):
             return {"scale": self.number_of(), "bias": self.number_of()}
         return given
 
-    def draw(self) -> tuple[dg.Value, ...]:
+    def draw(self) -> tuple[dg.Value | None, ...]:
         """The example's nodes with drawn attributes; raises a DmlGraphError if these are not legal."""
         operator = self.pick(OPERATORS)
         text = example(operator)
@@ -82,7 +82,7 @@ class Attributes(Sketch):
         others = set(re.findall(rf"^  (\w+): {{dtype: (?!{main[1]}\b)", text, flags=re.M))  # indices, lengths
         text = text.replace(f"dtype: {main[1]}", f"dtype: {dtype}")
         given = dg.loads(text)
-        values: dict[str, tuple[dg.Value, ...]] = {}
+        values: dict[str, tuple[dg.Value | None, ...]] = {}
         for node in given.nodes:
             if isinstance(node, InputNode):
                 indices = node.name in others and not node.desc.dtype.is_float
@@ -100,7 +100,7 @@ class Attributes(Sketch):
                 values[node.name] = self.repeat(given, node, values)
         return values[next(reversed(values))]
 
-    def changed(self, graph: dg.Graph, node: OperatorNode, values: dict[str, Any]) -> tuple[dg.Value, ...]:
+    def changed(self, graph: dg.Graph, node: OperatorNode, values: dict[str, Any]) -> tuple[dg.Value | None, ...]:
         """The node with random values for some of its attributes."""
         operator = type(node.operator)
         attributes = dict(node.attributes)
@@ -124,7 +124,8 @@ def case(seed: int) -> Sample | None:
     sketch = Attributes(seed)
     with contextlib.suppress(dg.DmlGraphError):
         for index, value in enumerate(sketch.draw()):
-            sketch.graph.output(f"y{index}", value)
+            if value is not None:  # an output that is left out
+                sketch.graph.output(f"y{index}", value)
         sketch.graph.lower()
         return Sample(sketch.graph, sketch.data, tame=not sketch.extreme)
     return None

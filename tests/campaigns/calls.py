@@ -15,7 +15,9 @@ from dmlgraph.operators.catalog.examples import example
 OPERATORS = list(REGISTRY.values())
 DTYPES = tuple(dg.DataType)
 NUMBERS = (0, 1, -1, 2, 3, 8, 9, 100, 2**31, 2**32, 2**64, -(2**63), 10**30)
-ODD = (None, True, "", "x", "0", 1.5, float("nan"), float("inf"), -0.0, [], [[]], {}, {"a": 1}, b"x", (), object())
+ODD: tuple[Any, ...] = (
+    None, True, "", "x", "0", 1.5, float("nan"), float("inf"), -0.0, [], [[]], {}, {"a": 1}, b"x", (), object(),
+)  # fmt: skip
 SIZES = ([1], [4], [0], [2, 3], [1, 1, 4], [1, 1, 4, 1], [1, 2, 3, 4], [1, 1, 1, 4, 4], [1] * 8, [1] * 9, [2**31, 2])
 
 

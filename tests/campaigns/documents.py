@@ -550,6 +550,7 @@ def _read(each: Document, folder: pathlib.Path) -> str | None:
         else:
             graph = (dg.loads if each.kind == "graph" else dxdispatch.loads)(text, folder=folder)
     except dg.DmlGraphError as error:
+        assert isinstance(text, str)
         return _without_place(error.problems, text, file, _BREAKS[each.kind])
     return _use(graph, text, file, is_read=each.kind == "graph")
 

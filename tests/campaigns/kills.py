@@ -24,6 +24,7 @@ import numpy as np
 import dmlgraph as dg
 from campaigns.campaign import Campaign
 from dmlgraph.devices.directml import library
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 
@@ -66,7 +67,7 @@ class Place:
     """The folder of a case."""
 
     folder: pathlib.Path
-    device: str
+    device: DeviceName
 
     @property
     def document(self) -> pathlib.Path:
@@ -104,7 +105,7 @@ else:
 """
 
 LIBRARY: dict[str, str] = {}  # the installed DirectML, because a case's cache has none
-DEVICES = ["cpu"]
+DEVICES: list[DeviceName] = ["cpu"]
 try:
     LIBRARY[library.VARIABLE] = str(library.find_directml().path)
     DEVICES.append("directml:software")
@@ -171,7 +172,7 @@ def visible(folder: pathlib.Path, pattern: str = "*") -> list[pathlib.Path]:
     return [path for path in folder.glob(pattern) if not path.name.startswith(".") and path.name != "x.npy"]
 
 
-def expected_of(device: str, version: int) -> dict[str, Array]:
+def expected_of(device: DeviceName, version: int) -> dict[str, Array]:
     key = device, version
     if key not in _expected:
         _expected[key] = graph_of(version).compile(device).run({"x": numbers()})
@@ -181,7 +182,7 @@ def expected_of(device: str, version: int) -> dict[str, Array]:
 _expected: dict[tuple[str, int], dict[str, Array]] = {}
 
 
-def version_of(device: str, name: str, array: Array) -> int:
+def version_of(device: DeviceName, name: str, array: Array) -> int:
     """The version of the graph that computed this output."""
     found = [version for version in VERSIONS if np.array_equal(expected_of(device, version)[name], array)]
     assert found, f"output {name} is wrong"
@@ -216,8 +217,14 @@ def kill_some(place: Place, rng: random.Random) -> None:
     for number, (victim, process) in enumerate(zip(victims, processes, strict=True)):
         said = end_of(process, signals[number])
         expected = ENDED[signals[number]]
-        assert process.returncode in expected, f"{process.args[4:]}: status {process.returncode}\n{said.decode()}"
+        assert process.returncode in expected, f"{_words(process)}: status {process.returncode}\n{said.decode()}"
         victim.check(place)
+
+
+def _words(process: subprocess.Popen[bytes]) -> object:
+    """The arguments that differ between processes."""
+    assert isinstance(process.args, list)
+    return process.args[4:]
 
 
 def end_of(process: subprocess.Popen[bytes], sent: signal.Signals) -> bytes:
@@ -232,7 +239,7 @@ def end_of(process: subprocess.Popen[bytes], sent: signal.Signals) -> bytes:
         except subprocess.TimeoutExpired:
             process.send_signal(again)
     said = process.communicate()[1].decode()
-    raise AssertionError(f"{process.args[4:]} does not end after {sent.name}\n{said}")
+    raise AssertionError(f"{_words(process)} does not end after {sent.name}\n{said}")
 
 
 def survive(place: Place) -> None:

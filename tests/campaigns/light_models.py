@@ -8,8 +8,9 @@ import tempfile
 from support.onnx.light_models import NAMES, Trial
 
 from campaigns.campaign import Campaign
+from dmlgraph.devices.names import DeviceName
 
-DEVICES = ("cpu", "directml:software", "reference")
+DEVICES: tuple[DeviceName, ...] = ("cpu", "directml:software", "reference")
 
 
 def one_case(seed: int) -> str | None:

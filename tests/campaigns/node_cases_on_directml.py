@@ -9,8 +9,9 @@ from support.onnx.node_cases import cases, check, excluded
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
+from dmlgraph.devices.names import DeviceName
 
-DEVICE = "directml:software"
+DEVICE: DeviceName = "directml:software"
 
 
 @functools.cache

@@ -5,8 +5,9 @@ from __future__ import annotations
 from support.onnx.beside_runtime import problem
 
 from campaigns.campaign import Campaign
+from dmlgraph.devices.names import DeviceName
 
-DEVICES = ("reference", "cpu", "directml:software")
+DEVICES: tuple[DeviceName, ...] = ("reference", "cpu", "directml:software")
 
 
 def one_case(seed: int) -> str | None:

@@ -62,7 +62,7 @@ class Form:
             value if isinstance(value, onnx.AttributeProto) else onnx.helper.make_attribute(key, value)
             for key, value in self.attributes.items()
         )
-        given = [(index, name, self.inputs[index]) for index, name in enumerate(names) if name]
+        given = [(index, names[index], each) for index, each in enumerate(self.inputs) if each is not None]
         graph = onnx.helper.make_graph(
             [node],
             "g",

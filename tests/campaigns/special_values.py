@@ -13,12 +13,13 @@ from support.special_operators import case
 
 from campaigns.campaign import Campaign
 from dmlgraph.devices.directml import install
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators import Operator
 
 RUNS = 6
 # Units in the last place by which a device may differ, in addition to the effect of the inputs' last bits.
-ULPS = {"cpu": 16, "directml:software": 64}
+ULPS: dict[DeviceName, int] = {"cpu": 16, "directml:software": 64}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -142,8 +143,8 @@ def differing(got: Array, runs: Sequence[Array], units: int, near: float) -> Arr
     with np.errstate(invalid="ignore"):
         margin = 2 * spread + units * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
         margin += near * np.fmax(1, np.fmax(np.abs(low), np.abs(high))) * (2**13 if got.dtype == np.float16 else 1)
-        near = np.where(finite.all(0), (got >= low - margin) & (got <= high + margin), got == runs[0])
-    return np.asarray(settled & ~near & ~(np.isnan(got) & np.isnan(runs[0])))
+        is_near = np.where(finite.all(0), (got >= low - margin) & (got <= high + margin), got == runs[0])
+    return np.asarray(settled & ~is_near & ~(np.isnan(got) & np.isnan(runs[0])))
 
 
 def compare(sample: Sample) -> Iterator[str]:
@@ -173,7 +174,7 @@ def operators(sample: Sample) -> list[Operator]:
     return [node.operator for node in sample.graph.nodes if isinstance(node, OperatorNode)]
 
 
-def allowance(operator: Operator, device: str) -> Allowed | None:
+def allowance(operator: Operator, device: DeviceName) -> Allowed | None:
     return ALLOWED[device].get(operator.function_name())
 
 

@@ -20,6 +20,7 @@ import dmlgraph as dg
 from campaigns.campaign import Campaign
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +30,7 @@ ACTIONS = 12  # of each thread
 class Scene:
     """What the threads share: a graph, two sets of inputs with their results, and executables."""
 
-    def __init__(self, sample: Sample, device: str, rng: random.Random) -> None:
+    def __init__(self, sample: Sample, device: DeviceName, rng: random.Random) -> None:
         self.graph, self.device = sample.graph, device
         self.inputs = [sample.inputs, {name: _permuted(array, rng) for name, array in sample.inputs.items()}]
         with self.compile() as alone:
@@ -123,9 +124,9 @@ def act(scene: Scene, seed: int, begin: threading.Barrier, problems: list[BaseEx
 
 
 @functools.cache
-def devices() -> Sequence[str]:
+def devices() -> Sequence[DeviceName]:
     """The devices of this machine."""
-    found = ["cpu", "reference"]
+    found: list[DeviceName] = ["cpu", "reference"]
     try:
         _tiny().compile("directml:software")
         found.append("directml:software")

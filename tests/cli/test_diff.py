@@ -144,8 +144,8 @@ def test_differences_of_no_single_node(changed: tuple[Side, ...], text: list[str
 
 
 def test_nans_of_other_bits_are_mentioned() -> None:
-    nans = [np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001)]
-    found = Difference(SIDES, ("", ""), {"y": compare(*nans)})
+    one, other = (np.array([bits], np.uint32).view(np.float32) for bits in (0x7FC00000, 0x7FC00001))
+    found = Difference(SIDES, ("", ""), {"y": compare(one, other)})
     assert list(_report(load("scaled.yaml"), found))[2:] == ["1 NaN has other bits; they count as equal"]
 
 

@@ -40,7 +40,8 @@ def test_every_command_has_an_example_that_its_options_allow(path: tuple[str, ..
     for example in examples:
         words = shlex.split(re.split(" [<>] ", example)[0].rstrip(")"))[1:]
         assert tuple(words[: len(path)]) == path
-        command, inner = main, words
+        command: click.Command = main
+        inner = words
         while isinstance(command, click.Group):
             command, inner = subcommand(command, inner[0]), inner[1:]
         options = {name for parameter in command.params for name in parameter.opts}

@@ -56,7 +56,7 @@ def script(tmp_path: pathlib.Path) -> pathlib.Path:
 
 def interrupted(script: pathlib.Path, arguments: list[str], seconds: float) -> tuple[int, str]:
     """The exit status and the standard error of a command that is interrupted `seconds` after it began."""
-    command = [sys.executable, "-P", script, *arguments]
+    command = [sys.executable, "-P", str(script), *arguments]
     with subprocess.Popen(
         command, cwd=script.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     ) as run:

@@ -6,6 +6,7 @@ import json
 import math
 import pathlib
 import re
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -18,7 +19,7 @@ from dmlgraph.cli.commands import main
 from dmlgraph.cli.new import TEMPLATES
 
 SURE = 1 / (1 + math.exp(-1))
-RESULTS = {
+RESULTS: dict[str, Any] = {
     "ramp": [[3, 0, 3.5], [9, 0, 6.5]],  # relu([1, -1, 0.5] * [[3, 5, 7], [9, 11, 13]])
     "dense": [[[[SURE, 1 - SURE]]]],  # softmax([1, 0])
     "convolution": [[[[28, 8, 8], [76, 8, 8], [100, 8, 8]]]],  # a ramp has steps of 8; its left border the pixels

@@ -259,7 +259,7 @@ class TestADeviceOfALowerLevel:
 
 @pytest.mark.parametrize("name", ["run", "check", "lower", "show", "bench", "diff", "test", "export", "import", "map"])
 def test_every_command_that_takes_a_model_takes_a_target(name: str, normalized: pathlib.Path) -> None:
-    options = {
+    options: dict[str, list[Any]] = {
         "run": ["--random", 0],
         "show": ["--format", "dot"],
         "bench": ["--repeats", 1, "--device", "cpu"],
@@ -267,8 +267,8 @@ def test_every_command_that_takes_a_model_takes_a_target(name: str, normalized: 
         "export": ["-o", normalized.parent / "out.onnx"],
         "import": ["-o", normalized.parent / "out"],
         "map": ["--input", f"x={normalized.parent}", "--out", normalized.parent / "results"],
-    }.get(name, [])
-    said = command(name, normalized, *options, "--target", "2.0").output
+    }
+    said = command(name, normalized, *options.get(name, []), "--target", "2.0").output
     assert "error[level]" in said
     assert "feature level 2.0" in said
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices import recipe
 from dmlgraph.distributed import map_blocks
 
@@ -103,7 +104,7 @@ def test_arrays_alone_are_one_block(g: dg.Graph) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "uint8", "int64"])
-def test_data_types(dtype: str) -> None:
+def test_data_types(dtype: DataTypeName) -> None:
     g = dg.Graph(dims={"n": 2})
     kind = dg.DataType.parse(dtype)
     g.output("y", dg.identity(g.input("x", sizes=["n"], dtype=dtype)))

@@ -26,7 +26,7 @@ from dmlgraph.distributed import job, window
 from dmlgraph.distributed.job import job_of
 
 X = np.arange(33, dtype=np.float32).reshape(11, 3)
-B = np.float32([[10, 20, 30]])
+B = np.array([[10, 20, 30]], np.float32)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def run(g: dg.Graph, tmp_path: pathlib.Path, inside: Any) -> Any:
 
     def run(inputs: Any = None, *, graph: Any = g, out: str = "out", **options: Any) -> Any:
         given = {"x": X, "b": B} if inputs is None else inputs
-        options = {"device": "cpu", "chunks": {"batch": 4}, "progress": False} | options
-        return run_chunks(graph, given, tmp_path / out, client=inside, **options)
+        asked: dict[str, Any] = {"device": "cpu", "chunks": {"batch": 4}, "progress": False}
+        return run_chunks(graph, given, tmp_path / out, client=inside, **(asked | options))
 
     return run
 

@@ -26,7 +26,7 @@ def g() -> dg.Graph:
     return graph
 
 
-B = np.float32([[10, 20, 30]])
+B = np.array([[10, 20, 30]], np.float32)
 
 
 def rows(count: int) -> np.ndarray[Any, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 RunExample = Callable[..., dict[str, Array]]
@@ -28,7 +29,7 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def run_example(examples: pathlib.Path, device: str) -> RunExample:
+def run_example(examples: pathlib.Path, device: DeviceName) -> RunExample:
     """Runs an example by name, such as "digits/digits", on the device, with inputs and dims by name."""
 
     def run(name: str, dims: dict[str, int] | None = None, **inputs: Array) -> dict[str, Array]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 TABLE = np.array([[0, 0, 0], [255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 0], [255, 255, 255]])
 
@@ -23,7 +24,7 @@ def test_nearest_colours(batch: int, run_example: Any):
         assert distance.ravel().tolist() == sorted(squares)[:2]  # whole numbers below 2^24: exact
 
 
-def test_owned_weights_are_given_once(examples: pathlib.Path, device: str):
+def test_owned_weights_are_given_once(examples: pathlib.Path, device: DeviceName):
     x, w, b = (np.load(examples / "owned_weights" / f"{name}.npy") for name in "xwb")
     with dg.load(examples / "owned_weights" / "owned_weights.yaml", dims={"N": 2}).compile(device) as executable:
         with pytest.raises(dg.DmlGraphError, match="w"):

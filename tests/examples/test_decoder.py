@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 SIZES = {
@@ -88,7 +89,7 @@ def path(examples: pathlib.Path) -> pathlib.Path:
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
 def test_the_decoder_is_that_of_numpy(
-    sizes: dict[str, int], fuse: bool, path: pathlib.Path, device: str, random_weights: Any
+    sizes: dict[str, int], fuse: bool, path: pathlib.Path, device: DeviceName, random_weights: Any
 ):
     graph = dg.load(path, dims=sizes)
     given = random_weights(graph)
@@ -98,7 +99,7 @@ def test_the_decoder_is_that_of_numpy(
     np.testing.assert_allclose(results["logits"], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-def test_later_tokens_change_no_bit_of_earlier_logits(path: pathlib.Path, device: str, random_weights: Any):
+def test_later_tokens_change_no_bit_of_earlier_logits(path: pathlib.Path, device: DeviceName, random_weights: Any):
     graph = dg.load(path)
     executable, given = graph.compile(device), random_weights(graph)
     tokens = np.arange(6, dtype=np.uint32)[None]

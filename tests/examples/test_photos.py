@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import load_sample_image
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 
@@ -57,7 +58,11 @@ def resized(picture: Array, height: int, width: int) -> Array:
     for axis, size in ((2, height), (3, width)):
         old = picture.shape[axis]
         at = (np.arange(size) + 0.5) * old / size - 0.5
-        picture = np.apply_along_axis(lambda line, at=at: np.interp(at, np.arange(len(line)), line), axis, picture)
+
+        def interpolated(line: Array, at: Array = at) -> Array:
+            return np.interp(at, np.arange(len(line)), line)
+
+        picture = np.apply_along_axis(interpolated, axis, picture)
     return picture
 
 
@@ -79,7 +84,7 @@ def test_letterbox(run_example: Any, noise: Array):
     np.testing.assert_allclose(planes, letterboxed(noise), rtol=2**-11, atol=1e-5)
 
 
-def test_letterbox_of_a_photo_that_is_higher_than_wide(examples: pathlib.Path, device: str, noise: Array):
+def test_letterbox_of_a_photo_that_is_higher_than_wide(examples: pathlib.Path, device: DeviceName, noise: Array):
     script = runpy.run_path(str(examples / "letterbox" / "letterbox.py"))
     graph = script["letterbox"](script["Geometry"](height=80, width=60))
     (planes,) = graph.compile(device).run({"photo": noise.transpose(0, 1, 3, 2)}).values()

@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 from support.packaged_models import PHOTO as PHOTO_OF_A_PAGE
 
+from dmlgraph.devices.names import DeviceName
+
 Array = np.ndarray[Any, Any]
 ROOT = pathlib.Path(__file__).parent.parent.parent
 SCRIPT = ROOT / "examples" / "read_text" / "read_text.py"
@@ -48,7 +50,7 @@ def on_onnx_runtime(reader: Any) -> Any:
     return reader
 
 
-def test_the_photo_is_read(device: str, example: dict[str, Any], models: pathlib.Path, drawn: list[str]) -> None:
+def test_the_photo_is_read(device: DeviceName, example: dict[str, Any], models: pathlib.Path, drawn: list[str]) -> None:
     photo = Image.open(PHOTO).convert("RGB")
     lines = example["Reader"](models, device).read(photo)
     assert [text.replace(" ", "") for text, _ in lines] == drawn
@@ -58,7 +60,7 @@ def test_the_photo_is_read(device: str, example: dict[str, Any], models: pathlib
 
 
 def test_a_cameras_photo_of_a_page_is_read(
-    device: str, example: dict[str, Any], models: pathlib.Path, packaged_models: pathlib.Path
+    device: DeviceName, example: dict[str, Any], models: pathlib.Path, packaged_models: pathlib.Path
 ) -> None:
     """The page is bent, and of one line the models are not sure: on ONNX Runtime, too."""
     photo = Image.open(packaged_models / PHOTO_OF_A_PAGE).convert("RGB")

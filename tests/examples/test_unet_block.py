@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 
 Array = np.ndarray[Any, Any]
 SIZES = [
@@ -52,7 +53,7 @@ def expected(given: dict[str, Array]) -> Array:
 
 @pytest.mark.parametrize("fuse", [True, False], ids=["fused", "unfused"])
 @pytest.mark.parametrize("sizes", SIZES, ids=["one_square", "as_in_the_file", "two_images"])
-def test_the_block_is_that_of_numpy(sizes: dict[str, int], fuse: bool, examples: Any, device: str):
+def test_the_block_is_that_of_numpy(sizes: dict[str, int], fuse: bool, examples: Any, device: DeviceName):
     graph = dg.load(examples / "unet_block.yaml", dims=sizes)
     random = np.random.default_rng(0)
     inputs = {node.name: random.standard_normal(node.desc.sizes).astype(np.float32) for node in graph.inputs}

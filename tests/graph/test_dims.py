@@ -99,7 +99,7 @@ def test_devices_get_the_numbers(n: int) -> None:
     )
     x = np.arange(2 * n, dtype=np.float32)
     for device in ("cpu", "reference"):
-        got = dg.loads(text, dims={"N": n}).compile(device).run({"x": x})["y"]  # type: ignore[arg-type]
+        got = dg.loads(text, dims={"N": n}).compile(device).run({"x": x})["y"]
         np.testing.assert_array_equal(got, x + np.float32(1 / n))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import operator
@@ -15,7 +16,8 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.graph.graph import OperatorNode
+from dmlgraph.base.tensor import DataTypeName
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
 
 DEEP = 20_000
@@ -101,7 +103,7 @@ def test_a_number_becomes_a_fill_of_one_element_read_with_zero_strides(
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "uint8", "int64"])
-def test_a_number_takes_the_data_type_of_the_value_beside_it(graph: dg.Graph, dtype: str) -> None:
+def test_a_number_takes_the_data_type_of_the_value_beside_it(graph: dg.Graph, dtype: DataTypeName) -> None:
     value = graph.input("v", sizes=[2], dtype=dtype)
     assert (value + 1).dtype is (1 + value).dtype is dg.DataType.parse(dtype)
     assert (value < 1).dtype is dg.DataType.UINT8
@@ -194,14 +196,15 @@ def test_every_operator_is_a_documented_function_or_a_source(name: str) -> None:
 def test_tensors_may_be_given_by_name(graph: dg.Graph, x: dg.Value) -> None:
     assert operator_of(graph, dg.subtract(x, b=x).node) == operator_of(graph, dg.subtract(a=x, b=x).node)
     with pytest.raises(TypeError, match="got the tensor 'a' twice"):
-        dg.add(x, x, a=x)
+        dg.add(x, x, a=x)  # type: ignore[misc]
     with pytest.raises(TypeError, match=r"takes 2 tensors \(a, b\); got 3"):
-        dg.add(x, x, x)
+        dg.add(x, x, x)  # type: ignore[call-arg, arg-type]
 
 
 def test_a_missing_tensor_and_an_unknown_keyword_are_named(x: dg.Value) -> None:
-    assert str(refused(lambda: dg.add(x), dg.OperatorError)) == "node 'add', field 'b': must be given"
-    error = refused(lambda: dg.clip(x, mim=0, max=1), dg.OperatorError)
+    error = refused(lambda: dg.add(x), dg.OperatorError)  # type: ignore[call-arg]
+    assert str(error) == "node 'add', field 'b': must be given"
+    error = refused(lambda: dg.clip(x, mim=0, max=1), dg.OperatorError)  # type: ignore[call-arg]
     assert (error.node, error.field, error.hint) == ("clip", "mim", "did you mean 'min'?")
 
 
@@ -210,7 +213,7 @@ def test_numbers_alone_make_no_graph() -> None:
 
 
 def test_a_list_where_one_value_belongs_is_refused(x: dg.Value) -> None:
-    error = refused(lambda: dg.exp([x]), dg.OperatorError)
+    error = refused(lambda: dg.exp([x]), dg.OperatorError)  # type: ignore[arg-type]
     assert str(error) == "node 'exp', field 'input': takes one value, not a list of them; got 1 value"
 
 
@@ -245,7 +248,7 @@ def test_a_reference_names_a_value(graph: dg.Graph, x: dg.Value) -> None:
     assert "there is no node of this name" in str(refused(lambda: graph.value("part"), dg.GraphError))
     assert refused(lambda: graph.value("part")).hint == "did you mean 'parts'?"
     for reference in ("parts", "parts.outputs", "parts.outputs.2", "parts.outputs.01", "parts.0"):
-        error = refused(lambda reference=reference: graph.value(reference), dg.GraphError)
+        error = refused(functools.partial(graph.value, reference), dg.GraphError)
         assert (error.got, error.allowed) == (reference, "parts.outputs.0, parts.outputs.1")
     assert refused(lambda: graph.value("x.output")).allowed == "x"
 
@@ -467,7 +470,8 @@ def test_a_graph_without_dims_says_so() -> None:
 
 
 def test_a_dim_may_be_a_numpy_integer() -> None:
-    g = dg.Graph(dims={"N": np.int64(3)})
+    number: Any = np.int64(3)
+    g = dg.Graph(dims={"N": number})
     assert g.dims == {"N": 3}
     assert type(g.dims["N"]) is int
 
@@ -505,7 +509,7 @@ def test_an_int64_sequence_below_5_0_is_told_the_level_at_which_it_becomes_legal
         return g.fill_value_sequence(sizes=[1] * 4, dtype="int64", value_start=1, value_delta=1, name="seq")
 
     for target in ("2.1", "4.1"):
-        error = refused(lambda target=target: build(target), dg.OperatorError)
+        error = refused(functools.partial(build, target), dg.OperatorError)
         assert (error.node, error.field, error.got) == ("seq", "output.dtype", "int64")
         assert f"FILL_VALUE_SEQUENCE does not take int64 here at feature level {target}; legal from 5.0" in str(error)
         assert error.allowed == "float32, float16, uint32, uint16, uint8, int32, int16, int8"

@@ -261,9 +261,9 @@ def test_what_is_not_a_list_of_warnings_is_refused(allow: Any, code: str, field:
     assert (error.code, error.field, error.hint) == (code, field, hint)
     if code == "unknown-code":
         assert error.allowed == ", ".join(WARNINGS)
-    with pytest.raises(dg.DocumentError) as caught:
+    with pytest.raises(dg.DocumentError) as document:
         dg.loads(f"{HEAD}{X}allow: {json.dumps(allow)}\noutputs: [x]\n")
-    told = caught.value
+    told = document.value
     assert (told.code, told.field, told.hint) == (code, field, hint)
     assert told.location is not None
     assert told.location.line == 3

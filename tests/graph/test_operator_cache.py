@@ -56,7 +56,7 @@ def test_a_field_of_a_wrong_type_is_refused_behind_a_right_one(x: dg.Value) -> N
     with pytest.raises(DmlGraphError, match="axes"):
         dg.reduce(x, function="sum", axes=[True])
     with pytest.raises(DmlGraphError, match="axes"):
-        dg.reduce(x, function="sum", axes=[1.0])
+        dg.reduce(x, function="sum", axes=[1.0])  # type: ignore[list-item]
     dg.activation_elu(x, alpha=1)
     with pytest.raises(DmlGraphError, match="alpha"):
         dg.activation_elu(x, alpha=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_a_scope_left_by_an_exception_is_left():
 def test_scopes_of_generators_that_are_interleaved_leave_only_themselves():
     g = dg.Graph()
 
-    def inside(name: str) -> Iterator[None]:
+    def inside(name: str) -> Generator[None]:
         with g.scope(name):
             yield
 
@@ -125,7 +125,7 @@ def test_names_with_slashes_and_dots_survive_dims_and_files():
     g = dg.Graph(dims={"n": 2})
     x = g.input("x", sizes=["n"], dtype="float32")
     with g.scope("layer.0"):
-        value = dg.top_k1(x, axis=0, k=1, axis_direction="decreasing", output_index=True, name="best.one")
+        value = dg.top_k1(x, axis=0, k=1, axis_direction="decreasing", name="best.one")
     g.output("index", value.output_index)
     text = dumps(g)
     assert "layer.0/best.one.output_index" in text

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats.yaml import dumps
 
 
@@ -123,10 +124,16 @@ def test_every_output_of_a_graph_built_again_is_its_own(g: dg.Graph) -> None:
     dy = g.input("dy", sizes=[1, 1, 2, 2], dtype="float32")
     roi = g.constant("roi", np.array([[0, 0, 2, 2]], np.float32))
     regions = dg.roi_align_grad(
-        *(image, dy, roi, 0),
-        **dict.fromkeys(("spatial_scale_x", "spatial_scale_y"), 1),
-        **dict.fromkeys(("input_pixel_offset", "output_pixel_offset"), 0),
-        **dict.fromkeys(("minimum_samples_per_output", "maximum_samples_per_output"), 1),
+        image,
+        dy,
+        roi,
+        0,
+        spatial_scale_x=1,
+        spatial_scale_y=1,
+        input_pixel_offset=0,
+        output_pixel_offset=0,
+        minimum_samples_per_output=1,
+        maximum_samples_per_output=1,
         reduction_function="average",
         interpolation_mode="linear",
         align_regions_to_corners=False,
@@ -138,7 +145,7 @@ def test_every_output_of_a_graph_built_again_is_its_own(g: dg.Graph) -> None:
     assert g.with_dims({"N": 1}).outputs["regions"].port == 1
 
 
-MASKED = np.ma.masked_array(np.ones(4, np.float32), mask=[0, 1, 0, 0])
+MASKED = np.ma.masked_array(np.ones(4, np.float32), mask=[False, True, False, False])
 
 
 @pytest.mark.parametrize(
@@ -153,12 +160,12 @@ def test_a_masked_constant_is_refused(g: dg.Graph, data: Any, dtype: Any) -> Non
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
-def test_masked_arrays_are_refused_wherever_data_goes_in(g: dg.Graph, x: dg.Value, device: str) -> None:
+def test_masked_arrays_are_refused_wherever_data_goes_in(g: dg.Graph, x: dg.Value, device: DeviceName) -> None:
     owned = g.input("owned", sizes=[4], dtype="float32", owned=True)
     g.output("y", x + owned)
     plain, masked_out = np.ones(4, np.float32), np.ma.masked_array(np.zeros(4, np.float32), mask=False)
     executable = g.compile(device)
-    wrong = [
+    wrong: list[tuple[dict[str, Any], Any, str]] = [
         ({"x": MASKED, "owned": plain}, None, "x"),
         ({"x": [1.0, np.ma.masked, 1.0, 1.0], "owned": plain}, None, "x"),
         ({"x": plain, "owned": MASKED}, None, "owned"),
@@ -175,6 +182,7 @@ def test_masked_arrays_are_refused_wherever_data_goes_in(g: dg.Graph, x: dg.Valu
 
 
 def test_a_masked_array_is_no_tensor_and_no_number(x: dg.Value) -> None:
+    wrong: Any
     for wrong in (MASKED, np.ma.masked):
         with pytest.raises(dg.DmlGraphError):
             dg.add(x, wrong)

@@ -14,10 +14,12 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import devices
 from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.rule import Source
 from dmlgraph.devices import choose
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.device import Family
 from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.measure import diff as module
 from dmlgraph.measure.diff import Difference, Side, diff
@@ -99,7 +101,7 @@ def graph() -> dg.Graph:
     return g
 
 
-def compared(g: dg.Graph, device: str, *, fuse: bool = True, tolerance: int = 0) -> Difference:
+def compared(g: dg.Graph, device: DeviceName, *, fuse: bool = True, tolerance: int = 0) -> Difference:
     return diff(g, (Side(choose("reference"), fuse), Side(choose(device), fuse)), {"x": X}, tolerance)
 
 
@@ -222,7 +224,7 @@ def test_what_vanishes_when_values_are_kept_is_told_of_the_side_that_changes(bro
 
 def test_values_are_kept_in_groups_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "BATCH_BYTES", 100)
-    values = [(module.Source(str(index), 0), dg.TensorDesc(dtype="uint32", sizes=[10])) for index in range(5)]
+    values = [(Source(str(index), 0), dg.TensorDesc(dtype="uint32", sizes=[10])) for index in range(5)]
     assert [[source.node for source in batch] for batch in module._batches(values)] == [["0", "1"], ["2", "3"], ["4"]]
     large = [(source, dg.TensorDesc(dtype="uint32", sizes=[100])) for source, _ in values[:2]]
     assert [len(batch) for batch in module._batches(large)] == [1, 1]

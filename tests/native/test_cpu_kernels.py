@@ -139,7 +139,7 @@ def test_large_angles_are_reduced_exactly(opcode: str, level: str) -> None:
     random = np.random.default_rng(1)
     x = (2.0 ** random.uniform(15, 127, 5_000) * random.choice([-1, 1], 5_000)).astype(np.float32)
     # Multiples of π/2 with a float32 very near to them, and both sides of the number from which the C library is used.
-    x = np.concatenate([x, np.float32([16367173 * 2.0**72, 1048576, 1048577, 355, 710, 1000 * math.pi])])
+    x = np.concatenate([x, np.array([16367173 * 2.0**72, 1048576, 1048577, 355, 710, 1000 * math.pi], np.float32)])
     _, _, bound = FUNCTIONS[opcode]
     exactly = {"SIN": math.sin, "COS": math.cos, "TAN": math.tan}[opcode]
     expected = np.array([exactly(each) for each in x.tolist()])

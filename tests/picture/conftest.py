@@ -41,7 +41,12 @@ def opened(chromium: Any, tmp_path: pathlib.Path) -> Iterator[Callable[[str], Ta
         page.on("console", lambda message: tab.complaints.append(message.text))
         page.on("pageerror", lambda error: tab.complaints.append(str(error)))
         page.on("request", lambda request: tab.requests.append(request.url))
-        page.on("dialog", lambda dialog: (tab.complaints.append(dialog.message), dialog.dismiss()))
+
+        def complain(dialog: Any) -> None:
+            tab.complaints.append(dialog.message)
+            dialog.dismiss()
+
+        page.on("dialog", complain)
         page.goto(file.as_uri())
         page.wait_for_selector("body[data-drawn]")
         tabs.append(tab)

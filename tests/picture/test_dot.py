@@ -28,7 +28,7 @@ def boxes(graph: pydot.Graph) -> list[pydot.Node]:
     return [node for node in graph.get_nodes() if node.get_name() not in ("node", "edge")]
 
 
-def label(thing: pydot.Node | pydot.Edge | pydot.Cluster) -> str:
+def label(thing: pydot.Node | pydot.Edge | pydot.Subgraph) -> str:
     """An attribute as Graphviz would write it: escapes and entities are resolved."""
     text = thing.get_attributes()["label"]
     assert text[0] == text[-1] == '"'

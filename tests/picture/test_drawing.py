@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.nodes import operator_of
 from support.picture.graphs import fused, ramp
 
 import dmlgraph as dg
@@ -83,7 +84,7 @@ def test_a_node_tells_every_field() -> None:
 def test_every_operator_field_is_told() -> None:
     for box, node in zip(draw(ramp()).boxes, ramp().nodes, strict=False):
         if box.kind in (Kind.OPERATOR, Kind.FILL):
-            assert {what for what, _ in box.rows} >= set(type(node.operator).fields)
+            assert {what for what, _ in box.rows} >= set(type(operator_of(node)).fields)
 
 
 def test_fused_activations_and_arrays_are_told() -> None:

@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 from dmlgraph.base.errors import DocumentError
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.testing.allowances import Allowances, read
 from dmlgraph.testing.records import Outcome, Place, Record, Result
 
@@ -16,7 +17,9 @@ def allowances(tmp_path: pathlib.Path, text: str) -> Allowances:
     return read(tmp_path / "may.yaml")
 
 
-def record(file: str = "models/a.yaml", test: str = "t", device: str = "directml:1", machine: str = "lab-3") -> Record:
+def record(
+    file: str = "models/a.yaml", test: str = "t", device: DeviceName = "directml:1", machine: str = "lab-3"
+) -> Record:
     return Record(file, test, Place(device, machine), Result(Outcome.FAILED, "why"))
 
 

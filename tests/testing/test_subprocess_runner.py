@@ -12,6 +12,8 @@ import threading
 
 import pytest
 
+from dmlgraph.devices.names import DeviceName
+
 pytest.importorskip("psutil")
 
 import psutil
@@ -24,7 +26,7 @@ from dmlgraph.testing.subprocess_runner import list_devices, run_test
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no signals")
 
 
-def run(text: str, test: str | None, device: str = "cpu", *, seconds: float = SECONDS, **dims: int) -> Result:
+def run(text: str, test: str | None, device: DeviceName = "cpu", *, seconds: float = SECONDS, **dims: int) -> Result:
     return run_test(Bundle("g.yaml", text, {}), dims, test, device, seconds=seconds)
 
 
@@ -42,7 +44,7 @@ def test_dims_and_graphs_without_tests() -> None:
 
 
 def test_a_device_that_is_not_here_is_a_reason_to_skip() -> None:
-    done = run(GOOD.replace("[cpu]", '["directml:77"]'), "good", "directml:77")
+    done = run(GOOD.replace("[cpu]", '["directml:77"]'), "good", "directml:77")  # type: ignore[arg-type]
     assert (done.outcome, done.report.startswith("'directml:77' is not here")) == (Outcome.SKIPPED, True)
 
 

@@ -3,6 +3,7 @@ die."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
@@ -15,6 +16,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+
+from dmlgraph.devices.names import DeviceName
 
 pytest.importorskip("distributed.client")
 
@@ -60,7 +63,7 @@ def shown(records: list[Record]) -> list[str]:
     return [f"{record.file}::{record.name} {record.word}" for record in records]
 
 
-def beside(client: Any, device: str, act: Callable[[psutil.Process], object]) -> threading.Thread:
+def beside(client: Any, device: DeviceName, act: Callable[[psutil.Process], object]) -> threading.Thread:
     """Does something to the first process in which a test runs on a device's worker, as soon as there is one."""
     workers = client.scheduler_info()["workers"]
     pids = client.run(os.getpid)
@@ -145,7 +148,7 @@ def test_the_test_of_a_worker_that_dies_runs_again_and_is_lost_if_that_goes_on(l
     assert (record.word, record.attempts) == ("lost", 1)
     assert record.result.report.startswith("the worker died (tcp://127.0.0.1:")
     for process in killed:
-        until(lambda process=process: is_gone(process))
+        until(functools.partial(is_gone, process))
 
 
 def test_a_device_that_no_worker_has_is_said(lab: Any, folder: pathlib.Path) -> None:
