@@ -17,7 +17,7 @@ LLVMLITE = (0, 50), (0, 51)  # the first supported release, and the first newer 
 def lacking() -> SoftwareAdapterError | None:
     """The error to raise if llvmlite is missing or its release is not supported; None if it is usable."""
     try:
-        import llvmlite  # type: ignore[import-untyped]
+        import llvmlite
     except ImportError:
         return SoftwareAdapterError(
             "the software adapter compiles shaders with llvmlite, which is not installed",
@@ -52,7 +52,7 @@ def binding() -> Any:
     unfit = lacking()
     if unfit is not None:
         raise unfit
-    import llvmlite.binding as llvm  # type: ignore[import-untyped]
+    import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
