@@ -34,7 +34,8 @@ def page(package: str, title: str, data: Any, *, style: str = "") -> str:
         "program": program,
         "data": text.translate({ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}),
     }
-    return _filled(_file("dmlgraph", "web_page.html"), parts | {"body": _filled(_file(package, "page.html"), parts)})
+    body = _filled(_file(package, "page.html"), parts)
+    return _filled(_file("dmlgraph.files", "web_page.html"), parts | {"body": body})
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:

@@ -177,7 +177,7 @@ class Sketch:
                 for edge in self.edges
                 if isinstance(edge, InputEdge)
             ),
-            output_edges=tuple(OutputEdge(value.node, value.port, index) for index, (value, _) in enumerate(ends)),
+            output_edges=tuple(OutputEdge(value.node, value.port, index) for index, (value, _) in enumerate(ends) if value.node is not None),
             intermediate_edges=tuple(edge for edge in self.edges if isinstance(edge, IntermediateEdge)),
         )
 

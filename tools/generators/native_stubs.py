@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import pathlib
 import re
+from typing import Any
 
 from dmlgraph import _native
 
@@ -38,7 +39,7 @@ def parameters(documentation: str) -> str:
     return re.sub(r"^(self|arg0): [\w.]+(, )?", "", found[1])
 
 
-def _class(step: type) -> list[str]:
+def _class(step: Any) -> list[str]:
     given = parameters(step.__init__.__doc__ or "")
     signature = f"        def __init__(self, {given}) -> None: ..."
     if len(signature) > LONGEST:

@@ -189,8 +189,8 @@ def test_a_number_of_threads_that_is_none(threads: Any) -> None:
             MISTAKE + "'sums'",
         ),
         (lambda _: View((AffineMap((0,), (2,), (0,)),)), MISTAKE + "'negate'"),  # reads beyond the last element
-        (lambda _: Native(cpu_steps.Scan(axis=0)), "incompatible constructor arguments"),
-        (lambda _: Fill(7), "incompatible function arguments"),
+        (lambda _: Native(cpu_steps.Scan(axis=0)), "incompatible constructor arguments"),  # type: ignore[call-arg]
+        (lambda _: Fill(7), "incompatible function arguments"),  # type: ignore[arg-type]
     ],
 )
 def test_a_mistake_in_a_plan_is_an_error_of_dmlgraph(

@@ -384,7 +384,7 @@ def test_what_is_joined_is_not_computed_in_memory_that_is_cleared_later() -> Non
         Node("joined", (1, 2), (row, row), (gapped,), Move(None, pieces)),
         Node("sums", (3,), (line,), (line,), Native(SCAN)),
     ]
-    results = native(nodes, [4], row).run({"x": np.float32([[1, 2]])}, None)
+    results = native(nodes, [4], row).run({"x": np.array([[1, 2]], np.float32)}, None)
     np.testing.assert_array_equal(results["y"], np.cumsum([2, 4, 0, 4, 8]))
 
 

@@ -290,7 +290,7 @@ def test_operators_of_other_processors(device: DeviceName) -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_a_product_with_an_activation_is_that_of_onnx_runtime_s_product(device: str) -> None:
+def test_a_product_with_an_activation_is_that_of_onnx_runtime_s_product(device: DeviceName) -> None:
     """ONNX Runtime computes both in one on DirectML only."""
     chance = Chance(7)
     sides = [chance.floats(2, 4, 3), chance.floats(2, 4, 5)]
@@ -309,7 +309,7 @@ def test_a_product_with_another_activation_is_refused() -> None:
 
 @pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
 @pytest.mark.usefixtures("directml_path")
-def test_the_second_half_s_gelu_times_the_first(device: str) -> None:
+def test_the_second_half_s_gelu_times_the_first(device: DeviceName) -> None:
     total = X + GAMMA
     (gelu,) = Case("Gelu", [np.ascontiguousarray(total[..., 3:])]).expected()
     Case("BiasSplitGelu", [X, GAMMA]).check([total[..., :3] * gelu], device)

@@ -72,7 +72,7 @@ def problems(operator: str, parameter: inspect.Parameter, attributes: dict[str, 
     same = [
         each
         for each in values
-        if each == default or (isinstance(default, float) and math.isclose(each, default, rel_tol=1e-6))
+        if each == default or (isinstance(default, float) and math.isclose(float(each), default, rel_tol=1e-6))
     ]
     return [] if same else [(operator, parameter.name, default, values)]
 

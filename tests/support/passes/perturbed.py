@@ -20,6 +20,7 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataType
+from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.rule import Differs
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
@@ -80,7 +81,7 @@ def inexact(record: Iterable[Entry], rules: Mapping[str, Rule] = RULES) -> set[s
 
 
 def values(
-    graph: dg.Graph,
+    graph: dg.Graph | IrGraph,
     inputs: Mapping[str, Array],
     moved: Iterable[str] = (),
     *,
@@ -161,7 +162,7 @@ def _retyped(desc: Any, dtype: DataType) -> Any:
     return desc and desc.model_copy(update={"dtype": dtype})
 
 
-def run(graph: dg.Graph, inputs: Mapping[str, Array], moved: Iterable[str] = (), **how: Any) -> Outputs:
+def run(graph: dg.Graph | IrGraph, inputs: Mapping[str, Array], moved: Iterable[str] = (), **how: Any) -> Outputs:
     """The outputs of a graph, with values perturbed as by `values`."""
     found = values(graph, inputs, moved, **how)
     read = graph.output_descs  # a view of a whole buffer has other sizes than its node writes

@@ -11,6 +11,7 @@ from support.passes.fusing import applied, assert_same_bits, fused, operator, op
 
 import dmlgraph as dg
 from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.passes import fuse
 
 RANDOM = np.random.default_rng(5)

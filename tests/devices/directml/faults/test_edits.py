@@ -27,7 +27,8 @@ def thawed_graph() -> IrGraph:
 
 
 def results(ir: IrGraph) -> list[np.ndarray]:
-    return list(ReferenceDevice().compile(frozen(ir), reason="asked for").run({"x": np.float32([1, -2])}).values())
+    executable = ReferenceDevice().compile(frozen(ir), reason="asked for")
+    return list(executable.run({"x": np.array([1, -2], np.float32)}).values())
 
 
 def test_nodes_are_inserted_before_inserted_ones() -> None:
