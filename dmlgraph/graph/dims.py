@@ -180,7 +180,8 @@ class Dims:
             try:
                 return entries(text, number)
             except OperatorError as error:
-                raise GraphError(error.problems) from None
+                problems = error.problems
+                raise GraphError(problems) from None
         return ()
 
     def _resolve_output(self, asked: Any, field: str, report: Report) -> Any:

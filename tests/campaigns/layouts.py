@@ -177,7 +177,11 @@ class Sketch:
                 for edge in self.edges
                 if isinstance(edge, InputEdge)
             ),
-            output_edges=tuple(OutputEdge(value.node, value.port, index) for index, (value, _) in enumerate(ends) if value.node is not None),
+            output_edges=tuple(
+                OutputEdge(value.node, value.port, index)
+                for index, (value, _) in enumerate(ends)
+                if value.node is not None
+            ),
             intermediate_edges=tuple(edge for edge in self.edges if isinstance(edge, IntermediateEdge)),
         )
 

@@ -167,8 +167,8 @@ def run(graph: dg.Graph | IrGraph, inputs: Mapping[str, Array], moved: Iterable[
     found = values(graph, inputs, moved, **how)
     read = graph.output_descs  # a view of a whole buffer has other sizes than its node writes
     return {
-        name: np.array(read[name].unpack(value.desc.pack(found[value.node, value.port])))
-        for name, value in graph.outputs.items()
+        name: np.array(read[name].unpack(graph.desc(*source).pack(found[source])))
+        for name, source in ((name, (value.node, value.port)) for name, value in graph.outputs.items())
     }
 
 
