@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc
 from dmlgraph.devices.executable import Executable
 from dmlgraph.passes import fuse
 

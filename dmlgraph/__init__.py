@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dmlgraph.base.scalar import Scalar as Scalar
     from dmlgraph.base.tensor import DataType as DataType
     from dmlgraph.base.tensor import TensorDesc as TensorDesc
-    from dmlgraph.compiler.lowering import GraphDesc as GraphDesc
+    from dmlgraph.compiler.desc import GraphDesc as GraphDesc
     from dmlgraph.formats.dxdispatch import load_dxdispatch as load_dxdispatch
     from dmlgraph.formats.dxdispatch import save_dxdispatch as save_dxdispatch
     from dmlgraph.formats.load_save import load as load
@@ -58,7 +58,7 @@ _NAMES = {
     "base.levels": "FeatureLevel",
     "base.scalar": "Scalar",
     "base.tensor": "DataType TensorDesc",
-    "compiler.lowering": "GraphDesc",
+    "compiler.desc": "GraphDesc",
     "formats.dxdispatch": "load_dxdispatch save_dxdispatch",
     "formats.load_save": "load save",
     "formats.yaml": "loads",

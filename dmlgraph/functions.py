@@ -15,7 +15,7 @@ __all__ = sorted(FUNCTIONS)  # noqa: PLE0605 - a list of text
 def __getattr__(name: str) -> Any:
     if name not in FUNCTIONS and name not in _OUTPUTS_TYPES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'", name=name)
-    from dmlgraph.operators.declaration.calls import make_function
+    from dmlgraph.graph.calls import make_function
     from dmlgraph.operators.declaration.signatures import outputs_type
 
     if name in FUNCTIONS:

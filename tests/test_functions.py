@@ -13,10 +13,10 @@ import pytest
 import dmlgraph as dg
 from dmlgraph import functions
 from dmlgraph.formats.yaml import dumps, loads
+from dmlgraph.graph.calls import outputs_of
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.catalog.examples import example
-from dmlgraph.operators.declaration.calls import outputs_of
 from dmlgraph.operators.declaration.signatures import outputs_type
 
 ROOT = pathlib.Path(__file__).parent.parent

@@ -24,7 +24,7 @@ from campaigns.windows import one_by_one
 from support.merge_cases import HOSTS, OF_TWO, PAIRS, PRODUCERS, UNARY_CONSUMERS, Case, Made, build, differs
 
 from dmlgraph.base.errors import OperatorError
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.devices.compile import lower_graph
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError

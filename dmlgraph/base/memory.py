@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dmlgraph.base.errors import NotEnoughMemoryError
 
 if TYPE_CHECKING:
     from dmlgraph.base.tensor import TensorDesc
-    from dmlgraph.compiler.ir import IrGraph
-    from dmlgraph.compiler.lowering import GraphDesc
-    from dmlgraph.graph.graph import Graph
+
+
+class HasTensors(Protocol):
+    """A graph in any of its forms."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def inputs(self) -> Sequence[Any]: ...
+
+    @property
+    def nodes(self) -> Sequence[Any]: ...
 
 
 def not_enough_memory(
-    purpose: str, error: MemoryError, graph: Graph | IrGraph | GraphDesc | None = None, *, node: str | None = None
+    purpose: str, error: MemoryError, graph: HasTensors | None = None, *, node: str | None = None
 ) -> NotEnoughMemoryError:
     """The error to raise in place of a MemoryError.
 
@@ -36,7 +46,7 @@ def not_enough_memory(
 
 
 @contextlib.contextmanager
-def enough_memory(purpose: str, graph: Graph | IrGraph | GraphDesc | None = None) -> Iterator[None]:
+def enough_memory(purpose: str, graph: HasTensors | None = None) -> Iterator[None]:
     """Turns a MemoryError raised inside into a NotEnoughMemoryError; takes the arguments of `not_enough_memory`."""
     try:
         yield
@@ -59,7 +69,7 @@ def collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def described(graph: Graph | IrGraph | GraphDesc) -> str:
+def described(graph: HasTensors) -> str:
     """A graph and its largest tensor, as a phrase: `the graph 'g', whose largest tensor is that of 'y', …`."""
     name, desc = max(_tensors(graph), key=lambda each: each[1].total_bytes, default=("", None))
     text = f"the graph '{graph.name}'"
@@ -68,7 +78,7 @@ def described(graph: Graph | IrGraph | GraphDesc) -> str:
     return f"{text}, whose largest tensor is that of '{name}', {desc} ({desc.total_bytes / 2**30:.1f} GiB)"
 
 
-def _tensors(graph: Graph | IrGraph | GraphDesc) -> Iterator[tuple[str, TensorDesc]]:
+def _tensors(graph: HasTensors) -> Iterator[tuple[str, TensorDesc]]:
     for node in (*graph.inputs, *graph.nodes):
         operator = getattr(node, "operator", None)
         for desc in (node.desc,) if operator is None else operator.output_descs:

@@ -100,7 +100,7 @@ def bench(
     graph = load_graph(file, dims, choices)
     tell(graph.warnings())
     arrays = complete_inputs(graph, inputs)
-    with Report(place=graph.located), _progress(choices) as bar:
+    with Report(place=graph.origin.located), _progress(choices) as bar:
         measurements = [measure(graph, choice, arrays, fuse=not no_fuse, repeats=repeats) for choice in bar]
     if trace is not None:
         with writing(trace):

@@ -70,9 +70,9 @@ def _check(
 ) -> set[str]:
     """Checks a file with one value for each dim; returns its warnings, of which those in `told` are not repeated."""
     graph = load_graph(file, dims)
-    with Report(place=graph.located):
+    with Report(place=graph.origin.located):
         desc = graph.lower(fuse=False)
-    if tests and graph.tests:
+    if tests and graph.origin.tests:
         from dmlgraph.formats.yaml.tests import check_tests
 
         check_tests(graph)

@@ -107,7 +107,7 @@ def diff(
         if len(choices) == 2
         else (Side(choices[0], False), Side(choices[0], True))
     )
-    with Report(place=graph.located):
+    with Report(place=graph.origin.located):
         found = find_difference(graph, sides, arrays, Tolerance(ulp, relative, absolute))
     for side, reason in zip(found.sides, found.reasons, strict=True):
         click.echo(f"{side} ({reason})", err=True)

@@ -43,7 +43,7 @@ def lower(file: pathlib.Path, name: str | None, no_fuse: bool, explain: bool, di
     devices = [each.device for each in choices]
     graph = load_graph(file, dims, choices)
     tell(graph.warnings())
-    with Report(place=graph.located):
+    with Report(place=graph.origin.located):
         fused, desc = lower_graph(graph, next(iter(devices), None), fuse=not no_fuse)
     if explain:
         nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"

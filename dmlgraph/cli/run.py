@@ -90,7 +90,7 @@ def run(
     graph = load_graph(file, dims, [choice])
     tell(graph.warnings())
     arrays = every_input(graph, inputs) if seed is None else complete_inputs(graph, inputs, seed)
-    with Report(place=graph.located):
+    with Report(place=graph.origin.located):
         executable = compile_graph(graph, choice, fuse=not no_fuse)
     click.echo(f"device: {executable.device} ({executable.reason})", err=True)
     results = executable.run(arrays)

@@ -69,7 +69,7 @@ def show(
         raise click.UsageError("the name of -o sets the format: leave out --format")
     graph = load_graph(file, dims)
     format_ = format_ or (PRINTED if output is None else picture.format_of(output))
-    with Report(place=graph.located):
+    with Report(place=graph.origin.located):
         text = picture.render(graph, format_, view=view or "source")
     if output is not None:
         with writing(output):

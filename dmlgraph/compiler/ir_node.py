@@ -12,7 +12,7 @@ from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 
 if TYPE_CHECKING:
-    from dmlgraph.compiler.lowering import ConstantDescNode, GraphInput, OperatorDescNode
+    from dmlgraph.compiler.desc import ConstantDescNode, GraphInput, OperatorDescNode
 
 
 # A node of a graph that is built, or of a lowered one.

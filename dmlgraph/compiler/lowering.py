@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-import numpy as np
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from dmlgraph.base.errors import GraphError
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import collector_paused
-from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.desc import (
+    ConstantDescNode,
+    GraphDesc,
+    GraphInput,
+    GraphOutput,
+    InputEdge,
+    IntermediateEdge,
+    OperatorDescNode,
+    OutputEdge,
+)
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Source
-from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.nodes import ConstantNode, InputNode
-from dmlgraph.operators.declaration.fields import Kind
-from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity
 
@@ -37,118 +40,8 @@ CONSTANT_NODE_LEVEL = FeatureLevel.V6_2  # DML_GRAPH_NODE_TYPE_CONSTANT exists f
 CONSTANT_NODE_BYTES = 64  # larger constants are inputs that DirectML takes once and keeps in its own layout
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class GraphInput:
-    """A slot of the graph's inputs; `elements` are those of a constant, which the device binds once, not the user."""
-
-    name: str
-    desc: TensorDesc
-    elements: Elements | None = None
-
-    @property
-    def data(self) -> np.ndarray[Any, Any] | None:
-        """The elements as an array.  Whether there are any, `elements` says without making one."""
-        return None if self.elements is None else self.elements.array
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class GraphOutput:
-    """A slot of the graph's outputs."""
-
-    name: str
-    desc: TensorDesc
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OperatorDescNode:
-    """DML_OPERATOR_GRAPH_NODE_DESC."""
-
-    name: str
-    operator: Operator
-
-    @property
-    def input_descs(self) -> tuple[TensorDesc | None, ...]:
-        return self.operator.input_descs
-
-    @property
-    def output_descs(self) -> tuple[TensorDesc | None, ...]:
-        return self.operator.output_descs
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class ConstantDescNode:
-    """DML_CONSTANT_DATA_GRAPH_NODE_DESC: `data` holds the bytes of `desc.total_bytes`."""
-
-    name: str
-    desc: TensorDesc
-    data: bytes
-
-    @property
-    def input_descs(self) -> tuple[TensorDesc | None, ...]:
-        return ()
-
-    @property
-    def output_descs(self) -> tuple[TensorDesc | None, ...]:
-        return (self.desc,)
-
-
 Lowered = GraphInput | OperatorDescNode | ConstantDescNode
 _Lowered = TypeVar("_Lowered", GraphInput, OperatorDescNode | ConstantDescNode)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class InputEdge:
-    """DML_INPUT_GRAPH_EDGE_DESC: graph input → a node's input."""
-
-    input: int
-    to_node: int
-    to_port: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OutputEdge:
-    """DML_OUTPUT_GRAPH_EDGE_DESC: a node's output → graph output."""
-
-    from_node: int
-    from_port: int
-    output: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class IntermediateEdge:
-    """DML_INTERMEDIATE_GRAPH_EDGE_DESC: a node's output → another node's input."""
-
-    from_node: int
-    from_port: int
-    to_node: int
-    to_port: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class GraphDesc:
-    """A lowered graph.  Nodes are in execution order; edges hold indices.
-
-    Two are equal if their texts are: same names, operators, constants and edges.
-    """
-
-    name: str
-    level: FeatureLevel
-    inputs: tuple[GraphInput, ...]
-    outputs: tuple[GraphOutput, ...]
-    nodes: tuple[OperatorDescNode | ConstantDescNode, ...]
-    input_edges: tuple[InputEdge, ...]
-    output_edges: tuple[OutputEdge, ...]
-    intermediate_edges: tuple[IntermediateEdge, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(_lines(self)) + "\n"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GraphDesc) and str(self) == str(other)
-
-    def __hash__(self) -> int:
-        names = tuple(node.name for node in self.nodes)  # not the text, which has digests of all weights
-        return hash((self.name, self.level, names, self.input_edges, self.output_edges, self.intermediate_edges))
 
 
 def lower(graph: Graph | IrGraph, level: FeatureLevel | None = None) -> GraphDesc:
@@ -355,59 +248,3 @@ def own_inputs(operator: Operator, ports: set[int]) -> Operator:
     return operator.with_inputs({port: _owned(desc) for port in ports if (desc := descs[port]) is not None})
 
 
-def _lines(desc: GraphDesc) -> Iterator[str]:
-    """The stable text form: one fact per line, so that a small change in a graph is a small diff."""
-    yield f"graph {desc.name}"
-    yield f"level {desc.level}"
-    for index, given in enumerate(desc.inputs):
-        data = "" if given.data is None else f" {_digest(given.desc.pack(given.data).tobytes())}"
-        yield f"input {index} {given.name}: {_tensor(given.desc)}{data}"
-    for index, output in enumerate(desc.outputs):
-        yield f"output {index} {output.name}: {_tensor(output.desc)}"
-    for index, node in enumerate(desc.nodes):
-        if isinstance(node, ConstantDescNode):
-            yield f"node {index} {node.name}: CONSTANT {_tensor(node.desc)} {_digest(node.data)}"
-        else:
-            yield f"node {index} {node.name}: {node.operator.dml}"
-            for member, value in node.operator.struct_values():
-                yield f"    {member.name} = {_value(value, member.kind)}"
-    for edge in desc.input_edges:
-        name = desc.inputs[edge.input].name
-        yield f"edge input {edge.input} {name} -> {_port(desc, edge.to_node, edge.to_port)}"
-    for inner in desc.intermediate_edges:
-        source = _port(desc, inner.from_node, inner.from_port)
-        yield f"edge {source} -> {_port(desc, inner.to_node, inner.to_port)}"
-    for last in desc.output_edges:
-        name = desc.outputs[last.output].name
-        yield f"edge {_port(desc, last.from_node, last.from_port)} -> output {last.output} {name}"
-
-
-def _port(desc: GraphDesc, node: int, port: int) -> str:
-    return f"node {node} {desc.nodes[node].name}:{port}"
-
-
-def _tensor(desc: TensorDesc) -> str:
-    return f"{desc}, {desc.total_bytes} bytes"
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256 {hashlib.sha256(data).hexdigest()[:16]}"
-
-
-def _value(value: Any, kind: Kind) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, tuple):
-        return f"[{', '.join(_value(each, kind) for each in value)}]"
-    if isinstance(value, TensorDesc):
-        return _tensor(value)
-    if isinstance(value, FusedActivation):
-        fields = "".join(f" {m.name}={_value(each, m.kind)}" for m, each in value.struct_values() if not m.role)
-        return f"{value.operator.dml}{fields}"
-    if isinstance(value, (Scalar, DataType)):
-        return str(value)
-    if kind is Kind.FLOAT:
-        return str(np.float32(value))
-    if kind is Kind.SCALE_BIAS:
-        return f"scale {_value(value.scale, Kind.FLOAT)} bias {_value(value.bias, Kind.FLOAT)}"
-    return str(value)

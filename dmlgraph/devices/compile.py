@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from dmlgraph.base.errors import DmlGraphError, OperatorError, Problem, listing, plural
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.compiler import pipeline
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.devices.device import lacks
 from dmlgraph.devices.directml import target as directml
@@ -118,7 +119,7 @@ def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bo
     desc = lower(fused.graph, device.level)
     times.append(time.perf_counter())
     if device.level < graph.level:
-        _check_level(desc, device, f"import the model with target='{device.level}'" if graph.is_imported else None)
+        _check_level(desc, device, f"import the model with target='{device.level}'" if graph.origin.is_model else None)
     try:
         executable = device.compile(desc, reason=choice.reason, debug=debug)
     except DmlGraphError as error:
@@ -146,8 +147,8 @@ def _in_source(problem: Problem, graph: Graph, fused: Fused) -> Problem:
     """A problem of a node of the fused graph, with its origins and its place in the graph's file."""
     origins = fused.origins.get(problem.node or "", ())
     if not origins:
-        return graph.located(problem)
+        return graph.origin.located(problem)
     if origins != (problem.node,):
         problem = dataclasses.replace(problem, message=f"{problem.message}, made of {listing(origins)}")
     place = problem.node if problem.node in origins else origins[0]
-    return problem.at(location=graph.location(place, problem.field))
+    return problem.at(location=graph.origin.location(place, problem.field))

@@ -13,7 +13,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.devices.names import DeviceName as DeviceName  # noqa: PLC0414 - imported from here, too
 
 if TYPE_CHECKING:
-    from dmlgraph.compiler.lowering import GraphDesc
+    from dmlgraph.compiler.desc import GraphDesc
     from dmlgraph.compiler.target import Target
     from dmlgraph.devices.executable import Executable
 

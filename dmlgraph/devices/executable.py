@@ -6,23 +6,21 @@ import abc
 import collections
 import dataclasses
 import itertools
+import operator
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from dmlgraph.base.errors import BindingError, DeviceError, listing, plural, unknown_array
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
-from dmlgraph.compiler.lowering import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.operators.declaration.operator import Operator
-
-if TYPE_CHECKING:
-    from dmlgraph.devices.recipe import Recipe
 
 Array = np.ndarray[Any, Any]
 
@@ -83,6 +81,19 @@ def tensor_bytes(operator: Operator) -> int:
     return sum(desc.total_bytes for desc in (*operator.input_descs, *operator.output_descs) if desc is not None)
 
 
+class HowCompiled(Protocol):
+    """How an executable was compiled: a `dmlgraph.devices.recipe.Recipe`."""
+
+    def compile(self) -> Executable:
+        """Another one."""
+
+    def unpickled(self) -> Executable:
+        """The one that stands for it in a process that unpickles it."""
+
+    def forget(self, executable: Executable) -> None:
+        """Takes one that cannot be used any more from those that the process keeps."""
+
+
 class Executable(abc.ABC):
     """A compiled graph.
 
@@ -99,7 +110,7 @@ class Executable(abc.ABC):
         self.graph, self.device, self.reason = graph, device, reason
         self.stats: dict[str, Any] = {}
         self.fusion: tuple[Entry, ...] = ()
-        self.recipe: Recipe | None = None
+        self.recipe: HowCompiled | None = None
         self._given = {slot.name: slot for slot in graph.inputs if slot.elements is None}
         self._slots = {slot.name: slot for slot in graph.outputs}
         self._owned: dict[str, Array] = {}
@@ -185,15 +196,11 @@ class Executable(abc.ABC):
     def _leave(self) -> None:
         """Leaves the executables that the process keeps, since it cannot be used any more."""
         if self.recipe is not None:
-            from dmlgraph.devices.recipe import forget  # which was imported when this was compiled
-
-            forget(self)
+            self.recipe.forget(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What a process that unpickles it compiles, or has compiled already; see `dmlgraph.devices.recipe`."""
-        from dmlgraph.devices.recipe import unpickled
-
-        return unpickled, (self._recipe(),)
+        return operator.methodcaller("unpickled"), (self._recipe(),)
 
     def __copy__(self) -> Self:
         return self
@@ -203,7 +210,7 @@ class Executable(abc.ABC):
         memo[id(self)] = other = self._recipe().compile()
         return other
 
-    def _recipe(self) -> Recipe:
+    def _recipe(self) -> HowCompiled:
         if self.recipe is None:
             raise pickle.PicklingError(
                 f"{self!r} was compiled of a GraphDesc: only what Graph.compile has made can be copied and pickled"

@@ -16,6 +16,7 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import GraphError, Problem
 from dmlgraph.base.once_per_key import Kept
 from dmlgraph.base.report import Report
@@ -49,7 +50,7 @@ class Source:
     def of(cls, graph: Graph) -> Source:
         """The source of a graph as it is now; shares its constants."""
         same = copy.copy(graph)
-        same.tests, same.remarks = {}, ()  # which say nothing of what it computes
+        same.origin.tests, same.origin.remarks = {}, ()  # which say nothing of what it computes
         return cls(lambda: same)
 
     @functools.cached_property
@@ -62,28 +63,23 @@ class Source:
     @functools.cached_property
     def parts(self) -> tuple[str, dict[str, Array]]:
         """The canonical document: text, and the arrays of the constants, which are the graph's own."""
-        from dmlgraph.formats.yaml.portable import parts
-
-        return parts(self.graph)
+        canonical: tuple[str, dict[str, Array]] = above("formats.yaml.portable:parts", self.graph)
+        return canonical
 
     @functools.cached_property
     def digest(self) -> str:
         """The SHA-256 of the canonical document and its arrays."""
-        from dmlgraph.formats.yaml.portable import digest_of
-
-        return digest_of(*self.parts)
+        return str(above("formats.yaml.portable:digest_of", *self.parts))
 
     @classmethod
     def arrived(cls, digest: str, content: Content) -> Source:
         """The source of what another process sent; a scheduler sends it on without looking at it."""
-        from dmlgraph.formats.yaml.portable import restore
-
-        source = cls(lambda: restore(*content), digest)
+        source = cls(lambda: cast("Graph", above("formats.yaml.portable:restore", *content)), digest)
         source._content = content
         return source
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (self.digest, self._content or (*self.parts, dict(self.graph.fixed)))
+        return _arrived, (self.digest, self._content or (*self.parts, dict(self.graph.origin.fixed)))
 
 
 class SharedFile(Source):
@@ -108,9 +104,7 @@ class SharedFile(Source):
         super().__init__(self._load, digest)
 
     def _load(self) -> Graph:
-        from dmlgraph.formats.load_save import load
-
-        graph = load(self.path, dims=self.dims, target=self.target)
+        graph: Graph = above("formats.load_save:load", self.path, dims=self.dims, target=self.target)
         found = Source.of(graph)
         if self._expected not in (None, found.digest):
             raise GraphError(
@@ -195,22 +189,20 @@ class Recipe:
         """The executable of this process, compiled when it is first asked for; raises as `compile`."""
         return _EXECUTABLES.get(self.key, self.compile)
 
+    def unpickled(self) -> Executable:
+        """The executable of a recipe from elsewhere, which all that unpickle the same share.
+
+        One that keeps owned inputs from run to run is shared with nobody.
+        """
+        owns = any(node.desc.owned for node in self.source.graph.inputs)
+        return self.compile() if owns else self.shared()
+
+    def forget(self, executable: Executable) -> None:
+        """Takes an executable that cannot be used any more from those that the process keeps."""
+        _EXECUTABLES.drop(executable)
+
 
 _EXECUTABLES: Kept[Executable] = Kept(MOST)
-
-
-def unpickled(recipe: Recipe) -> Executable:
-    """The executable of a recipe from elsewhere, which all that unpickle the same share.
-
-    One that keeps owned inputs from run to run is shared with nobody.
-    """
-    owns = any(node.desc.owned for node in recipe.source.graph.inputs)
-    return recipe.compile() if owns else recipe.shared()
-
-
-def forget(executable: Executable) -> None:
-    """Takes an executable that cannot be used any more from those that the process keeps."""
-    _EXECUTABLES.drop(executable)
 
 
 def chosen_rules(fuse: bool | Iterable[str]) -> bool | tuple[str, ...]:

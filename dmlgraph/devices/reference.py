@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.base.levels import NEWEST
-from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc
 from dmlgraph.devices.device import Device, Family
 from dmlgraph.devices.executable import Array, Executable, Step, tensor_bytes
 from dmlgraph.devices.host.interrupts import Watch, end_python

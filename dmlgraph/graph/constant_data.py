@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.scalar import array_of
+from dmlgraph.base.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
+from dmlgraph.files.mapped_arrays import never_changes
+
 Array = np.ndarray[Any, Any]
 
 
@@ -42,3 +47,30 @@ class Elements:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Elements, (self.array,)
+
+
+def constant_array(data: Any, dtype: DataTypeLike | None) -> tuple[Array, TensorDesc]:
+    """Data as a read-only array, with its description; a copy, unless nothing else can write to it.
+
+    Raises:
+        OperatorError, TensorError: it is not an array, is masked, has another type, or a number does not fit.
+    """
+    if is_masked(data):
+        raise OperatorError(MASKED, code="masked", hint=UNMASK)
+    given = _numbers(data) if dtype is None else array_of(data, DataType.parse(dtype))
+    lies_ready = isinstance(given, np.ndarray) and given.flags.c_contiguous and given.flags.aligned
+    shared = lies_ready and given.dtype.isnative and never_changes(given)
+    array = given.view(np.ndarray) if shared else np.array(given, order="C")
+    desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
+    array = array.view(desc.dtype.numpy)  # equal types may be marked otherwise, such as "<f4"
+    array.flags.writeable = False
+    return array, desc
+
+
+def _numbers(data: Any) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(data)
+    except ValueError:  # NumPy's message does not say what to do
+        raise OperatorError(
+            "is not an array", code="kind", allowed="an array, or numbers in lists of equal lengths"
+        ) from None

@@ -22,7 +22,7 @@ def warnings(graph: Graph) -> list[Problem]:
     """The warnings that the graph does not allow, in the order of its file, else of its nodes."""
     problems = (problem for rule in RULES for problem in rule(graph))
     once = OncePerPlace()
-    located = (graph.located(problem) for problem in problems if problem.code not in graph.allow)
+    located = (graph.origin.located(problem) for problem in problems if problem.code not in graph.allow)
     found = list(map(once.counted, [problem for problem in located if once.is_first(problem)]))
     order = {node.name: index for index, node in enumerate(graph.nodes)}
     return sorted(found, key=lambda each: (_line(each.location), order.get(each.node or "", -1)))
@@ -57,7 +57,7 @@ def allowed(codes: object) -> tuple[str, ...]:
 
 def unused_dims(graph: Graph) -> Iterator[Problem]:
     """Dims that no size uses."""
-    for dim in graph.unused_dims():
+    for dim in graph.checker.dims.unused():
         hint = "remove it, or write its name in place of a size"
         yield Problem("nothing uses this dim", code="unused-dim", field=f"dims.{dim}", hint=hint)
 
@@ -83,13 +83,13 @@ def unused_nodes(graph: Graph) -> Iterator[Problem]:
 
 def _in_template(graph: Graph, node: str) -> Location | None:
     """The place of a node in a template; None where it is in none."""
-    place = graph.location(node)
+    place = graph.origin.location(node)
     return None if place is None or place.used_by is None else place
 
 
 def of_the_file(graph: Graph) -> Iterator[Problem]:
     """What was found when its file was read."""
-    yield from graph.remarks
+    yield from graph.origin.remarks
 
 
 _UNUSED: dict[type[Node], tuple[str, str]] = {

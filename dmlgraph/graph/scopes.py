@@ -30,14 +30,16 @@ class Scope:
         self.graph, self.name = graph, name
 
     def __enter__(self) -> str:
-        self.graph.scopes = (*self.graph.scopes, self)
-        return self.graph.in_scope("").removesuffix(SEPARATOR)
+        names = self.graph.names
+        names.scopes = (*names.scopes, self)
+        return names.in_scope("").removesuffix(SEPARATOR)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        last = len(self.graph.scopes) - 1 - self.graph.scopes[::-1].index(self)
-        self.graph.scopes = self.graph.scopes[:last] + self.graph.scopes[last + 1 :]
+        names = self.graph.names
+        last = len(names.scopes) - 1 - names.scopes[::-1].index(self)
+        names.scopes = names.scopes[:last] + names.scopes[last + 1 :]
 
     def __repr__(self) -> str:
         return f"<Scope {self.name} of {self.graph.name}>"

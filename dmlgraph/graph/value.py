@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from dmlgraph import operators as ops
 from dmlgraph.base.expressions import Size
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.graph import calls
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.common.subscripts import as_text
-from dmlgraph.operators.declaration import calls
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
@@ -219,8 +220,13 @@ class Value:
 
         `& | ^ ~` are logical for these, and bitwise for other values.
         """
-        values = [each for each in (self, *others) if isinstance(each, Value)]
-        return all(each.graph.is_truth(each.node) for each in values)
+        return all(each._is_truth() for each in (self, *others) if isinstance(each, Value))
+
+    def _is_truth(self) -> bool:
+        node = self.graph.node(self.node)
+        while isinstance(node, OperatorNode) and node.operator.is_view:
+            node = self.graph.node(self.graph.producers(node.name)[0][0])
+        return isinstance(node, OperatorNode) and node.operator.is_truth
 
     def __neg__(self) -> Value:
         return calls.apply(ops.Negate, self)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dmlgraph.base.memory import enough_memory
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.executable import Array, Executable, Roof, Step

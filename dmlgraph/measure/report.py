@@ -54,7 +54,7 @@ def cause(graph: Graph, found: Difference) -> Iterator[str]:
 
 
 def _finding(graph: Graph, finding: Finding) -> Iterator[str]:
-    place = graph.location(finding.node)
+    place = graph.origin.location(finding.node)
     operators = " and ".join(dict.fromkeys(finding.operators))
     yield f"{f'{place}: ' if place else ''}the first node that differs is '{finding.node}', {operators}"
     for line in neighbours(finding.value, finding.comparison, (str(finding.sides[0]), str(finding.sides[1]))):

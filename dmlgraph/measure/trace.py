@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.measure.bench import Measurement, Span
 
 NAMED_NODES = 3  # the most nodes in the name of a step

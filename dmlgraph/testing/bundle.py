@@ -87,7 +87,7 @@ def pack(
     text = decode(data, file)
     with noting_files() as found:
         graph = loads(text, folder=folder, dims=dims, file=file)
-        for test in graph.tests.values():
+        for test in graph.origin.tests.values():
             for _, _, content in test.contents:
                 if content.file is not None:
                     with contextlib.suppress(DmlGraphError):  # the test will say it

@@ -57,7 +57,7 @@ def devices_here() -> tuple[str, ...]:
 
 def cases(graph: Graph) -> Iterator[Case]:
     """The tests of a graph, each with its devices."""
-    for test in graph.tests.values():
+    for test in graph.origin.tests.values():
         for device in devices_here() if test.devices is None else test.devices:
             yield Case(test, device, test.devices is not None)
 
@@ -104,7 +104,7 @@ class Runner:
         except _SkippedError as reason:
             outcome, report = Outcome.SKIPPED, str(reason)
         except DmlGraphError as error:
-            outcome, report = Outcome.FAILED, str(error.with_problems(map(self.graph.located, error.problems)))
+            outcome, report = Outcome.FAILED, str(error.with_problems(map(self.graph.origin.located, error.problems)))
         return Result(outcome, report, time.perf_counter() - begin)
 
     def _try_out(self, name: str) -> str:

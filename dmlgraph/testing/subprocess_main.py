@@ -61,7 +61,7 @@ def _test(request: dict[str, Any]) -> dict[str, Any]:
             if request["test"] is None:
                 result = runner.try_out(request["device"])
             else:
-                test = graph.tests[request["test"]]
+                test = graph.origin.tests[request["test"]]
                 result = runner.run(Case(test, request["device"], test.devices is not None))
     return {"outcome": result.outcome.value, "report": result.report, "seconds": result.seconds}
 

@@ -42,7 +42,7 @@ class Subject:
 
     @classmethod
     def of(cls, bundle: Bundle, graph: Graph, dims: Mapping[str, int], sizes: str) -> Subject:
-        tests = {test.name: test.devices for test in graph.tests.values()}
+        tests = {test.name: test.devices for test in graph.origin.tests.values()}
         return cls(bundle, dims, sizes, tests or {TRIAL: None}, bool(tests))
 
 

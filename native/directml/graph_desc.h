@@ -1,4 +1,4 @@
-// DML_GRAPH_DESC as plain data: the C++ mirror of dmlgraph.compiler.lowering.GraphDesc.
+// DML_GRAPH_DESC as plain data: the C++ mirror of dmlgraph.compiler.desc.GraphDesc.
 #pragma once
 
 #include <cstddef>

@@ -562,7 +562,7 @@ _BREAKS = {**dict.fromkeys(("graph", "array", "weights"), "\r\n|[\n\r\x85\u2028\
 def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
     """Checks a legal graph as `dmlgraph check` does, writes it, and reads it again."""
     try:
-        with Report(place=graph.located):
+        with Report(place=graph.origin.located):
             graph.lower(fuse=False)
     except dg.DmlGraphError as error:
         if is_read:

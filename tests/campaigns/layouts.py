@@ -17,7 +17,7 @@ from campaigns.campaign import Campaign
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
-from dmlgraph.compiler.lowering import (
+from dmlgraph.compiler.desc import (
     GraphDesc,
     GraphInput,
     GraphOutput,

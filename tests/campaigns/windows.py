@@ -12,16 +12,9 @@ from support.sketches import Sample
 from campaigns.campaign import Campaign
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, GraphInput, GraphOutput, InputEdge, OutputEdge
 from dmlgraph.compiler.ir_node import Source
-from dmlgraph.compiler.lowering import (
-    ConstantDescNode,
-    GraphDesc,
-    GraphInput,
-    GraphOutput,
-    InputEdge,
-    OutputEdge,
-    thawed,
-)
+from dmlgraph.compiler.lowering import thawed
 from dmlgraph.devices import choose
 from dmlgraph.devices.compile import lower_graph
 from dmlgraph.graph.nodes import OperatorNode

@@ -9,15 +9,8 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
-from dmlgraph.compiler.lowering import (
-    CONSTANT_NODE_BYTES,
-    ConstantDescNode,
-    InputEdge,
-    IntermediateEdge,
-    OperatorDescNode,
-    OutputEdge,
-    lower,
-)
+from dmlgraph.compiler.desc import ConstantDescNode, InputEdge, IntermediateEdge, OperatorDescNode, OutputEdge
+from dmlgraph.compiler.lowering import CONSTANT_NODE_BYTES, lower
 
 RAMP = """\
 graph ramp

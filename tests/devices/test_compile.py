@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import dmlgraph as dg
 from dmlgraph import devices
 from dmlgraph.cli.commands import main
-from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.devices import choose
 from dmlgraph.devices.compile import compile_graph, fuse_graph, lower_graph
 from dmlgraph.devices.reference import ReferenceDevice

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph import passes
 from dmlgraph.base.once_per_key import Kept
 from dmlgraph.devices import recipe as recipes
 from dmlgraph.devices.executable import Executable
-from dmlgraph.devices.recipe import MOST, SharedFile, Source
+from dmlgraph.devices.recipe import MOST, Recipe, SharedFile, Source
 
 WAYS: dict[str, Any] = {
     "pickle": lambda each: pickle.loads(pickle.dumps(each)),
@@ -98,7 +99,7 @@ def test_an_unfinished_graph_pickles() -> None:
 
 def test_a_fused_graph_does_not_pickle(g: dg.Graph) -> None:
     with pytest.raises(dg.GraphError, match="fused") as told:
-        pickle.dumps(dg.passes.fuse(g).graph)
+        pickle.dumps(passes.fuse(g).graph)
     assert told.value.code == "fused-graph"
 
 
@@ -245,7 +246,7 @@ def test_an_executable_with_owned_inputs_is_shared_with_nobody() -> None:
 
 def test_weights_are_not_held_twice(g: dg.Graph) -> None:
     exe = g.compile("cpu")
-    assert exe.recipe is not None
+    assert isinstance(exe.recipe, Recipe)
     node = exe.recipe.source.graph.node("w")
     assert node.data is g.node("w").data  # type: ignore[union-attr]
     (array,) = exe.recipe.source.parts[1].values()

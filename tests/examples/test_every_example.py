@@ -20,7 +20,7 @@ from click.testing import CliRunner
 import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.cli.commands import main
-from dmlgraph.compiler.lowering import GraphDesc
+from dmlgraph.compiler.desc import GraphDesc
 
 EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
 NAMES = sorted(path.relative_to(EXAMPLES).with_suffix("").as_posix() for path in EXAMPLES.rglob("*.yaml"))

@@ -12,7 +12,7 @@ from dmlgraph.testing.records import Outcome
 from dmlgraph.testing.run import Runner, cases
 
 EXAMPLES = pathlib.Path(__file__).parent.parent.parent / "examples"
-TESTED = {path: graph for path in sorted(EXAMPLES.rglob("*.yaml")) if (graph := dg.load(path)).tests}
+TESTED = {path: graph for path in sorted(EXAMPLES.rglob("*.yaml")) if (graph := dg.load(path)).origin.tests}
 CASES = [(graph, case) for graph in TESTED.values() for case in cases(graph)]
 
 

@@ -67,7 +67,7 @@ def test_numbers_follow_the_dims() -> None:
     assert_follows(g, 4, 64)
     assert_follows(g.with_dims({"N": 8}), 8, 64)
     assert_follows(g.with_dims({"N": 8}).with_dims({"D": 128, "N": 2}), 2, 128)
-    assert g.unused_dims() == []
+    assert g.checker.dims.unused() == []
 
 
 def test_files_keep_expressions(tmp_path: pathlib.Path) -> None:

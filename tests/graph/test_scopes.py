@@ -75,14 +75,14 @@ def test_errors_inside_have_the_whole_name():
     with pytest.raises(dg.DmlGraphError) as caught, g.scope("s"):
         g.input("x", sizes=[0], dtype="float32")
     assert caught.value.node == "s/x"
-    assert g.scopes == ()
+    assert g.names.scopes == ()
 
 
 def test_a_scope_left_by_an_exception_is_left():
     g = dg.Graph()
     with pytest.raises(ZeroDivisionError), g.scope("a"), g.scope("b"):
         raise ZeroDivisionError
-    assert g.scopes == ()
+    assert g.names.scopes == ()
     g.input("x", sizes=[1], dtype="float32")
     assert names(g) == ["x"]
 
@@ -97,11 +97,11 @@ def test_scopes_of_generators_that_are_interleaved_leave_only_themselves():
     first, second = inside("a"), inside("b")
     next(first)
     next(second)
-    assert g.in_scope("x") == "a/b/x"
+    assert g.names.in_scope("x") == "a/b/x"
     first.close()
-    assert g.in_scope("x") == "b/x"
+    assert g.names.in_scope("x") == "b/x"
     second.close()
-    assert g.in_scope("x") == "x"
+    assert g.names.in_scope("x") == "x"
 
 
 @pytest.mark.parametrize("name", ["", "/", "a/", "/a", "a//b", " a", "a /b", "a\n", None, 3])

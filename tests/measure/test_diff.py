@@ -13,8 +13,8 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import devices
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.compiler.ir_node import Source
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
 from dmlgraph.devices import choose
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.device import Family

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.catalog.examples import example

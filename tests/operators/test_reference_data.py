@@ -12,7 +12,7 @@ from native.test_operator_desc import Reader, Tensor, kind_of
 
 import dmlgraph as dg
 from dmlgraph import _native
-from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.operators import REGISTRY, Operator, find
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.registry import class_name

@@ -19,7 +19,7 @@ from support.layout_instances import Instance
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc, packed_strides
-from dmlgraph.compiler.lowering import (
+from dmlgraph.compiler.desc import (
     GraphDesc,
     GraphInput,
     GraphOutput,

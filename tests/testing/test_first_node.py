@@ -13,7 +13,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import devices
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.compiler.target import Target
 from dmlgraph.devices.device import Family
 from dmlgraph.devices.executable import Executable

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dmlgraph.base.levels import NEWEST
-from dmlgraph.compiler.lowering import GraphDesc
+from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.threads import checked_threads
 from dmlgraph.devices.device import Device, Family, native_needed
 

@@ -13,7 +13,7 @@ from dmlgraph import _native
 from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.base.memory import described, enough_memory
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.lowering import GraphDesc
+from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
 from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name

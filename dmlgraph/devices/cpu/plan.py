@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dmlgraph._native import CpuGraph
 from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
 from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.block_products import block_product
 from dmlgraph.devices.cpu.element_wise import ELEMENT_WISE

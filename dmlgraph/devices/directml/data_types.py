@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from dmlgraph import _native
 from dmlgraph.base.errors import Problem, listing
 from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 
 
 def supported_types(device: _native.Device) -> frozenset[DataType]:

@@ -19,8 +19,9 @@ from dmlgraph import _native
 from dmlgraph.base.errors import DmlGraphError, listing
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import not_enough_memory
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc
 from dmlgraph.compiler.ir_node import Use
-from dmlgraph.compiler.lowering import ConstantDescNode, GraphDesc, thawed
+from dmlgraph.compiler.lowering import thawed
 from dmlgraph.devices.device import Device, Listing
 from dmlgraph.devices.directml import versions
 from dmlgraph.devices.directml.data_types import type_problems

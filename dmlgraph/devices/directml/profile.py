@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 from collections.abc import Callable, Iterator, Sequence
 
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.devices.directml.refusal import Source, Wiring, part_of
 from dmlgraph.devices.executable import Array, Step, tensor_bytes
 

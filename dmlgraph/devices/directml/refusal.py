@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from dmlgraph.base.errors import Problem, listing
-from dmlgraph.compiler.lowering import (
+from dmlgraph.compiler.desc import (
     ConstantDescNode,
     GraphDesc,
     GraphInput,

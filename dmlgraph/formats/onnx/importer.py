@@ -64,7 +64,7 @@ class Importer:
         self._settle()
         self.arguments = Arguments(model.graph, dims, values, self._converted)
         self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
-        self.graph.is_imported = True
+        self.graph.origin.is_model = True
         self.names = Names(map(as_label, model.graph.initializers), map(_label, model.graph))
         self.depth = 0
         self.most_nodes = MOST_NODES + MOST_OF_ONE * len(model.graph)

@@ -31,7 +31,7 @@ def number_of_copies(repeat: Tree, text: Any, graph: Graph) -> int:
         GraphError: it is not a whole number of at least 1.
     """
     with Report(GraphError, place=lambda problem: problem.at(location=repeat.location)) as report:
-        count = graph.whole(text, "repeat") if isinstance(text, str) else text
+        count = graph.checker.whole(text, "repeat") if isinstance(text, str) else text
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             message, hint = "must be a whole number of at least 1", "the number of copies, or an expression over dims"
             got = repeat.plain if count == repeat.plain else f"{repeat.plain} = {count}"

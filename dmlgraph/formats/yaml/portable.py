@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,18 +15,23 @@ from dmlgraph.formats.yaml.writer import parts
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
-__all__ = ["digest_of", "parts", "restore"]
+__all__ = ["digest_of", "parts", "pickled", "restore"]
 
 
 def restore(text: str, arrays: Mapping[str, Array], fixed: Mapping[str, str]) -> Graph:
-    """The graph of `parts`; it may lack outputs.  `fixed` has the dims that cannot change, as in `Graph.fixed`.
+    """The graph of `parts`; it may lack outputs.  `fixed` has the dims that cannot change, as in `Origin.fixed`.
 
     Raises:
         DocumentError: another version of dmlgraph has written something that this one does not read.
     """
     graph = restored(text, InMemory(dict(arrays)))
-    graph.fixed |= fixed
+    graph.origin.fixed |= fixed
     return graph
+
+
+def pickled(graph: Graph) -> tuple[Callable[..., Graph], tuple[Any, ...]]:
+    """What a graph pickles as."""
+    return restore, (*parts(graph), dict(graph.origin.fixed))
 
 
 def digest_of(text: str, arrays: Mapping[str, Array]) -> str:

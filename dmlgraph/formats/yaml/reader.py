@@ -196,7 +196,7 @@ class _Reader:
                 overrides = {k: v for k, v in overrides.items() if k in dims or not self.report.problems}
             dims = Graph(dims=dims).with_dims(overrides).dims
         self.graph = Graph(**fields, dims=dims)
-        self.graph.place(None, None, {f"dims.{dim}": place for dim, place in self._names("dims").items()})
+        self.graph.origin.places[None] = None, {f"dims.{dim}": place for dim, place in self._names("dims").items()}
 
     def _copy(self) -> bool:
         """Replaces inputs and constants that are repeated by their copies; returns whether all of them are known."""
@@ -205,7 +205,7 @@ class _Reader:
             items = self._section(section, quiet=True)
             if any(isinstance(tree.value, dict) and "repeat" in tree.value for _, tree in items):
                 made[section] = Declared(self.tree.value[section], self.graph, self.report)
-                self.graph.fixed |= made[section].fixed
+                self.graph.origin.fixed |= made[section].fixed
                 self.report.uses = {**self.report.uses, **made[section].copies}
         if made:
             self.tree = self.tree.copy()
@@ -229,8 +229,8 @@ class _Reader:
         section = self.tree.with_value(nodes, keys if nodes else {})
         self.uses = Expansion(section, Names((), operators, uses), templates, self.graph, self.report)
         self.report.uses = {**self.report.uses, **self.uses.used}
-        self.graph.remarks = tuple(self.uses.warnings())
-        self.graph.fixed |= self.uses.fixed
+        self.graph.origin.remarks = tuple(self.uses.warnings())
+        self.graph.origin.fixed |= self.uses.fixed
         for name in self.uses.broken:
             self.declared[name], self.named_at[name] = None, keys[name]
         self.broken |= self.uses.broken
@@ -269,7 +269,7 @@ class _Reader:
                 with report.at():
                     array = self._array(plain)
                 # The tensor description checks the given dtype and sizes; placeholders replace missing ones.
-                stated = self.graph.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
+                stated = self.graph.checker.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
             array = check_file(
                 array,
                 stated.dtype if "dtype" in plain else None,
@@ -279,7 +279,7 @@ class _Reader:
             self.graph.constant(name, array)
         else:
             self._need(tree, ("dtype", "sizes", "data"))
-            desc = self.graph.describe(dtype=plain["dtype"], sizes=plain["sizes"])
+            desc = self.graph.checker.describe(dtype=plain["dtype"], sizes=plain["sizes"])
             self.graph.constant(name, from_numbers(tree.value["data"], desc))
 
     def _array(self, plain: Mapping[str, Any]) -> Array:
@@ -337,7 +337,7 @@ class _Reader:
                 attributes[key] = item.plain
         if self._reads_broken(name, tree):
             self.broken.add(name)
-            self.graph.check_fields(operator, inputs, attributes, outputs)
+            self.graph.checker.check_fields(operator, inputs, attributes, outputs)
             return
         tensors: dict[str, Any] = {}
         with Report(GraphError) as report:
@@ -345,7 +345,7 @@ class _Reader:
                 with report.at():
                     tensors[key] = self._value(item, key)
             if report.problems:
-                self.graph.check_fields(operator, inputs, attributes, outputs)
+                self.graph.checker.check_fields(operator, inputs, attributes, outputs)
         self.graph.add(operator, tensors, attributes, outputs, name)
 
     def _outputs(self) -> None:
@@ -385,7 +385,7 @@ class _Reader:
             named = outputs.value if outputs is not None and isinstance(outputs.value, (list, dict)) else ()
             names = tuple(each if isinstance(each, str) else str(each.value) for each in named)
             facts = Facts(self.graph, self.file_dims, tuple(self._names("inputs")), names, self.folder)
-            self.graph.tests = read_tests(self.tree.value["tests"], facts, self.report)
+            self.graph.origin.tests = read_tests(self.tree.value["tests"], facts, self.report)
 
     # References.
 
@@ -487,7 +487,7 @@ class _Reader:
         with self._noting(tree, name) as part:
             build(name, tree)
             if name not in self.broken:
-                self.graph.place(name, self.named_at[name], tree.value)
+                self.graph.origin.places[name] = self.named_at[name], tree.value
         if part.failed:
             self.broken.add(name)
 

@@ -136,8 +136,8 @@ def check_tests(graph: Graph) -> None:
     Raises:
         DocumentError: every problem.
     """
-    with Report(DocumentError, place=lambda each: each.at(location=graph.location(each.node))) as report:
-        for test in graph.tests.values():
+    with Report(DocumentError, place=lambda each: each.at(location=graph.origin.location(each.node))) as report:
+        for test in graph.origin.tests.values():
             with report.at():
                 test.check(graph)
 
@@ -238,7 +238,7 @@ class _TestReader:
                 dims[dim] = Dims(self.facts.dims).changed({dim: size.plain})[dim]
             if dim not in dims:
                 continue
-            fixed = self.facts.graph.fixed.get(dim)
+            fixed = self.facts.graph.origin.fixed.get(dim)
             if fixed is not None and dims[dim] != self.facts.dims.get(dim):
                 self.report.problem(
                     f"a test cannot change it: it is in {fixed}",
@@ -316,7 +316,7 @@ class _TestReader:
             if node.name in inputs:
                 with self._noting():
                     with Report(node=node.name):
-                        desc = sized.describe(**node.declared)
+                        desc = sized.checker.describe(**node.declared)
                     inputs[node.name].check(desc, dims)
         if graph.dims == dims:
             for name, value in graph.outputs.items():

@@ -130,9 +130,9 @@ def _document(
     top["outputs"] = {name: value.reference for name, value in graph.outputs.items()}
     if all(name == reference for name, reference in top["outputs"].items()):
         top["outputs"] = list(top["outputs"])
-    if graph.tests:
+    if graph.origin.tests:
         renamed = _test_files(graph, stem, file_names, files)
-        top["tests"] = {test.name: test.plain(renamed) for test in graph.tests.values()}
+        top["tests"] = {test.name: test.plain(renamed) for test in graph.origin.tests.values()}
     return _emit(top), files
 
 
@@ -144,7 +144,7 @@ def _test_files(
     A file that cannot be read keeps its name: a graph can be saved whatever its tests lack.
     """
     renamed: dict[Content, str] = {}
-    for test in graph.tests.values():
+    for test in graph.origin.tests.values():
         for section, name, content in test.contents:
             if content.file is not None:
                 with contextlib.suppress(GraphError):

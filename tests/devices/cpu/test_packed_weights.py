@@ -22,6 +22,7 @@ from support.cpu.near import compiled
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.recipe import Recipe
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.graph.nodes import ConstantNode
 
@@ -71,7 +72,7 @@ class Weights:
     def check(self, exe: Executable) -> None:
         """That everyone who has the constants gets their bits."""
         slots = {slot.name: slot.data for slot in exe.graph.inputs if slot.elements is not None}
-        assert exe.recipe is not None
+        assert isinstance(exe.recipe, Recipe)
         for name, bits in self.bits.items():
             for array in (slots[name], constant(self.graph, name).data, constant(exe.recipe.source.graph, name).data):
                 assert array is not None

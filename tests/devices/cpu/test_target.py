@@ -19,9 +19,9 @@ from support.random_graphs import graph_of
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode
-from dmlgraph.compiler.lowering import OperatorDescNode
 from dmlgraph.compiler.passes.directml.activations import is_fusable
 from dmlgraph.compiler.pipeline import Pass, fuse
 from dmlgraph.compiler.rule import New, Outcome, Rewrite, rule

@@ -11,7 +11,8 @@ import pytest
 from support.agreement import LIBRARY_LEVEL
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.operators import REGISTRY, Operator

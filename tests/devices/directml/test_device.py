@@ -20,7 +20,7 @@ import dmlgraph as dg
 from dmlgraph import _native
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataTypeName
-from dmlgraph.compiler.lowering import (
+from dmlgraph.compiler.desc import (
     ConstantDescNode,
     GraphDesc,
     GraphInput,
@@ -28,8 +28,8 @@ from dmlgraph.compiler.lowering import (
     InputEdge,
     OperatorDescNode,
     OutputEdge,
-    lower,
 )
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import (
     DirectMLDevice,
     DirectMLExecutable,

@@ -17,7 +17,7 @@ from support.layout_trials import Trial, one_node, outcome, packed_value_read_as
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.lowering import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
+from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.layouts import refusal
 from dmlgraph.devices.reference import ReferenceDevice

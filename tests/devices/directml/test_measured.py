@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.operators.declaration.fields import ScaleBias

@@ -15,7 +15,8 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.lowering import GraphDesc, OperatorDescNode, lower
+from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.operators.catalog.examples import example

@@ -17,7 +17,8 @@ from support.random_graphs import graph_of
 import dmlgraph as dg
 from dmlgraph import _native
 from dmlgraph.cli.commands import main
-from dmlgraph.compiler.lowering import GraphDesc, IntermediateEdge, OperatorDescNode, lower
+from dmlgraph.compiler.desc import GraphDesc, IntermediateEdge, OperatorDescNode
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml import device as directml_module
 from dmlgraph.devices.directml import refusal
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable

@@ -19,7 +19,7 @@ from support.onnx.onnx_runtime import session
 from support.onnx.quantized_models import NETWORKS, quantized
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.devices import choose
 from dmlgraph.devices.names import DeviceName
 

@@ -52,7 +52,7 @@ def subscript(index: str, **more: str) -> str:
 def test_the_dims_of_a_template_are_in_all_parts_of_an_index(index: str, sizes: tuple[int, ...]) -> None:
     graph = loads(subscript(index))
     assert graph.outputs["u"].sizes == sizes
-    unused = graph.unused_dims()
+    unused = graph.checker.dims.unused()
     assert ("nn" in unused) != ("nn" in index)
     assert "n" in unused  # that of the template hides it
     warned = any(each.field == "templates.t.dims.n" for each in graph.warnings())
@@ -258,6 +258,6 @@ def test_any_document_is_the_same_as_written_out(seed: int) -> None:
     graph = loads(json.dumps(head | {"templates": templates, "nodes": {"u": use}, "outputs": ["u.y0"]}))
     other = loads(json.dumps(head | {"nodes": flat, "outputs": {"u.y0": first}}))
     assert operators(graph) == operators(other)
-    others = {dim: size + 1 for dim, size in known.items() if dim not in graph.fixed}
+    others = {dim: size + 1 for dim, size in known.items() if dim not in graph.origin.fixed}
     assert operators(graph.with_dims(others)) == operators(other.with_dims(others))
     assert operators(loads(dumps(graph))) == operators(graph)

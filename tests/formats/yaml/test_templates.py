@@ -226,10 +226,10 @@ def test_nested_uses_are_all_named():
 
 def test_errors_after_loading_name_the_use_too():
     graph = loads(CONTRACT)
-    place = graph.location("tower/1/h", "a")
+    place = graph.origin.location("tower/1/h", "a")
     assert place is not None
     assert place.used_by == "'tower' (copy 1), <text>:16:3"
-    assert graph.with_dims({"batch": 3}).location("tower/1/h") is not None
+    assert graph.with_dims({"batch": 3}).origin.location("tower/1/h") is not None
 
 
 # Limits.

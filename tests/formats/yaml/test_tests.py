@@ -39,7 +39,7 @@ def test_everything_that_a_test_says_is_read() -> None:
         "dims: {N: 2}, inputs: {x: {sequence: {delta: 2}}}, expect: {y: {data: [0, 2, 4, 6, 8, 10]}, "
         'z: {same_as: cpu}}, ulp: 2, absolute: 1e-6, relative: 0.5, devices: [cpu, "directml:1"]'
     )
-    test = graph(text).tests["t"]
+    test = graph(text).origin.tests["t"]
     assert test.name == "t"
     assert (test.location.line, test.location.column) == (10, 3)
     assert test.dims == {"N": 2}
@@ -50,18 +50,18 @@ def test_everything_that_a_test_says_is_read() -> None:
 
 
 def test_what_is_not_said_is_exact_and_on_all_devices() -> None:
-    test = graph(f"{ONE}, expect: {{y: {{value: 1}}}}").tests["t"]
+    test = graph(f"{ONE}, expect: {{y: {{value: 1}}}}").origin.tests["t"]
     assert (test.ulp, test.relative, test.absolute, test.devices, test.dims) == (0, 0, 0, None, {})
 
 
 def test_one_device_may_compute_what_is_expected_of_every_output() -> None:
-    test = graph(f"{ONE}, expect: {{same_as: reference}}").tests["t"]
+    test = graph(f"{ONE}, expect: {{same_as: reference}}").origin.tests["t"]
     assert (test.expect, test.same_as) == ({}, {"y": "reference", "z": "reference"})
 
 
 def test_an_output_called_same_as_is_an_output() -> None:
     text = HEAD.replace("outputs: [y, z]", "outputs: {same_as: y}")
-    test = loads(f"{text}tests: {{t: {{{ONE}, expect: {{same_as: {{value: 1}}}}}}}}").tests["t"]
+    test = loads(f"{text}tests: {{t: {{{ONE}, expect: {{same_as: {{value: 1}}}}}}}}").origin.tests["t"]
     assert list(test.expect) == ["same_as"]
 
 
@@ -120,7 +120,7 @@ def test_sections_that_are_no_mappings_are_problems() -> None:
     for section in ("tests: [1]", "tests: 3"):
         with pytest.raises(dg.DocumentError, match="must be a mapping from names"):
             loads(f"{HEAD}{section}\n")
-    assert loads(f"{HEAD}tests:\n").tests == {}
+    assert loads(f"{HEAD}tests:\n").origin.tests == {}
 
 
 def test_other_dims_of_one_run_do_not_make_a_test_wrong() -> None:
@@ -141,7 +141,7 @@ def test_sizes_with_other_dims_and_files_are_checked_by_check_tests(tmp_path: pa
 
 def test_tests_are_kept_with_other_dims_and_in_copies() -> None:
     g = graph(f"{ONE}, expect: {{y: {{value: 1}}}}")
-    assert list(g.with_dims({"N": 2}).tests) == list(copy.copy(g).tests) == ["t"]
+    assert list(g.with_dims({"N": 2}).origin.tests) == list(copy.copy(g).origin.tests) == ["t"]
 
 
 def test_saving_keeps_everything_and_copies_files(tmp_path: pathlib.Path) -> None:
@@ -158,11 +158,11 @@ def test_saving_keeps_everything_and_copies_files(tmp_path: pathlib.Path) -> Non
     (first / "g.yaml").write_text(text, "utf-8")
     dg.load(first / "g.yaml").save(second / "h.yaml")
     again = dg.load(second / "h.yaml")
-    assert list(again.tests) == ["a", "b: c"]
-    assert (again.tests["a"].input_arrays(again)["x"] == array).all()
-    assert (again.tests["a"].expected_arrays(again)["y"] == array).all()
-    assert (again.tests["a"].ulp, again.tests["a"].devices) == (3, ("cpu",))
-    assert again.tests["b: c"].tree.plain == dg.load(first / "g.yaml").tests["b: c"].tree.plain
+    assert list(again.origin.tests) == ["a", "b: c"]
+    assert (again.origin.tests["a"].input_arrays(again)["x"] == array).all()
+    assert (again.origin.tests["a"].expected_arrays(again)["y"] == array).all()
+    assert (again.origin.tests["a"].ulp, again.origin.tests["a"].devices) == (3, ("cpu",))
+    assert again.origin.tests["b: c"].tree.plain == dg.load(first / "g.yaml").origin.tests["b: c"].tree.plain
     assert {path.name for path in second.iterdir()} == {
         "h.yaml",
         "h.tests.a.inputs.x.npy",
@@ -175,12 +175,12 @@ def test_a_graph_whose_tests_lack_a_file_can_be_saved(tmp_path: pathlib.Path) ->
     for file in ("nowhere.npy", "../x.npy", "broken.npy", "3"):
         g = graph(f"inputs: {{x: {{file: {file}}}}}, expect: {{y: {{value: 1}}}}", folder=tmp_path)
         g.save(tmp_path / "again.yaml")
-        assert dg.load(tmp_path / "again.yaml").tests["t"].tree.plain == g.tests["t"].tree.plain
+        assert dg.load(tmp_path / "again.yaml").origin.tests["t"].tree.plain == g.origin.tests["t"].tree.plain
 
 
 def test_saving_as_text_needs_tests_without_files(tmp_path: pathlib.Path) -> None:
     g = graph(f"{ONE}, expect: {{y: {{data: [[1, .nan, -0.0]]}}}}, relative: 1e-3")
-    assert str(loads(dumps(g)).tests["t"].tree.plain) == str(g.tests["t"].tree.plain)
+    assert str(loads(dumps(g)).origin.tests["t"].tree.plain) == str(g.origin.tests["t"].tree.plain)
     np.save(tmp_path / "x.npy", np.zeros((1, 3), np.float32))
     with pytest.raises(dg.GraphError, match="need separate files"):
         dumps(graph("inputs: {x: {file: x.npy}}, expect: {same_as: cpu}", folder=tmp_path))
@@ -219,16 +219,16 @@ def read(tests: str) -> dg.Graph | None:
 @given(PLAIN)
 def test_no_tests_crash_the_reader_and_what_it_accepts_comes_back(value: object) -> None:
     g = read(yaml_text(value))
-    if g is not None and not any(content.file for test in g.tests.values() for _, _, content in test.contents):
+    if g is not None and not any(content.file for test in g.origin.tests.values() for _, _, content in test.contents):
         again = loads(dumps(g))
-        plain = [[test.tree.plain for test in each.tests.values()] for each in (g, again)]
+        plain = [[test.tree.plain for test in each.origin.tests.values()] for each in (g, again)]
         assert str(plain[0]) == str(plain[1])
 
 
 @given(PLAIN, PLAIN)
 def test_no_contents_crash_the_reader(x: object, y: object) -> None:
     g = read(f"{{t: {{inputs: {{x: {yaml_text(x)}}}, expect: {{y: {yaml_text(y)}}}}}}}")
-    assert g is None or list(g.tests) == ["t"]
+    assert g is None or list(g.origin.tests) == ["t"]
 
 
 # Several inputs at once.
@@ -248,7 +248,7 @@ outputs: [all]
 
 def contents(inputs: str) -> dict[str, object]:
     graph = loads(f"{MANY}tests: {{t: {{inputs: {inputs}, expect: {{same_as: reference}}}}}}\n")
-    return {name: content.tree.plain for name, content in graph.tests["t"].inputs.items()}
+    return {name: content.tree.plain for name, content in graph.origin.tests["t"].inputs.items()}
 
 
 def test_a_name_with_a_star_stands_for_the_inputs_it_fits() -> None:
@@ -264,10 +264,10 @@ def test_a_name_with_a_star_stands_for_the_inputs_it_fits() -> None:
 
 def test_random_numbers_of_inputs_with_one_star_differ() -> None:
     graph = loads(f"{MANY}tests: {{t: {{inputs: {{'*': {{random: {{seed: 0}}}}}}, expect: {{same_as: reference}}}}}}\n")
-    arrays = graph.tests["t"].input_arrays(graph)
+    arrays = graph.origin.tests["t"].input_arrays(graph)
     assert len({array.tobytes() for array in arrays.values()}) == 4
     again = loads(dumps(graph))
-    assert {name: array.tobytes() for name, array in again.tests["t"].input_arrays(again).items()} == {
+    assert {name: array.tobytes() for name, array in again.origin.tests["t"].input_arrays(again).items()} == {
         name: array.tobytes() for name, array in arrays.items()
     }
 
@@ -294,7 +294,7 @@ def test_a_test_cannot_change_the_number_of_copies() -> None:
         "nodes: {tower: {use: t, repeat: layers, x: {first: x, then: y}}}\noutputs: [tower]\n"
         "tests:\n  same: {dims: {layers: 2}, inputs: {x: {value: 0}}, expect: {same_as: reference}}\n"
     )
-    assert list(loads(text).tests) == ["same"]
+    assert list(loads(text).origin.tests) == ["same"]
     with pytest.raises(dg.DocumentError) as caught:
         loads(f"{text}  other: {{dims: {{layers: 3}}, inputs: {{x: {{value: 0}}}}, expect: {{same_as: reference}}}}\n")
     (problem,) = caught.value.problems

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dmlgraph.base.levels import NEWEST
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.compiler.lowering import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
+from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
 from dmlgraph.devices.cpu.executable import CpuExecutable
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.operators import find

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.compiler.ir import IrGraph
-from dmlgraph.compiler.lowering import GraphDesc, frozen, thawed
+from dmlgraph.compiler.lowering import frozen, thawed
 from dmlgraph.devices.directml.faults.aliases import (
     copy_what_other_windows_read,
     keep_joined_values,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source, Use
-from dmlgraph.compiler.lowering import OperatorDescNode
 from dmlgraph.operators.declaration.operator import Operator
 
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from dmlgraph.compiler.desc import GraphInput
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Use
-from dmlgraph.compiler.lowering import GraphInput
 from dmlgraph.devices.directml.faults.edits import insert_before
 from dmlgraph.operators import ActivationSigmoid, Add, Gemm, Identity, Multiply
 from dmlgraph.operators.declaration.operator import Operator

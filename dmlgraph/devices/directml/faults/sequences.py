@@ -15,9 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.desc import GraphInput
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source
-from dmlgraph.compiler.lowering import GraphInput, own_inputs
+from dmlgraph.compiler.lowering import own_inputs
 from dmlgraph.devices.directml.faults.edits import insert_before_output, put
 from dmlgraph.graph.constant_data import Elements
 from dmlgraph.operators import FillValueSequence, Identity

@@ -67,7 +67,7 @@ class Writer:
             elif node.name in live and isinstance(node, OperatorNode):
                 self._write_node(node)
         if self._problems:
-            problems = [graph.located(each) for each in self._problems]
+            problems = [graph.origin.located(each) for each in self._problems]
             raise ModelError(problems)
         self._write_outputs()
         return Written(self._model(), self._constants)

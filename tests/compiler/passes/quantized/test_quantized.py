@@ -10,7 +10,7 @@ import pytest
 from support.passes.fusing import applied, assert_same_bits, fused, operator, operators, refusal, results
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import OperatorDescNode
+from dmlgraph.compiler.desc import OperatorDescNode
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.passes import fuse
 

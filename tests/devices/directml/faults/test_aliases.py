@@ -14,7 +14,7 @@ from support.random_graphs import graph_of, graphs
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
-from dmlgraph.compiler.lowering import (
+from dmlgraph.compiler.desc import (
     GraphDesc,
     GraphInput,
     GraphOutput,
@@ -22,8 +22,8 @@ from dmlgraph.compiler.lowering import (
     IntermediateEdge,
     OperatorDescNode,
     OutputEdge,
-    lower,
 )
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml import device as directml_module
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.compiler.lowering import GraphDesc, lower
+from dmlgraph.compiler.desc import GraphDesc
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml import device as module
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe

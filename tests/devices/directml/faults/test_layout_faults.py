@@ -11,7 +11,7 @@ from campaigns.layouts import one_case
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.lowering import (
+from dmlgraph.compiler.desc import (
     GraphDesc,
     GraphInput,
     GraphOutput,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from support.operators.harness import build
 
-from dmlgraph.compiler.lowering import OperatorDescNode, lower
+from dmlgraph.compiler.desc import OperatorDescNode
+from dmlgraph.compiler.lowering import lower
 from dmlgraph.devices.directml import device as module
 from dmlgraph.devices.directml.device import DirectMLDevice
 from dmlgraph.devices.directml.faults import make_safe

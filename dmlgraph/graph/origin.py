@@ -1,0 +1,59 @@
+"""Origin: what a graph's file says beside the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from dmlgraph.base.errors import GraphError, Location, Problem
+from dmlgraph.base.report import Placed
+
+
+@dataclasses.dataclass
+class Origin:
+    """The file that a graph was read from.
+
+    Attributes:
+        is_model: whether it is an ONNX model, whose nodes depend on the target.
+        remarks: warnings of the file, which are not of the graph's nodes.
+        fixed: by dim: what cannot follow it.
+        tests: the tests beside the graph, by name: each a `dmlgraph.formats.yaml.tests.GraphTest`.
+        places: by node: its place, and those of its fields; by None: those of fields of the graph.
+    """
+
+    is_model: bool = False
+    remarks: tuple[Problem, ...] = ()
+    fixed: dict[str, str] = dataclasses.field(default_factory=dict)
+    tests: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = dataclasses.field(default_factory=dict)
+
+    def copy(self) -> Origin:
+        """The same, for a graph that may change."""
+        return dataclasses.replace(self, fixed=dict(self.fixed), places=dict(self.places))
+
+    def located(self, problem: Problem) -> Problem:
+        """The problem with its place in the file: its field's, else its node's."""
+        return problem.at(location=self.location(problem.node, problem.field))
+
+    def location(self, node: str | None, field: str | None = None) -> Location | None:
+        """The place of a field, else of its node; None where that is unknown."""
+        named, fields = self.places.get(node, (None, {}))
+        path = field or ""
+        placed = fields.get(path) or fields.get(path.partition(".")[0]) or named
+        if placed is None:
+            return None
+        used_by = named.location.used_by if named is not None else None
+        return placed.location if used_by is None else dataclasses.replace(placed.location, used_by=used_by)
+
+    def check_changed(self, dims: Mapping[str, int], now: Mapping[str, int]) -> None:
+        """Refuses other sizes of dims that cannot change: the file must be read again."""
+        for dim, size in dims.items():
+            if dim in self.fixed and size != now[dim]:
+                raise GraphError(
+                    f"cannot have another value now: it is in {self.fixed[dim]}",
+                    code="fixed-dim",
+                    field=f"dims.{dim}",
+                    got=size,
+                    hint=f"load the file with it: dmlgraph.load(path, dims={{'{dim}': {size}}})",
+                )
