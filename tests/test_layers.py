@@ -94,7 +94,11 @@ def test_what_is_called_from_above_exists() -> None:
 
 
 def circles(*, whole: bool) -> list[set[str]]:
-    """The groups of modules that import one another, with the imports inside functions and for types if `whole`."""
+    """The groups of modules that import one another.
+
+    Args:
+        whole: also by imports inside functions and for types; only by those that they name, not their packages.
+    """
     graph: nx.DiGraph[str] = nx.DiGraph()
     for path in FILES:
         name = ".".join(("dmlgraph", *path.with_suffix("").parts)).removesuffix(".__init__")
@@ -103,7 +107,9 @@ def circles(*, whole: bool) -> list[set[str]]:
             if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dmlgraph":
                 for alias in node.names:
                     found = f"{node.module}.{alias.name}"
-                    graph.add_edges_from((name, each) for each in imported(found, name) if each != name)
+                    named = {found if found in MODULES else node.module} - {"dmlgraph"}
+                    reached = named if whole else imported(found, name)
+                    graph.add_edges_from((name, each) for each in reached if each != name)
     return [group for group in nx.strongly_connected_components(graph) if len(group) > 1]
 
 

@@ -69,6 +69,8 @@ class Checker:
             report.stop()
         checked = operator(**descs, **fields)
         report.add(*checked.level_problems(self.level))
+        if report.problems:  # else it would be known as legal the next time
+            report.stop()
         return checked
 
     def check_fields(

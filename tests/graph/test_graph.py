@@ -582,6 +582,14 @@ def test_a_chain_of_thousands_of_nodes_runs() -> None:
     np.testing.assert_array_equal(run(value, v=np.array([0, 5], np.float32)), [3000, 3005])
 
 
+def test_a_node_that_is_refused_is_refused_again() -> None:
+    graph = dg.Graph(target="4.1")
+    x = graph.input("x", sizes=[2], dtype="float32")
+    for _ in range(2):
+        assert refused(lambda: dg.negate(x), dg.OperatorError).code == "level"
+    assert [node.name for node in graph.nodes] == ["x"]
+
+
 def test_a_refused_node_leaves_nothing_behind():
     g = dg.Graph("test")
     x = g.input("x", sizes=[2, 3], dtype="float32")

@@ -98,7 +98,7 @@ CANCELLED = """
 import os, signal, threading, time
 import numpy as np
 import dmlgraph as dg
-from dmlgraph.devices import interrupts
+from dmlgraph.devices.host import interrupts
 
 class Last:
     def __del__(self, sleep=time.sleep, seconds=float(sys.argv[2])):
