@@ -12,15 +12,15 @@ import dmlgraph
 
 PACKAGE = pathlib.Path(dmlgraph.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
-LONGEST = 50  # the most lines of a function, from `def` to its end
+LONGEST = 50  # the most lines of a function's body
 
 
 def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Each function's name and how many lines it has, without decorators."""
+    """Each function's name and how many lines its body has: a signature is a list of what is given."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             assert node.end_lineno is not None
-            yield node.name, node.end_lineno - node.lineno + 1
+            yield node.name, node.end_lineno - node.body[0].lineno + 1
 
 
 def reads_by_name(tree: ast.AST) -> Iterator[str]:
@@ -32,7 +32,7 @@ def reads_by_name(tree: ast.AST) -> Iterator[str]:
 
 def test_functions_are_measured() -> None:
     text = "class A:\n    @cache\n    def f(\n        self,\n    ):\n        async def g(): ...\n        return g\n"
-    assert list(functions(ast.parse(text))) == [("f", 5), ("g", 1)]
+    assert list(functions(ast.parse(text))) == [("f", 2), ("g", 1)]
 
 
 def test_reads_by_name_are_found() -> None:

@@ -15,8 +15,10 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
+import numpy as np  # before ml_dtypes, whose own import of it turns an interrupt into another error
+
+# isort: split
 import ml_dtypes
-import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StrictBool, ValidationError
 from pydantic_core import PydanticCustomError
 

@@ -39,14 +39,14 @@ def made() -> Iterator[tuple[str, ast.Call]]:
     """Every problem and every error with a message in the package, with its place."""
     for path, tree in SOURCES.items():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and named(node) in {"Problem", *CLASSES}:
+            if isinstance(node, ast.Call) and named(node) in {"Problem", "at", *CLASSES} and node.args:
                 yield f"{path.relative_to(PACKAGE)}:{node.lineno}", node
 
 
 def is_several(argument: ast.expr) -> bool:
     """Whether an error is made of problems and not of a message, as far as the expression tells."""
     if isinstance(argument, ast.Call):
-        return named(argument).startswith("problems")
+        return named(argument).startswith("problems") or any(each.arg == "code" for each in argument.keywords)
     lists = ("problems", "missing", "unknown", "unequal", "ordered")
     return isinstance(argument, (ast.GeneratorExp, ast.ListComp)) or getattr(argument, "id", None) in lists
 
@@ -61,6 +61,8 @@ def test_every_problem_has_a_code_of_the_table() -> None:
         code = next((each.value for each in call.keywords if each.arg == "code"), None)
         if code is not None:
             assert not (isinstance(code, ast.Constant) and code.value not in CODES), f"{place}: {ast.unparse(code)}"
+        elif named(call) == "at":
+            continue  # a place alone
         elif named(call) == "Problem" and not any(each.arg is None for each in call.keywords):
             pytest.fail(f"{place}: a problem without a code")
         elif named(call) != "Problem" and not is_several(call.args[0]):

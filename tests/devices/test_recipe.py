@@ -113,8 +113,8 @@ def test_tests_beside_a_graph_go_with_it_and_their_files_too(tmp_path: pathlib.P
     stream = pickle.dumps(dg.load(tmp_path / "g.yaml"))
     (tmp_path / "in.npy").unlink()
     again = pickle.loads(stream)
-    np.testing.assert_array_equal(again.tests["t"].input_arrays(again)["x"], [1, 2])
-    assert pickle.loads(pickle.dumps(again)).tests.keys() == {"t"}
+    np.testing.assert_array_equal(again.origin.tests["t"].input_arrays(again)["x"], [1, 2])
+    assert pickle.loads(pickle.dumps(again)).origin.tests.keys() == {"t"}
     assert Source.of(again).digest == Source.of(WAYS["pickle"](again)).digest
 
 

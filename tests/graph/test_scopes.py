@@ -116,7 +116,7 @@ def test_copies_and_pickles_made_inside_are_outside():
     with g.scope("a"):
         x = g.input("x", sizes=[1], dtype="float32")
         other = copy.deepcopy(g)
-        assert pickle.loads(pickle.dumps(x)).graph.scopes == ()
+        assert pickle.loads(pickle.dumps(x)).graph.names.scopes == ()
     other.input("x", sizes=[1], dtype="float32")
     assert names(other) == ["a/x", "x"]
 

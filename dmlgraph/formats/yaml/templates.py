@@ -402,7 +402,8 @@ def _check_name_of_source(tree: Tree, part: Report) -> None:
 def _wrong(template: Template, message: str, tree: Tree, field: str, *, code: str, **more: Any) -> DocumentError:
     """What is wrong with a template."""
     path = f"templates.{template.name}.{field}" if field else f"templates.{template.name}"
-    return DocumentError(at(message, tree, code=code, field=path, **more))
+    problems = [at(message, tree, code=code, field=path, **more)]
+    return DocumentError(problems)
 
 
 def _fill(problem: Problem, node: str, field: str) -> Problem:
