@@ -104,7 +104,7 @@ def circles(*, whole: bool) -> list[set[str]]:
         name = ".".join(("dmlgraph", *path.with_suffix("").parts)).removesuffix(".__init__")
         tree = ast.parse((PACKAGE / path).read_text("utf-8"))
         for node in ast.walk(tree) if whole else outside_functions(tree):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dmlgraph":
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "dmlgraph":
                 for alias in node.names:
                     found = f"{node.module}.{alias.name}"
                     named = {found if found in MODULES else node.module} - {"dmlgraph"}

@@ -46,7 +46,8 @@ def made() -> Iterator[tuple[str, ast.Call]]:
 def is_several(argument: ast.expr) -> bool:
     """Whether an error is made of problems and not of a message, as far as the expression tells."""
     if isinstance(argument, ast.Call):
-        return named(argument).startswith("problems") or any(each.arg == "code" for each in argument.keywords)
+        is_problem = named(argument) in ("at", "within")  # also of one that has a code already
+        return is_problem or named(argument).startswith("problems")
     lists = ("problems", "missing", "unknown", "unequal", "ordered")
     return isinstance(argument, (ast.GeneratorExp, ast.ListComp)) or getattr(argument, "id", None) in lists
 
