@@ -104,7 +104,7 @@ class Node:
         """Whole numbers, of an attribute or a known input, which has the name.
 
         Raises:
-            Refusal: there are none of `counts`, if these are given.
+            Refusal: it is not one of `counts`, if these are given.
         """
         if given is None:
             return None if default is None else list(default)
@@ -128,7 +128,7 @@ def counted(name: str, numbers: Sequence[int], counts: Sequence[int]) -> list[in
     """The whole numbers of an attribute or input.
 
     Raises:
-        Refusal: there are none of these counts.
+        Refusal: it is not one of these counts.
     """
     if len(numbers) not in counts:
         allowed = " or ".join(map(str, counts))

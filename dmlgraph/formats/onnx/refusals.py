@@ -31,7 +31,7 @@ def unsupported(attribute: str, allowed: str, got: object) -> Refusal:
 
 
 def check_mode(mode: str, modes: Collection[str]) -> None:
-    """Refuses a `mode` that is none of these."""
+    """Refuses a `mode` that is not one of these."""
     if mode not in modes:
         raise unsupported("mode", ", ".join(modes), mode)
 

@@ -82,7 +82,7 @@ class Traits:
         return bool(self.moves)
 
     def padded_with(self) -> Any:
-        """The number between the elements that it moves; None if there is none."""
+        """The number between the elements that it moves; None if it puts nothing between them."""
         return None
 
     @property
@@ -112,16 +112,16 @@ class Traits:
         raise NotImplementedError
 
     def with_scale_bias(self) -> tuple[type[Operator], Mapping[str, Any]] | None:
-        """An operator with a ScaleBias, and its attributes, that computes the same; None if there is none."""
+        """An operator with a ScaleBias, and its attributes, that computes the same; None if no operator does."""
         return None
 
     def as_activation(self) -> tuple[type[Operator], Mapping[str, Any]] | None:
-        """An activation that others can apply, and its attributes, that computes the same; None if there is none."""
+        """An activation that others can apply, and its attributes, that computes the same; None if no activation does."""
         return None
 
     @classmethod
     def with_activation(cls) -> type[Operator] | None:
-        """The operator with a FusedActivation that computes the same; None if there is none."""
+        """The operator with a FusedActivation that computes the same; None if no operator does."""
         return None
 
     def products(self) -> int:
@@ -157,7 +157,7 @@ class Extreme(enum.IntEnum):
 
 
 class NumberOfType(NamedTuple):
-    """A number of every data type: one among floats and one among integers, −1 for all bits; None: there is none."""
+    """A number of every data type: one among floats and one among integers, −1 for all bits; None: no number is."""
 
     floats: float | None = None
     integers: int | Extreme | None = None
