@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.compiler.passes.canonical import (
-    attributes,
-    clip,
-    constants,
-    convolution,
-    fills,
-    integer_numbers,
-    layout,
-    matrix,
-    neutral,
-    patterns,
-    redundant,
-    sequences,
-    sharing,
-)
-from dmlgraph.compiler.passes.directml import activations, scale_bias, weights
+from dmlgraph.compiler.passes.directml import multiply_add
 from dmlgraph.compiler.passes.quantized import rules as quantized
 from dmlgraph.compiler.pipeline import Pass
 from dmlgraph.compiler.target import Target
 from dmlgraph.devices.device import native_needed
+from dmlgraph.devices.directml import target as directml
 from dmlgraph.operators.declaration.operator import Operator
 
-# Those of DirectML, except what makes one of its operators that is no faster here: a region multiplies and adds tensors
-# in one pass, and the means of quantized tensors, and products of them that are not quantized again, are as fast or
-# faster with floats (`benchmarks/quantized.py`).
-PASSES = (
-    Pass("redundant", redundant.RULES),
-    Pass("sharing", sharing.RULES),
-    Pass("quantized", quantized.RULES),  # before constants are folded, which makes floats of weights
-    Pass("neutral", neutral.RULES),
-    Pass("fills", (*fills.RULES, *sequences.RULES, *constants.RULES)),
-    Pass("attributes", attributes.RULES),
-    Pass("matrix", matrix.RULES),
-    Pass("convolution", convolution.RULES),
-    Pass("patterns", patterns.RULES),
-    Pass("clip", clip.RULES),
-    Pass("scale_bias", (*scale_bias.RULES, *integer_numbers.RULES)),
-    Pass("activations", activations.RULES),
-    Pass("weights", weights.RULES),
-    Pass("layout", layout.RULES),
-    Pass("one_element", constants.LAST_RULES),
+# They make operators that are not faster here: a region multiplies and adds tensors in one pass, and the means of
+# quantized tensors, and products of them that are not quantized again, are as fast or faster with floats
+# (`benchmarks/quantized.py`).
+_UNWANTED = (*multiply_add.RULES, *quantized.MEAN_RULES, *quantized.LAST_RULES)
+# Those of DirectML, in their order; a pass of which nothing is left is not one.
+PASSES = tuple(
+    Pass(each.name, rules)
+    for each in directml.PASSES
+    if (rules := tuple(rule for rule in each.rules if rule not in _UNWANTED))
 )
 
 
