@@ -54,20 +54,18 @@ ABOVE = {
 NOT_FOLDERS = {"_native", "functions", "passes"}  # the modules of public names, and the extension
 
 
-def imports(body: list[ast.stmt], function: str = "") -> Iterator[tuple[str, str]]:
-    """The folders of the package that are imported, with the outermost function around; without imports for types
-    only."""
+def imports(body: list[ast.stmt]) -> Iterator[str]:
+    """The folders of the package that are imported, inside functions too; without imports for types only."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         if isinstance(node, ast.ImportFrom) and node.module == "dmlgraph":
-            yield from ((alias.name, function) for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dmlgraph."):
-            yield str(node.module).split(".")[1], function
-        inner = function or (node.name if isinstance(node, ast.FunctionDef) else "")
+            yield str(node.module).split(".")[1]
         for field in ("body", "orelse", "finalbody", "handlers"):
             parts = getattr(node, field, [])
-            yield from imports(parts, inner) if isinstance(parts, list) else ()
+            yield from imports(parts) if isinstance(parts, list) else ()
 
 
 FILES = [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py"))]
@@ -77,7 +75,7 @@ FILES = [path.relative_to(PACKAGE) for path in sorted(PACKAGE.rglob("*.py"))]
 def test_modules_import_from_below(path: pathlib.Path) -> None:
     own = path.parts[0].removesuffix(".py")
     assert own in LEVELS, "a layer is missing"
-    for name, _ in imports(ast.parse((PACKAGE / path).read_text("utf-8")).body):
+    for name in imports(ast.parse((PACKAGE / path).read_text("utf-8")).body):
         assert name == own or LEVELS[name] < LEVELS[own], f"imports {name}"
 
 

@@ -107,12 +107,12 @@ def make_plan(graph: GraphDesc) -> Plan:
     sources: list[list[int]] = []
     first_value: list[int] = []
     for node, way in zip(graph.nodes, lowerings, strict=True):
-        read, written = _descs(node)
+        written = len(node.output_descs)
         if isinstance(way, tuple):
-            count += len(way) - len(written)  # the outputs of the last parts are the node's
+            count += len(way) - written  # the outputs of the last parts are the node's
         first_value.append(count)
-        sources.append([-1] * len(read))
-        count += len(written)
+        sources.append([-1] * len(node.input_descs))
+        count += written
     for edge in graph.input_edges:
         sources[edge.to_node][edge.to_port] = values[edge.input]
     for inner in graph.intermediate_edges:
@@ -121,12 +121,12 @@ def make_plan(graph: GraphDesc) -> Plan:
         sources[product] += [*sources[weights], -1]
     for node, way, ports, value in zip(graph.nodes, lowerings, sources, first_value, strict=True):
         if isinstance(way, tuple):
-            first = value - len(way) + len(_descs(node)[1])
+            first = value - len(way) + len(node.output_descs)
             for part in way:
                 found = tuple([ports[source] if source >= 0 else first + ~source for source in part.sources])
                 nodes.append(Node(node.name, found, part.inputs, (part.output,), part.action))
         else:
-            nodes.append(Node(node.name, tuple(ports), *_descs(node), way))
+            nodes.append(Node(node.name, tuple(ports), node.input_descs, node.output_descs, way))
     outputs = [0] * len(graph.outputs)
     for last in graph.output_edges:
         value, slot_desc = first_value[last.from_node] + last.from_port, graph.outputs[last.output].desc
@@ -162,18 +162,12 @@ def _join_weights(graph: GraphDesc, lowerings: list[Lowered]) -> dict[int, int]:
 
 def _written(node: OperatorDescNode | ConstantDescNode, way: Lowered) -> Descs:
     """The node's outputs; the same elements may have other dimensions if parts write them."""
-    outputs = _descs(node)[1]
+    outputs = node.output_descs
     return tuple([part.output for part in way[-len(outputs) :]]) if isinstance(way, tuple) else outputs
 
 
 def _alike(one: TensorDesc, other: TensorDesc) -> bool:
     return (one.sizes, one.effective_strides) == (other.sizes, other.effective_strides)
-
-
-def _descs(node: OperatorDescNode | ConstantDescNode) -> tuple[Descs, Descs]:
-    if isinstance(node, ConstantDescNode):
-        return (), (node.desc,)
-    return node.operator.input_descs, node.operator.output_descs
 
 
 def lowered(operator: Operator, name: str = "") -> Lowered:

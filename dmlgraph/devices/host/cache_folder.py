@@ -16,7 +16,6 @@ from pathlib import Path
 
 VARIABLE = "DMLGRAPH_CACHE_DIR"
 _POSIX = os.name == "posix"
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _MOST_LINKS = 40  # in a chain, as Linux allows
 
 

@@ -116,7 +116,7 @@ class Traits:
         return None
 
     def as_activation(self) -> tuple[type[Operator], Mapping[str, Any]] | None:
-        """An activation that others can apply, and its attributes, that computes the same; None if no activation does."""
+        """An activation that others can apply, and its attributes, that computes the same; None if none does."""
         return None
 
     @classmethod
@@ -144,9 +144,6 @@ class Traits:
         """What a field means, in a sentence; "" if nobody has written it down."""
         declared = (vars(each).get("meanings", {}) for each in cls.__mro__)
         return next((meanings[field] for meanings in declared if field in meanings), "")
-
-
-Traits.__annotations__.clear()  # for Pydantic, as in dmlgraph.operators.declaration.operator
 
 
 class Extreme(enum.IntEnum):
