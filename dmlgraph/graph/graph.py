@@ -261,7 +261,7 @@ class Graph:
         return {name: value.desc for name, value in self.outputs.items()}
 
     def node(self, name: str) -> Node:
-        """The node of this name; raises GraphError if there is none."""
+        """The node of this name; raises GraphError if no node has it."""
         references.check_node(self._network, name)
         return self._network.node_of(name)
 

@@ -213,7 +213,7 @@ def _argument(operator: Unary) -> Expression:
 
 
 def _element_wise(result: Expression, dtype: DataType) -> ElementWise | None:
-    """The result in the type of the output; None if there is no kernel for some data types."""
+    """The result in the type of the output; None if a kernel is missing for some data types."""
     code = None if dtype.bits == 4 else instructions(result.convert(dtype))
     return None if code is None else ElementWise(code)
 

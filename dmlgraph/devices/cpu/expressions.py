@@ -117,8 +117,8 @@ def _port(expression: Any) -> int:
 def instructions(*roots: Expression, port: Callable[[Any], int] = _port) -> tuple[Instruction, ...] | None:
     """The instructions that compute the roots, each after its operands; the last one's result is the last root.
 
-    `port` gives the input port of an expression that is no instruction's result.  An empty tuple means that the root is
-    an input.  Returns None if there is no kernel for some data types.
+    `port` gives the input port of an expression that is not an instruction's result.  An empty tuple means that the
+    root is an input.  Returns None if a kernel is missing for some data types.
     """
     written: list[Instruction] = []
     places: dict[int, int] = {}
@@ -143,7 +143,7 @@ def instructions(*roots: Expression, port: Callable[[Any], int] = _port) -> tupl
 
 
 def leaves(expression: Expression) -> list[Expression]:
-    """The operands that are no instruction's result, in the order in which instructions read them."""
+    """The operands that are not an instruction's result, in the order in which instructions read them."""
     found: dict[int, Expression] = {}
     seen: set[int] = set()
 
