@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
+import tests
+
 
 @pytest.fixture(scope="session")
 def spawned() -> Iterator[Any]:
-    """A client of two spawned workers."""
+    """A client of two spawned workers. They cannot import the tests, so functions of a test reach them as code."""
     pytest.importorskip("distributed.client")
+    import cloudpickle
+
     from dmlgraph.distributed import connect
 
+    cloudpickle.register_pickle_by_value(tests)
     with connect(workers=2) as client:
         yield client
 
