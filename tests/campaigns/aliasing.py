@@ -269,6 +269,10 @@ def plus_input(draft: Draft, x: dg.Value) -> dg.Value:
     return dg.add(x, draft.given(x.sizes))
 
 
+def minus_from_input(draft: Draft, x: dg.Value) -> dg.Value:
+    return dg.subtract(draft.given(x.sizes), x)
+
+
 def minus_from_made(draft: Draft, x: dg.Value) -> dg.Value:
     return dg.subtract(draft.made(x.sizes), x)
 
@@ -325,8 +329,8 @@ def turned(_: Draft, x: dg.Value) -> dg.Value:
 
 Reader = Callable[[Draft, dg.Value], dg.Value]
 READERS: tuple[Reader, ...] = (
-    *(negate, scaled, leaky, plus_input, minus_from_made, softmax, greatest, product, joined, summed_up, same, cast),
-    tail,
+    *(negate, scaled, leaky, plus_input, minus_from_input, minus_from_made, softmax, greatest, product, joined),
+    *(summed_up, same, cast, tail),
 )
 FOLLOWING: tuple[Reader, ...] = (
     *(nothing, absolute, softmax, minus_from_made, joined, greatest, product, back, turned, tail),

@@ -15,6 +15,7 @@ from dmlgraph.devices.directml.faults.aliases import (
     copy_what_other_windows_read,
     keep_joined_values,
     keep_last_states,
+    keep_sources_of_reordered_joins,
     keep_windows_from_in_place,
 )
 from dmlgraph.devices.directml.faults.attention import add_masks_to_biases
@@ -36,6 +37,7 @@ FAULTS: tuple[Callable[[IrGraph], int], ...] = (
     copy_what_other_windows_read,
     keep_windows_from_in_place,
     keep_joined_values,
+    keep_sources_of_reordered_joins,
     keep_last_states,
 )
 

@@ -128,6 +128,25 @@ def keep_joined_values(ir: IrGraph) -> int:
     return copies
 
 
+def keep_sources_of_reordered_joins(ir: IrGraph) -> int:
+    """Copies the inputs of a join whose output has its dimensions in another order, if others use them too.
+
+    They lie in the result, and are copied out of it only at the end, whatever was written there in place.  Returns how
+    many copies were inserted.
+    """
+    buffers, copies = _Buffers(ir), 0
+    for node in list(ir):
+        if not isinstance(join := node.operator, Join) or is_packed(join.output):
+            continue
+        for index in range(len(join.inputs)):
+            place = Use(node.name, index)
+            root = buffers.root(ir.source(place))
+            others = [use for use in buffers.uses(root) if use is None or use.node != node.name]
+            if buffers.is_made_by_node(root) and others:
+                copies += _insert_copy(ir, place)
+    return copies
+
+
 def keep_last_states(ir: IrGraph) -> int:
     """Copies the states of a recurrent network that an operator would overwrite, if others read the last state.
 
@@ -235,8 +254,8 @@ class _Buffers:
             for use in self.uses(self.root(value))
             if use is None or self._reads_as_it_is(use, self._ir.desc(*value))
         ]
-        if is_ordered(desc, CHANNELS_LAST):  # with an input in order beside it, only of five axes
-            return is_copy or (bool(as_it_is) and (desc.rank > 4 or not self._has_given_inputs(reader)))
+        if is_ordered(desc, CHANNELS_LAST):  # of four axes, a later input whose order is fixed decides
+            return is_copy or (bool(as_it_is) and (desc.rank > 4 or not self._precedes_given_input(reader)))
         return is_ordered(desc, HEADS) and any(
             is_copy or not (each is None or isinstance(each, _IN_ORDER)) for each in as_it_is
         )
@@ -246,13 +265,10 @@ class _Buffers:
         desc = self._ir.read_desc(use)
         return desc.sizes == made.sizes and is_packed(desc)
 
-    def _has_given_inputs(self, reader: Use) -> bool:
-        """Whether a node has another input, whose order is not DirectML's to choose."""
-        return any(
-            _is_known(self._ir, self.root(value))
-            for port, value in enumerate(self._ir[reader.node].sources)
-            if port != reader.port and value is not None
-        )
+    def _precedes_given_input(self, reader: Use) -> bool:
+        """Whether a node has a later input whose order is not DirectML's to choose."""
+        later = self._ir[reader.node].sources[reader.port + 1 :]
+        return any(_is_known(self._ir, self.root(value)) for value in later if value is not None)
 
     def _before_reordering(self, root: Source, desc: TensorDesc) -> Iterator[tuple[Use, Source]]:
         """The inputs of identities that reorder what an operator reads, if it can run in place before them.

@@ -23,7 +23,7 @@ from dmlgraph.compiler.desc import (
 from dmlgraph.devices.directml.device import DirectMLDevice, DirectMLExecutable, ExecutionFlag
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.reference import ReferenceDevice
-from dmlgraph.operators import Abs, CumulativeSummation, Identity, Operator, Reduce, Sign, Slice
+from dmlgraph.operators import Abs, CumulativeSummation, Identity, Join, Negate, Operator, Reduce, Sign, Slice
 from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
 
 
@@ -92,6 +92,37 @@ def test_a_reordered_input_has_the_sizes_of_another_reader(directml: DirectMLDev
             )
             wrong += outcome(directml, tried, bare=True) == "y2"
             assert outcome(directml, tried) == "right"
+    assert wrong >= 6
+
+
+def reordered(sizes: Sequence[int], order: Sequence[int]) -> TensorDesc:
+    """A desc without gaps.
+
+    Args:
+        order: the axes, from the innermost to the outermost.
+    """
+    strides, step = [0] * len(sizes), 1
+    for axis in order:
+        strides[axis], step = step, step * sizes[axis]
+    return desc(sizes, strides)
+
+
+@pytest.mark.parametrize("sizes", [[3, 2, 8], [2, 2, 3, 8]])
+def test_a_join_that_writes_in_another_order_leaves_its_inputs_as_they_are(
+    directml: DirectMLDevice, sizes: list[int]
+) -> None:
+    """One of them is an output too, and an operator runs in place on the join."""
+    wrong = 0
+    axes = range(len(sizes))
+    for order, axis in itertools.product(itertools.permutations(axes), axes):
+        joined = reordered([2 * size if each == axis else size for each, size in enumerate(sizes)], order)
+        made = Abs(input=desc(sizes))
+        join = Join(inputs=(made.output, made.output), axis=axis, output=joined)
+        last = Sign(input=Negate(input=joined).output)
+        edges = [(-1, 0, 0), (0, 1, 0), (0, 1, 1), (1, 2, 0), (2, 3, 0)]
+        tried = graph(desc(sizes), (made, join, Negate(input=joined), last), edges, (0, 3))
+        wrong += outcome(directml, tried, bare=True) == "y0"
+        assert outcome(directml, tried) == "right"
     assert wrong >= 6
 
 

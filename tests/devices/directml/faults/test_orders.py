@@ -84,6 +84,18 @@ def test_the_orders_in_which_a_join_is_overwritten(directml: DirectMLDevice, ran
         assert (overwritten, copied) == (expected, expected), following.__name__
 
 
+@pytest.mark.parametrize(
+    ("reader", "expected"), [(aliasing.minus_from_input, ("y0, y1", 1)), (aliasing.plus_input, ("right", 0))]
+)
+@pytest.mark.parametrize(("sizes", "order"), [((1, 1, 4, 8), (0, 3, 2, 1)), ((2, 2, 4, 8), (0, 3, 1, 2))])
+def test_the_last_input_of_a_given_order_decides(
+    directml: DirectMLDevice, sizes: Sequence[int], order: Sequence[int], reader: Reader, expected: tuple[str, int]
+) -> None:
+    """The graph input before the join does not keep it from being overwritten, the one behind it does."""
+    case = shared(aliasing.join_of_both, sizes, order, reader, others="readers before")
+    assert outcomes(directml, case) == expected
+
+
 def test_five_axes_are_overwritten_with_the_channels_last(directml: DirectMLDevice) -> None:
     sizes, wrong = (2, 2, 2, 2, 8), set()
     for order in ((0, 1, 2, 3, 4), (0, 4, 1, 2, 3), (0, 2, 1, 3, 4), (1, 2, 3, 4, 0), (1, 0, 2, 3, 4), (4, 3, 2, 1, 0)):
