@@ -76,6 +76,7 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
         **dict.fromkeys(("clip", "clip_grad", "padding"), Allowed(special=True)),  # integers and NaN
         **dict.fromkeys(("roi_align", "roi_align1", "roi_align_grad"), _INTERPOLATES),
         **dict.fromkeys(_AVERAGES, Allowed(beyond=1e4)),  # a sum has the tensor's type
+        **dict.fromkeys(("lp_pooling", "lp_pooling1"), Allowed(near=1e-6, beyond=10.0)),  # so have powers and their sum
         "dynamic_quantize_linear": Allowed(special=True),
         "reduce": Allowed(beyond=1e15),
         "activation_softplus": _INFINITELY_STEEP,
