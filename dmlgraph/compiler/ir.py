@@ -26,14 +26,13 @@ from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, output_paths
 from dmlgraph.operators.common.strided import reshaped, through
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.fill import Fill, FillValueConstant
+from dmlgraph.operators.fill import Fill
 from dmlgraph.operators.view import with_strides
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
 FILL_ELEMENTS = 1 << 16  # the most elements of a fill that are read
-UNIFORM_ELEMENTS = 1024  # the most elements of a constant that are compared with one another
 
 
 class BesideNumber(NamedTuple):
@@ -69,7 +68,6 @@ class IrGraph(IrStructure):
         self.name, self.level = name, level
         self.target = target or Target(level, ())
         self.promised: Mapping[str, TensorDesc] = {}
-        self._uniform: dict[str, Scalar | None] = {}
 
     @classmethod
     def of(cls, graph: Graph, target: Target | None = None) -> IrGraph:
@@ -176,17 +174,7 @@ class IrGraph(IrStructure):
 
     def number(self, operand: Operand | None) -> Scalar | None:
         """The number that all elements are; None if that is not known."""
-        if operand is None:
-            return None
-        node = self.producer(operand)
-        content, fill = node.content, node.operator
-        if isinstance(fill, FillValueConstant):
-            return fill.value
-        if isinstance(content, ConstantNode):
-            if content.name not in self._uniform:
-                self._uniform[content.name] = _uniform(content)
-            return self._uniform[content.name]
-        return None
+        return None if operand is None else self.producer(operand).number
 
     def beside_a_number(self, node: IrNode) -> BesideNumber | None:
         """The operands of a node with fields a and b of which one is a number; else None."""
@@ -277,15 +265,3 @@ def broadcast_strides(reading: TensorDesc, written: TensorDesc, other: TensorDes
         else:
             return None
     return tuple(strides)
-
-
-def _uniform(node: ConstantNode) -> Scalar | None:
-    if node.desc.element_count > UNIFORM_ELEMENTS:
-        return None
-    data = node.data
-    first = Scalar.of(data.flat[0], node.desc.dtype)
-    if data.size > 1:
-        raw = np.ascontiguousarray(data).view(np.uint8).reshape(data.size, -1)
-        if not (raw == raw[0]).all():
-            return None
-    return first

@@ -6,10 +6,14 @@ import dataclasses
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.fill import FillValueConstant
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.desc import ConstantDescNode, GraphInput, OperatorDescNode
@@ -20,6 +24,7 @@ Content: TypeAlias = "Node | GraphInput | OperatorDescNode | ConstantDescNode"
 
 _Operator = TypeVar("_Operator", bound=Operator)
 
+UNIFORM_ELEMENTS = 1024  # the most elements of a constant that are compared with one another
 LIKENESS_BYTES = 64  # of a constant's data, part of the key that finds equal constants
 
 # What a node is: its operator's class, an input or a constant.
@@ -86,7 +91,9 @@ class IrNode:
         signature: its kind and the kinds of the nodes that it reads; the graph keeps it.
     """
 
-    __slots__ = ("_origin", "content", "descs", "kind", "likeness", "name", "operator", "signature", "sources")
+    __slots__ = (
+        "_number", "_origin", "content", "descs", "kind", "likeness", "name", "operator", "signature", "sources",
+    )  # fmt: skip
 
     signature: Signature
 
@@ -102,6 +109,7 @@ class IrNode:
         self.kind: Kind = type(content if operator is None else operator)  # type: ignore[assignment]
         self.descs = (content.desc,) if operator is None else operator.output_descs  # type: ignore[union-attr]
         self.likeness = _likeness(self)
+        self._number: tuple[Scalar | None] | None = None  # not yet known
 
     @property
     def origin(self) -> Origin:
@@ -133,6 +141,15 @@ class IrNode:
         if isinstance(self.operator, kind):
             return self.operator
         raise LookupError(f"'{self.name}' is not a {kind.__name__}")
+
+    @property
+    def number(self) -> Scalar | None:
+        """The number that all elements of the first output are; None if that is not known."""
+        if self._number is None:
+            content, fill = self.content, self.operator
+            known = _uniform(content) if isinstance(content, ConstantNode) else None
+            self._number = (fill.value if isinstance(fill, FillValueConstant) else known,)
+        return self._number[0]
 
     @property
     def output_count(self) -> int:
@@ -188,6 +205,14 @@ def _likeness(node: IrNode) -> Any:
             content.data.flat[: LIKENESS_BYTES // content.data.itemsize].tobytes(),
         )
     return content.name
+
+
+def _uniform(node: ConstantNode) -> Scalar | None:
+    if node.desc.element_count > UNIFORM_ELEMENTS:
+        return None
+    data = node.data
+    raw = np.ascontiguousarray(data).view(np.uint8).reshape(data.size, -1)
+    return Scalar.of(data.flat[0], node.desc.dtype) if (raw == raw[0]).all() else None
 
 
 def with_operator(content: Content, operator: Operator) -> Content:

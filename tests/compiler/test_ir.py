@@ -17,6 +17,8 @@ from dmlgraph.compiler.rewriting import apply
 from dmlgraph.compiler.rule import Constant, Declined, New, Rewrite
 from dmlgraph.compiler.verify import verify
 from dmlgraph.devices.directml.target import target
+from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.nodes import ConstantNode
 from dmlgraph.operators.element_wise import Abs, Clip, Identity, Sqrt
 from dmlgraph.passes import fuse
 
@@ -55,6 +57,13 @@ class TestLooking:
         assert float(ir.number(operand(ir, "add", "b")).value) == 7.0  # type: ignore[union-attr]
         assert ir.number(operand(ir, "add_1", "b")) is None
         assert ir.number(operand(ir, "multiply", "a")) is None
+
+    def test_the_number_of_another_constant_of_the_same_name(self):
+        ir = ir_of(lambda g, x: x + g.constant("k", np.full((2, 3), 7, np.float32)))
+        k = operand(ir, "add", "b")
+        assert float(ir.number(k).value) == 7.0  # type: ignore[union-attr]
+        ir.put("k", ConstantNode("k", k.desc, Elements(np.full((2, 3), 3, np.float32))))
+        assert float(ir.number(k).value) == 3.0  # type: ignore[union-attr]
 
     def test_numbers_that_are_equal_but_not_the_same_are_none(self):
         zeros = np.array([0.0, -0.0], np.float32)
