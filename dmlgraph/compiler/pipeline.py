@@ -11,7 +11,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Kind, Signature
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.rewriting import apply
-from dmlgraph.compiler.rule import Declined, Rewrite, Rule
+from dmlgraph.compiler.rule import Declined, Rule
 from dmlgraph.compiler.target import Target
 from dmlgraph.compiler.views import remove_views
 from dmlgraph.graph.graph import Graph
@@ -108,17 +108,16 @@ def _try(ir: IrGraph, record: Record, rule: Rule, node: IrNode) -> list[str] | N
     """The nodes to look at again after a rule's rewrite; None if it did nothing."""
     name = node.name
     try:
-        outcome = rule.function(ir, node)
-        if isinstance(outcome, Rewrite):
-            around = [source.node for source in node.sources if source is not None]
-            change = apply(ir, node if outcome.node is None else ir[outcome.node], outcome)
-            record.applied(Entry(rule.name, name, outcome.why, change.gone, change.standing))
-            return [*change.touched, *around]
+        rewrite = rule.function(ir, node)
+        if rewrite is None:
+            return None
+        around = [source.node for source in node.sources if source is not None]
+        change = apply(ir, node if rewrite.node is None else ir[rewrite.node], rewrite)
     except Declined as declined:
-        outcome = declined
-    if isinstance(outcome, Declined):
-        record.declined(rule.name, name, outcome.why)
-    return None
+        record.declined(rule.name, name, declined.why)
+        return None
+    record.applied(Entry(rule.name, name, rewrite.why, change.gone, change.standing))
+    return [*change.touched, *around]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """Rules: their arguments, their results, and their description.
 
 A rule is a function of a graph and one node.  It changes nothing, but returns a `Rewrite` (what replaces the node's
-outputs: an expression of new operators over existing operands), `Declined` (the pattern matches, but …; the reason is
-kept for the user), or None (the pattern does not match).
+outputs: an expression of new operators over existing operands), or None (the pattern does not match).  It raises
+`Declined` where the pattern matches, but …; the reason is kept for the user.  `demand`, `wanted`, `alone` and `through`
+do that.
 
     @rule(Multiply, effect="bit-exact")
     def double(ir, node):
@@ -19,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from dmlgraph.operators.fill import FillValueConstant
 if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
     from dmlgraph.compiler.ir_node import IrNode
+
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +61,25 @@ class New:
     outputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     port: int = 0
 
+    @classmethod
+    def like(
+        cls,
+        node: IrNode,
+        tensors: Tensors,
+        attributes: Mapping[str, Any],
+        outputs: Mapping[str, Any] | None = None,
+        *,
+        port: int = 0,
+        operator: type[Operator] | None = None,
+    ) -> Self:
+        """The operator of a node, or another one with its fields, with these tensors and attributes in place of its."""
+        before = node.computation
+        same: Tensors = {
+            field: list(node.operands(field)) if is_array else node.operand(field)
+            for field, is_array in before.input_arrays.items()
+        }
+        return cls(operator or type(before), same | tensors, {**before.attributes, **attributes}, outputs or {}, port)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Viewed:
@@ -68,6 +90,7 @@ class Viewed:
 
 
 Tensor = Operand | Constant | New | Viewed
+Tensors = dict[str, Tensor | list[Tensor] | None]  # by input field
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,7 +110,7 @@ class Rewrite:
         return cls({0: value}, why)
 
 
-class Declined(Exception):  # noqa: N818 - a result, raised where it comes from nested calls
+class Declined(Exception):  # noqa: N818 - not an error
     """The pattern matches, but the rule does not apply: the reason."""
 
     def __init__(self, why: str) -> None:
@@ -95,7 +118,31 @@ class Declined(Exception):  # noqa: N818 - a result, raised where it comes from 
         self.why = why
 
 
-Outcome = Rewrite | Declined | None
+def demand(holds: object, why: str) -> None:
+    """Raises Declined, for this reason, where something does not hold."""
+    if not holds:
+        raise Declined(why)
+
+
+def wanted(found: T | None, why: str) -> T:
+    """What was found; raises Declined, for this reason, where nothing was."""
+    if found is None:
+        raise Declined(why)
+    return found
+
+
+def alone(ir: IrGraph, operand: Operand, otherwise: str = "and would stay") -> None:
+    """Raises Declined where something else reads a value, too; `otherwise` says what follows."""
+    demand(ir.only_use(operand), f"'{operand.source.node}' has other readers, {otherwise}")
+
+
+def through(ir: IrGraph, operand: Operand, before: Operand) -> Operand:
+    """What a node reads, `before`, as `operand` reads the node's output; raises Declined where no strides do that."""
+    found = ir.around(operand, ir.produced(operand), before)
+    return wanted(found, f"it reads '{operand.source.node}' through other strides")
+
+
+Outcome = Rewrite | None
 Function = Callable[["IrGraph", "IrNode"], Outcome]
 
 NUMBERS: tuple[Kind, ...] = (FillValueConstant, ConstantNode)  # what may be one number everywhere

@@ -141,7 +141,7 @@ class TestRecord:
     def declining(ir: IrGraph, node: IrNode) -> Outcome:
         """Matches a sum and declines."""
         del ir, node
-        return Declined("it is a sum")
+        raise Declined("it is a sum")
 
     def test_what_was_done_then_what_was_not(self):
         graph = chain(dg.exp, lambda x: x + x)
@@ -159,7 +159,7 @@ class TestRecord:
         def refusing(ir: IrGraph, node: IrNode) -> Outcome:
             """Declines always."""
             del ir, node
-            return Declined("no")
+            raise Declined("no")
 
         result = pipeline.fuse(chain(dg.exp, dg.abs), target_of(Pass("one", [refusing]), Pass("two", [swallow])))
         assert operators(result) == ["abs"]

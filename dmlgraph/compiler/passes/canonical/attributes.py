@@ -11,7 +11,7 @@ from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.passes.canonical.fills import scalar_of
-from dmlgraph.compiler.rule import NUMBERS, Declined, New, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import NUMBERS, New, Outcome, Rewrite, demand, rule, wanted
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.directml_enums import PaddingMode
 from dmlgraph.operators.element_wise import ConstantPow, Pow
@@ -31,13 +31,9 @@ def constant_exponent(ir: IrGraph, node: IrNode) -> Outcome:
     exponent, x = ir.number(node.operand("exponent")), node.operand("input")
     if exponent is None or x is None:
         return None
-    if operator.scale_bias is not None:
-        return Declined("its scale and bias also apply to the exponent")
-    if not operator.input.dtype.is_float:
-        return Declined("POW of integers computes another function than CONSTANT_POW")
-    value = _float_of(exponent)
-    if value is None:
-        return Declined(f"the exponent {exponent} is not a float32")
+    demand(operator.scale_bias is None, "its scale and bias also apply to the exponent")
+    demand(operator.input.dtype.is_float, "POW of integers computes another function than CONSTANT_POW")
+    value = wanted(_float_of(exponent), f"the exponent {exponent} is not a float32")
     return Rewrite.of(New(ConstantPow, {"input": x}, {"exponent": value}), f"the exponent is {exponent} everywhere")
 
 
@@ -50,18 +46,16 @@ def pad_for_join(ir: IrGraph, node: IrNode) -> Outcome:
     known = {number for number in numbers if number is not None}
     if not known or numbers.count(None) != 1:
         return None
-    if len(known) > 1:
-        return Declined("it joins different numbers")
+    demand(len(known) == 1, "it joins different numbers")
     (number,) = known
     place = numbers.index(None)
     lengths = [part.desc.sizes[operator.axis] for part in parts]
     start, end = sum(lengths[:place]), sum(lengths[place + 1 :])
-    value: Scalar | float | None = number
+    value: Scalar | float = number
     padding: type[Padding | Padding1] = Padding1
     if ir.level < FeatureLevel.V5_0:
-        padding, value = Padding, _padding_value(number)
-        if value is None:
-            return Declined(f"PADDING, whose value is a float32, cannot add {number}")
+        padding = Padding
+        value = wanted(_padding_value(number), f"PADDING, whose value is a float32, cannot add {number}")
     attributes = {
         "padding_mode": PaddingMode.CONSTANT,
         "padding_value": value,

@@ -17,7 +17,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.affine import beside_numbers
-from dmlgraph.compiler.rule import NUMBERS, Declined, Differs, New, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import NUMBERS, Differs, New, Outcome, Rewrite, alone, demand, rule, through
 from dmlgraph.operators.activation import ActivationRelu
 from dmlgraph.operators.common.element_wise import EXACT_INTEGERS
 from dmlgraph.operators.declaration.fields import ScaleBias
@@ -105,13 +105,9 @@ def merge_clips(ir: IrGraph, node: IrNode) -> Outcome:
     inner = clip_view(ir, producer)
     if inner is None:
         return None
-    if outer.scale_bias is not None:
-        return Declined("a scale and bias lie between the two")
-    if not ir.only_use(outer.operand):
-        return Declined(f"'{producer.name}' has other readers, and would stay")
-    operand = ir.around(outer.operand, ir.produced(outer.operand), inner.operand)
-    if operand is None:
-        return Declined(f"it reads '{producer.name}' through other strides")
+    demand(outer.scale_bias is None, "a scale and bias lie between the two")
+    alone(ir, outer.operand)
+    operand = through(ir, outer.operand, inner.operand)
     merged = ClipView(operand, outer.bounds.after(inner.bounds), inner.scale_bias)
     nan = "" if merged.keeps_nan else "; NaN becomes the upper bound"
     return Rewrite.of(merged.operator(), f"with '{producer.name}' it keeps values {merged}{nan}")

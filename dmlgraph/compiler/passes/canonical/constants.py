@@ -12,7 +12,7 @@ import numpy as np
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.fills import differs_by_device
-from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import NUMBERS, Constant, New, Outcome, Rewrite, Tensor, demand, rule, wanted
 from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
@@ -47,18 +47,13 @@ def fold_constants(ir: IrGraph, node: IrNode) -> Outcome:
         for operand in node.operands()
         if ir.only_use(operand) and isinstance(ir.producer(operand).content, ConstantNode)
     )
-    if made > max(FOLDED_BYTES, freed):
-        return Declined(f"it would become a constant of {made} bytes")
-    if work(operator) > FOLDED_WORK:
-        return Declined("computing it in advance is too much work")
-    inputs = []
-    for source, desc in zip(node.sources, operator.input_descs, strict=True):
-        read = None if source is None or desc is None else ir.values(Operand(source, desc))
-        if read is None and source is not None:
-            return Declined(f"'{source.node}' is too large to be read")
-        inputs.append(read)
-    if differs_by_device(operator, inputs):
-        return Declined("the activation of NaN and infinities differs by device")
+    demand(made <= max(FOLDED_BYTES, freed), f"it would become a constant of {made} bytes")
+    demand(work(operator) <= FOLDED_WORK, "computing it in advance is too much work")
+    inputs = [
+        None if read is None else wanted(ir.values(read), f"'{read.source.node}' is too large to be read")
+        for read in map(node.operand_at, range(len(node.sources)))
+    ]
+    demand(not differs_by_device(operator, inputs), "the activation of NaN and infinities differs by device")
     present = [port for port, desc in enumerate(operator.output_descs) if desc is not None]
     results = dict(zip(present, operator.evaluate(*inputs), strict=True))
     values = {port: _constant(ir, Source(node.name, port), results[port]) for port in used}
@@ -88,8 +83,7 @@ def one_element(ir: IrGraph, node: IrNode) -> Outcome:
         return Rewrite.of(Constant(element, desc.sizes), "its readers read one element through zero strides")
     if not is_fill:
         return None
-    if desc.total_bytes > FOLDED_BYTES:
-        return Declined(f"'{whole[0]}' reads it whole: {desc.total_bytes} bytes")
+    demand(desc.total_bytes <= FOLDED_BYTES, f"'{whole[0]}' reads it whole: {desc.total_bytes} bytes")
     return Rewrite.of(Constant(np.full(desc.sizes, element)), f"'{whole[0]}' reads it whole, and it is small")
 
 

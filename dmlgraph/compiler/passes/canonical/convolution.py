@@ -9,7 +9,7 @@ import numpy as np
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensors, alone, demand, rule
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
@@ -32,24 +32,14 @@ def convolution_bias(ir: IrGraph, node: IrNode) -> Outcome:
         convolution = ir.made_by(product, Convolution)
         if convolution is None or product.desc != ir.produced(product):
             continue
-        if refused := _untouchable(ir, convolution, product):
-            return refused
-        operator = convolution.computing(Convolution)
-        if operator.bias is not None:
-            return Declined(f"'{convolution.name}' has a bias already")
-        if any(operator.output_padding):
-            return Declined(f"'{convolution.name}' pads its output, and its own bias would not apply to the padding")
+        operator = _changeable(ir, convolution, product)
+        demand(operator.bias is None, f"'{convolution.name}' has a bias already")
+        why = f"'{convolution.name}' pads its output, and its own bias would not apply to the padding"
+        demand(not any(operator.output_padding), why)
         per_channel = _per_channel(ir, bias, product.desc)
-        if per_channel is None:
-            return Declined("the added values differ within a channel")
-        tensors: dict[str, Tensor | list[Tensor] | None] = {
-            "input": convolution.operand("input"),
-            "filter": convolution.operand("filter"),
-            "bias": per_channel,
-        }
-        return Rewrite.of(
-            New(Convolution, tensors, operator.attributes), f"'{convolution.name}' adds a bias without a dispatch"
-        )
+        demand(per_channel is not None, "the added values differ within a channel")
+        new = New.like(convolution, {"bias": per_channel}, {})
+        return Rewrite.of(new, f"'{convolution.name}' adds a bias without a dispatch")
     return None
 
 
@@ -69,18 +59,16 @@ def normalized_convolution(ir: IrGraph, node: IrNode) -> Outcome:
     convolution = ir.made_by(product, Convolution)
     if product is None or convolution is None or product.desc != ir.produced(product):
         return None
-    if refused := _untouchable(ir, convolution, product):
-        return refused
-    operator, normalization = convolution.computing(Convolution), node.computing(BatchNormalization)
-    if operator.direction is ConvolutionDirection.BACKWARD or any(operator.output_padding):
-        return Declined(f"'{convolution.name}' goes backward or pads its output")
+    operator, normalization = _changeable(ir, convolution, product), node.computing(BatchNormalization)
+    is_plain = operator.direction is ConvolutionDirection.FORWARD and not any(operator.output_padding)
+    demand(is_plain, f"'{convolution.name}' goes backward or pads its output")
     channels = product.desc.sizes[1]
     statistics = [_channel_values(ir, node.operand(field), channels) for field in normalization.parameters]
     filters, biases = convolution.operand("filter"), convolution.operand("bias")
     weights = ir.values(filters) if filters is not None and filters.desc.total_bytes <= FILTER_BYTES else None
     before = np.zeros(channels) if biases is None else _channel_values(ir, biases, channels)
     if weights is None or before is None or any(each is None for each in statistics):
-        return Declined("the filter and all statistics must be constants, one number per channel")
+        raise Declined("the filter and all statistics must be constants, one number per channel")
     mean, variance, scale, bias = (np.asarray(each, np.float64) for each in statistics)
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + np.float64(np.float32(normalization.epsilon)))
@@ -89,17 +77,11 @@ def normalized_convolution(ir: IrGraph, node: IrNode) -> Outcome:
         shape = (channels, *(1,) * (weights.ndim - 1))
         new_weights = convert(weights.astype(np.float64) * factor.reshape(shape), dtype)
         new_bias = convert(shift.reshape(1, channels, *(1,) * (product.desc.rank - 2)), dtype)
-    if not (np.isfinite(new_weights).all() and np.isfinite(new_bias).all()):
-        return Declined("the scaled filter or bias would not be finite")
-    attributes = operator.attributes | {"fused_activation": normalization.fused_activation}
-    return Rewrite.of(
-        New(
-            Convolution,
-            {"input": convolution.operand("input"), "filter": Constant(new_weights), "bias": Constant(new_bias)},
-            attributes,
-        ),
-        f"the statistics go into the filter and the bias of '{convolution.name}'",
-    )
+    is_finite = np.isfinite(new_weights).all() and np.isfinite(new_bias).all()
+    demand(is_finite, "the scaled filter or bias would not be finite")
+    tensors: Tensors = {"filter": Constant(new_weights), "bias": Constant(new_bias)}
+    new = New.like(convolution, tensors, {"fused_activation": normalization.fused_activation})
+    return Rewrite.of(new, f"the statistics go into the filter and the bias of '{convolution.name}'")
 
 
 @rule(
@@ -129,30 +111,22 @@ def used_taps(ir: IrGraph, node: IrNode) -> Outcome:
     )
     weights = ir.values(filters) if filters.desc.total_bytes <= FILTER_BYTES else None
     if weights is None or not np.isfinite(weights).all():
-        return Declined("the filter must be a constant of finite numbers")
-    if min(*start, *end) < 0:
-        return Declined("the first or last tap that is used begins within the input")
+        raise Declined("the filter must be a constant of finite numbers")
+    demand(min(*start, *end) >= 0, "the first or last tap that is used begins within the input")
     if operator.mode is ConvolutionMode.CONVOLUTION:  # the last number of the filter is the first tap's
         before, after = after, before
     kept = tuple(slice(first, count - last) for first, last, count in zip(before, after, window.taps, strict=True))
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
-        "input": node.operand("input"),
-        "filter": Constant(np.ascontiguousarray(weights[:, :, *kept])),
-        "bias": node.operand("bias"),
-    }
-    return Rewrite.of(
-        New(Convolution, tensors, operator.attributes | {"start_padding": start, "end_padding": end}),
-        f"{weights.size - weights[:, :, *kept].size} numbers of the filter meet padding alone",
-    )
+    met = np.ascontiguousarray(weights[:, :, *kept])
+    new = New.like(node, {"filter": Constant(met)}, {"start_padding": start, "end_padding": end})
+    return Rewrite.of(new, f"{weights.size - met.size} numbers of the filter meet padding alone")
 
 
-def _untouchable(ir: IrGraph, convolution: IrNode, product: Operand) -> Declined | None:
+def _changeable(ir: IrGraph, convolution: IrNode, product: Operand) -> Convolution:
+    """The convolution; raises Declined where it must stay as it is."""
     operator = convolution.computing(Convolution)
-    if not ir.only_use(product):
-        return Declined(f"'{convolution.name}' has other readers, and would be computed twice")
-    if operator.fused_activation is not None:
-        return Declined(f"'{convolution.name}' has an activation before this")
-    return None
+    alone(ir, product, "and would be computed twice")
+    demand(operator.fused_activation is None, f"'{convolution.name}' has an activation before this")
+    return operator
 
 
 def _per_channel(ir: IrGraph, added: Operand, output: TensorDesc) -> Operand | Constant | None:

@@ -15,9 +15,9 @@ import numpy as np
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.ir import IrGraph
-from dmlgraph.compiler.ir_node import IrNode, Operand, Source
-from dmlgraph.compiler.passes.canonical.redundant import instead
-from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.ir_node import IrNode, Source
+from dmlgraph.compiler.rule import NUMBERS, Constant, New, Outcome, Rewrite, Tensor, demand, rule
+from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Identity, If
 from dmlgraph.operators.fill import FillValueConstant
@@ -39,16 +39,12 @@ def fold_fills(ir: IrGraph, node: IrNode) -> Outcome:
     zeros may return either).  Activations of non-finite numbers are not folded: there devices differ.
     """
     operator = node.computation
-    numbers: list[Scalar | None] = []
-    for source, desc in zip(node.sources, operator.input_descs, strict=True):
-        number = None if source is None or desc is None else ir.number(Operand(source, desc))
-        if number is None and source is not None:
-            return None
-        numbers.append(number)
+    numbers = [ir.number(node.operand_at(port)) for port in range(len(node.sources))]
+    if any(number is None and source is not None for number, source in zip(numbers, node.sources, strict=True)):
+        return None
     ones = (1,) * node.output_desc().rank
     inputs = [None if number is None else np.full(ones, number.value) for number in numbers]
-    if differs_by_device(operator, inputs):
-        return Declined("the activation of NaN and infinities differs by device")
+    demand(not differs_by_device(operator, inputs), "the activation of NaN and infinities differs by device")
     (result,) = operator.evaluate(*inputs)
     return Rewrite.of(fill(ir, node, 0, scalar_of(result)), "all its inputs are uniform")
 
@@ -67,8 +63,7 @@ def move_fills(ir: IrGraph, node: IrNode) -> Outcome:
     padded_with = operator.padded_with()
     if padded_with is not None:
         numbers.append(scalar_of(padded_with))
-    if len(set(numbers)) != 1:
-        return Declined("the numbers of its inputs are not the same")
+    demand(len(set(numbers)) == 1, "the numbers of its inputs are not the same")
     (number, *_) = numbers
     used = [port for port in range(node.output_count) if ir.use_count(Source(node.name, port))]
     return Rewrite({port: fill(ir, node, port, number) for port in used}, "it only moves equal numbers")
@@ -92,8 +87,7 @@ def reduce_fills(ir: IrGraph, node: IrNode) -> Outcome:
         return None
     axes = range(operator.input.rank) if operator.axes is None else operator.axes
     length = math.prod(operator.input.sizes[axis] for axis in axes) if operator.counts else 1
-    if length > REDUCED_ELEMENTS:
-        return Declined(f"{length} numbers are too many to be reduced in advance")
+    demand(length <= REDUCED_ELEMENTS, f"{length} numbers are too many to be reduced in advance")
     row = {
         "input": TensorDesc(dtype=operator.input.dtype, sizes=(length,)),
         "output": TensorDesc(dtype=operator.output.dtype, sizes=(1,)),
@@ -111,11 +105,10 @@ def choose_branch(ir: IrGraph, node: IrNode) -> Outcome:
         return None
     operand = node.needed("a" if condition.bits else "b")
     why = f"the condition is {condition} everywhere"
-    outcome = instead(ir, node, operand, why)
-    is_output = ir.is_output(Source(node.name, 0))
-    if isinstance(outcome, Declined) or (is_output and operand.desc != ir.produced(operand)):
+    is_whole = operand.desc == ir.produced(operand) and isinstance(ir.producer(operand).content, OperatorNode)
+    if ir.is_output(Source(node.name, 0)) and not is_whole:
         return Rewrite.of(New(Identity, {"input": operand}), why)  # an output of the graph must be written
-    return outcome
+    return Rewrite.of(operand, why)
 
 
 def fill(ir: IrGraph, node: IrNode, port: int, number: Scalar) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand
-from dmlgraph.compiler.rule import NUMBERS, Constant, Declined, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import NUMBERS, Constant, New, Outcome, Rewrite, Tensor, alone, rule, through, wanted
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Add, Multiply, Subtract
 from dmlgraph.operators.fill import FillValueConstant
@@ -57,14 +57,9 @@ def fold_integer_numbers(ir: IrGraph, node: IrNode) -> Outcome:
     modulus = 1 << outer.operand.desc.dtype.bits
     factor = inner.factor * outer.factor % modulus
     term = (inner.term * outer.factor + outer.term) % modulus
-    form = _integer_form(factor, term, modulus)
-    if form is None:
-        return Declined("no operator multiplies and adds integers")
-    if not ir.only_use(outer.operand):
-        return Declined(f"'{producer.name}' has other readers, and would stay")
-    operand = ir.around(outer.operand, ir.produced(outer.operand), inner.operand)
-    if operand is None:
-        return Declined(f"it reads '{producer.name}' through other strides")
+    form = wanted(_integer_form(factor, term, modulus), "no operator multiplies and adds integers")
+    alone(ir, outer.operand)
+    operand = through(ir, outer.operand, inner.operand)
     operator, field, number_field, number = form
     tensor = _number_like(ir, outer.number, number, operand.desc.rank)
     return Rewrite.of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
-from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import New, Outcome, Rewrite, demand, rule, wanted
 from dmlgraph.operators.common.strided import reordered
 from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.shape import Tile
@@ -16,12 +16,11 @@ from dmlgraph.operators.slicing import Slice, Slice1
 def tile_to_strides(ir: IrGraph, node: IrNode) -> Outcome:
     """tile(x) along dimensions of size 1 → readers that repeat x through strides of zero."""
     operand, operator = node.needed("input"), node.computing(Tile)
-    if any(repeats != 1 and size != 1 for repeats, size in zip(operator.repeats, operand.desc.sizes, strict=True)):
-        return Declined("only dimensions of size 1 can be repeated through strides")
-    return _outputs_stay(ir, node) or Rewrite.of(
-        Operand(operand.source, operand.desc.broadcast_to(node.output_desc().sizes)),
-        "its readers repeat through strides of zero",
-    )
+    can = all(1 in pair for pair in zip(operator.repeats, operand.desc.sizes, strict=True))
+    demand(can, "only dimensions of size 1 can be repeated through strides")
+    _outputs_stay(ir, node)
+    repeated = Operand(operand.source, operand.desc.broadcast_to(node.output_desc().sizes))
+    return Rewrite.of(repeated, "its readers repeat through strides of zero")
 
 
 @rule(Slice, Slice1, effect="bit-exact")
@@ -36,22 +35,20 @@ def slice_to_strides(ir: IrGraph, node: IrNode) -> Outcome:
     else:
         window = node.computing(Slice1)
         offsets, steps = window.input_window_offsets, window.input_window_strides
-    if any(offsets) or any(step < 0 for step in steps):
-        return Declined("it does not begin at the first element")
+    demand(not any(offsets) and min(steps) >= 0, "it does not begin at the first element")
     for user, _ in ir.users(Source(node.name, 0)):
-        if isinstance(user.operator, Identity) and user.operator.scale_bias is None:
-            return Declined(f"'{user.name}' copies it: one copy is needed")
+        is_copy = isinstance(user.operator, Identity) and user.operator.scale_bias is None
+        demand(not is_copy, f"'{user.name}' copies it: one copy is needed")
     desc = operand.desc
     strides = tuple(stride * step for stride, step in zip(desc.effective_strides, steps, strict=True))
     view = TensorDesc(dtype=desc.dtype, sizes=node.output_desc().sizes, strides=strides, owned=desc.owned)
-    return _outputs_stay(ir, node) or Rewrite.of(
-        Operand(operand.source, view), "its readers skip the rest through strides"
-    )
+    _outputs_stay(ir, node)
+    return Rewrite.of(Operand(operand.source, view), "its readers skip the rest through strides")
 
 
-def _outputs_stay(ir: IrGraph, node: IrNode) -> Declined | None:
+def _outputs_stay(ir: IrGraph, node: IrNode) -> None:
     """An output of the graph needs a buffer of its own."""
-    return Declined("it is an output of the graph") if ir.is_output(Source(node.name, 0)) else None
+    demand(not ir.is_output(Source(node.name, 0)), "it is an output of the graph")
 
 
 @rule(Identity, effect="bit-exact")
@@ -65,24 +62,14 @@ def write_in_order(ir: IrGraph, node: IrNode) -> Outcome:
     if operator is None or operand.desc.strides is None:
         return None
     written = ir.produced(operand)
-    if written.strides is not None or producer.output_count > 1:
-        return Declined(f"'{producer.name}' has other outputs, or writes with strides already")
-    strides = reordered(operand.desc.sizes, operand.desc.effective_strides, written.sizes)
-    if strides is None:
-        return Declined(f"no strides with which '{producer.name}' could write make a copy of it unnecessary")
-    why = ir.write_refusal(producer, written.like(strides=strides))
-    if why is not None:
-        return Declined(f"'{producer.name}': {why}")
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
-        field: list(producer.operands(field)) if is_array else producer.operand(field)
-        for field, is_array in operator.input_arrays.items()
-    }
-    again = New(
-        type(operator),
-        tensors,
-        operator.attributes,
-        {operator.output_fields[0]: {"dtype": written.dtype, "sizes": written.sizes, "strides": strides}},
-    )
+    is_free = written.strides is None and producer.output_count == 1
+    demand(is_free, f"'{producer.name}' has other outputs, or writes with strides already")
+    why = f"no strides with which '{producer.name}' could write make a copy of it unnecessary"
+    strides = wanted(reordered(operand.desc.sizes, operand.desc.effective_strides, written.sizes), why)
+    refusal = ir.write_refusal(producer, written.like(strides=strides))
+    demand(refusal is None, f"'{producer.name}': {refusal}")
+    asked = {"dtype": written.dtype, "sizes": written.sizes, "strides": strides}
+    again = New.like(producer, {}, {}, {operator.output_fields[0]: asked})
     return Rewrite({0: again}, f"'{producer.name}' writes in the order of the copy '{node.name}'", producer.name)
 
 

@@ -8,8 +8,6 @@ cancels).  An intermediate beyond the range of float16 is no longer infinite.  O
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.affine import affine
-from dmlgraph.compiler.rule import Declined, Differs, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import Differs, New, Outcome, Rewrite, alone, demand, rule
 from dmlgraph.operators.declaration.traits import is_power_of_two
 from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.element_wise import Add, Divide, Multiply, Negate, Subtract
@@ -42,14 +40,11 @@ def gemm_add(ir: IrGraph, node: IrNode) -> Outcome:
         if gemm is None or not _is_plain(ir, product):
             continue
         operator = gemm.computing(Gemm)
-        if operator.c is not None:
-            return Declined(f"'{gemm.name}' has a C already")
-        if refused := _untouchable(ir, gemm, product):
-            return refused
+        demand(operator.c is None, f"'{gemm.name}' has a C already")
+        _check_changeable(ir, gemm, product)
         alpha, beta = (1.0, 1.0) if isinstance(node.operator, Add) else (1.0, -1.0) if product is a else (-1.0, 1.0)
-        return Rewrite.of(
-            gemm_with(gemm, {"c": c}, {"alpha": alpha * operator.alpha, "beta": beta}), f"'{gemm.name}' adds C itself"
-        )
+        new = New.like(gemm, {"c": c}, {"alpha": alpha * operator.alpha, "beta": beta})
+        return Rewrite.of(new, f"'{gemm.name}' adds C itself")
     return None
 
 
@@ -74,45 +69,30 @@ def gemm_scale(ir: IrGraph, node: IrNode) -> Outcome:
     if gemm is None or not _is_plain(ir, product):
         return None
     operator = gemm.computing(Gemm)
-    if refused := _untouchable(ir, gemm, product):
-        return refused
+    _check_changeable(ir, gemm, product)
     scales = {"alpha": operator.alpha} if operator.c is None else {"alpha": operator.alpha, "beta": operator.beta}
-    if operator.c is not None and not is_power_of_two(factor):
-        return Declined(f"'{gemm.name}' has a C: scaling both terms by {factor:g} is not exact")
+    is_exact = operator.c is None or is_power_of_two(factor)
+    demand(is_exact, f"'{gemm.name}' has a C: scaling both terms by {factor:g} is not exact")
     with np.errstate(over="ignore"):
         changed = {field: float(np.float32(scale) * np.float32(factor)) for field, scale in scales.items()}
     for field, scale in changed.items():
-        if not math.isfinite(scale) or (scale == 0.0 and factor != 0.0 and scales[field] != 0.0):
-            return Declined(f"{field} would be {scale:g}")
-    return Rewrite.of(gemm_with(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
+        underflows = scale == 0.0 and factor != 0.0 and scales[field] != 0.0
+        demand(math.isfinite(scale) and not underflows, f"{field} would be {scale:g}")
+    return Rewrite.of(New.like(gemm, {}, changed), f"'{gemm.name}' scales by {factor:g} itself")
 
 
-def _untouchable(ir: IrGraph, gemm: IrNode, product: Operand) -> Declined | None:
-    """Why a product must not change; else None."""
-    operator = gemm.computing(Gemm)
-    if not product.desc.dtype.is_float:
-        return Declined("alpha and beta are floats: integers would be rounded")
-    if not ir.only_use(product):
-        return Declined(f"'{gemm.name}' has other readers, and would be computed twice")
-    if operator.fused_activation is not None:
-        return Declined(f"'{gemm.name}' has an activation before this")
-    return None
+def _check_changeable(ir: IrGraph, gemm: IrNode, product: Operand) -> None:
+    """Raises Declined where a product must stay as it is."""
+    demand(product.desc.dtype.is_float, "alpha and beta are floats: integers would be rounded")
+    alone(ir, product, "and would be computed twice")
+    is_last = gemm.computing(Gemm).fused_activation is None
+    demand(is_last, f"'{gemm.name}' has an activation before this")
 
 
 def _is_plain(ir: IrGraph, product: Operand) -> bool:
     """Whether the product is read whole and as it was written."""
     written = ir.produced(product)
     return product.desc.sizes == written.sizes and product.desc.effective_strides == written.effective_strides
-
-
-def gemm_with(gemm: IrNode, tensors: Mapping[str, Tensor | list[Tensor] | None], attributes: dict[str, Any]) -> New:
-    """The same GEMM with other tensors and attributes."""
-    operator = gemm.computation
-    return New(
-        type(operator),
-        {**{field: gemm.operand(field) for field in operator.input_fields}, **tensors},
-        operator.attributes | attributes,
-    )
 
 
 @rule(Gemm, effect="bit-exact")
@@ -129,7 +109,7 @@ def transpose_into_gemm(_: IrGraph, node: IrNode) -> Outcome:
         stored = with_strides(packed, strides)
         transposed = MatrixTransform.TRANSPOSE
         flag = MatrixTransform.NONE if getattr(gemm, f"trans_{field}") is transposed else transposed
-        again = gemm_with(node, {field: Operand(operand.source, stored)}, {f"trans_{field}": flag})
+        again = New.like(node, {field: Operand(operand.source, stored)}, {f"trans_{field}": flag})
         return Rewrite.of(again, f"it transposes '{operand.source.node}' itself")
     return None
 

@@ -16,7 +16,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, is_affine, nearly_affine
 from dmlgraph.compiler.passes.canonical.clip import clip_view
-from dmlgraph.compiler.rule import Declined, Differs, New, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import Differs, New, Outcome, Rewrite, demand, rule
 from dmlgraph.operators.activation import (
     ActivationGelu,
     ActivationHardSigmoid,
@@ -156,8 +156,8 @@ def leaky_relu(ir: IrGraph, node: IrNode) -> Outcome:
         if len(traced.steps) != 1 or traced.map.shifts or traced.operand != x:
             continue
         scale = traced.map.scale
-        if not (0.0 < scale < 1.0 if isinstance(node.operator, Max) else 1.0 < scale < math.inf):
-            return Declined(f"a scale of {scale:g} selects the other branch")
+        selects_it = 0.0 < scale < 1.0 if isinstance(node.operator, Max) else 1.0 < scale < math.inf
+        demand(selects_it, f"a scale of {scale:g} selects the other branch")
         return _replace(ir, x, New(ActivationLeakyRelu, {"input": x}, {"alpha": scale}), traced.steps)
     return None
 
@@ -238,8 +238,7 @@ def _after(outer: AffineMap, inner: AffineMap) -> AffineMap:
 def _replace(ir: IrGraph, x: Operand, value: New, steps: tuple[Operand, ...]) -> Outcome:
     """The rewrite to an operator of x, if nothing else reads the intermediate values."""
     for step in steps:
-        if not ir.only_use(step):
-            return Declined(f"'{step.source.node}' has other readers")
+        demand(ir.only_use(step), f"'{step.source.node}' has other readers")
     return Rewrite.of(value, f"it is {value.operator.name} of '{x.source.node}'")
 
 

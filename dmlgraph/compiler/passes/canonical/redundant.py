@@ -5,7 +5,7 @@ from __future__ import annotations
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
-from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import New, Outcome, Rewrite, demand, rule
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.element_wise import Cast
@@ -38,8 +38,8 @@ def double_negation(ir: IrGraph, node: IrNode) -> Outcome:
     first = ir.made_by(operand, type(node.computation))
     if first is None:
         return None
-    if operand.desc.dtype not in node.computation.involution:
-        return Declined(f"in {operand.desc.dtype} it does not restore every number")
+    dtype = operand.desc.dtype
+    demand(dtype in node.computation.involution, f"in {dtype} it does not restore every number")
     seen = ir.around(operand, ir.produced(operand), first.needed("input"))
     return None if seen is None else instead(ir, node, seen, f"undoes '{first.name}'")
 
@@ -63,8 +63,7 @@ def join_casts(ir: IrGraph, node: IrNode) -> Outcome:
         return None
     source = first.needed("input")
     origin, middle, end = source.desc.dtype, operand.desc.dtype, node.output_desc().dtype
-    if middle not in _HOLDS.get(origin, ()):
-        return Declined(f"{middle} does not hold every {origin}")
+    demand(middle in _HOLDS.get(origin, ()), f"{middle} does not hold every {origin}")
     if end is origin:
         return instead(ir, node, source, f"{middle} holds every {origin}, and this restores it")
     if end not in _HOLDS.get(middle, ()):
@@ -75,10 +74,10 @@ def join_casts(ir: IrGraph, node: IrNode) -> Outcome:
 def instead(ir: IrGraph, node: IrNode, operand: Operand, why: str) -> Outcome:
     """The rewrite of a node to an existing value with the same elements.
 
-    Its readers then read that value's buffer.  Declined where a graph output would be an input or a constant.
+    Its readers then read that value's buffer.  Raises Declined where a graph output would be an input or a constant.
     """
-    if ir.is_output(Source(node.name, 0)) and not isinstance(ir.producer(operand).content, OperatorNode):
-        return Declined("an output of the graph cannot be an input or a constant")
+    is_legal = not ir.is_output(Source(node.name, 0)) or isinstance(ir.producer(operand).content, OperatorNode)
+    demand(is_legal, "an output of the graph cannot be an input or a constant")
     return Rewrite.of(operand, why)
 
 

@@ -22,7 +22,7 @@ from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
 from dmlgraph.compiler.ir import IrGraph, broadcast_strides
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.fills import fill, scalar_of
-from dmlgraph.compiler.rule import Declined, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import New, Outcome, Rewrite, Tensor, demand, rule, wanted
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.element_wise import Add, Cast, Multiply, Subtract
 from dmlgraph.operators.fill import FillValueSequence
@@ -47,8 +47,7 @@ def fill_of_sequence(ir: IrGraph, node: IrNode) -> Outcome:
     if count > 1 and sequence.value_delta.value != 0:
         return None
     ends = sequence.at(np.array([0, min(1, count - 1), count - 1], np.uint64))
-    if not _same_bits(ends[:-1], ends[1:]):
-        return Declined("its elements are not all the same to the bit")
+    demand(_same_bits(ends[:-1], ends[1:]), "its elements are not all the same to the bit")
     return Rewrite.of(fill(ir, node, 0, scalar_of(ends[:1])), "every element is the same")
 
 
@@ -65,14 +64,12 @@ def fold_sequences(ir: IrGraph, node: IrNode) -> Outcome:
     if not sequences or len(operands) < len(found):
         return None
     output = node.output_desc()
-    if any(each.output.element_count != output.element_count for each in sequences):
-        return Declined("the sequence is broadcast: it starts again and again")
+    is_whole = all(each.output.element_count == output.element_count for each in sequences)
+    demand(is_whole, "the sequence is broadcast: it starts again and again")
     if isinstance(operator, Multiply) and len(sequences) == 2:
         return None
     starts = [each.value_start if isinstance(each, FillValueSequence) else each for each in operands]
-    delta = _delta(operator, operands, output.dtype)
-    if delta is None:
-        return Declined(f"its step is not a number of {output.dtype}")
+    delta = wanted(_delta(operator, operands, output.dtype), f"its step is not a number of {output.dtype}")
     start = scalar_of(_of_numbers(operator, starts))
     folded = FillValueSequence(output=output.like(), value_start=start, value_delta=delta)
 
@@ -82,8 +79,8 @@ def fold_sequences(ir: IrGraph, node: IrNode) -> Outcome:
         return np.asarray(result)
 
     is_modular = not output.dtype.is_float and isinstance(operator, (Add, Subtract, Multiply))
-    if not is_modular and not _agree(folded, elements, _reals(type(operator), found), sequences):
-        return Declined("start + i · delta would be rounded to other numbers")
+    is_same = is_modular or _agree(folded, elements, _reals(type(operator), found), sequences)
+    demand(is_same, "start + i · delta would be rounded to other numbers")
     return Rewrite.of(_new(folded), "it is computed from a sequence and constants")
 
 
@@ -99,18 +96,14 @@ def slice_sequence(ir: IrGraph, node: IrNode) -> Outcome:
     sequence = _affine(ir, operand)
     if not isinstance(sequence, FillValueSequence):
         return None
-    if operand.desc.like() != sequence.output.like():
-        return Declined("it reads elements of the sequence several times")
+    demand(operand.desc.like() == sequence.output.like(), "it reads elements of the sequence several times")
     parts: dict[int, Tensor] = {}
     for port, (output, start, step) in enumerate(_taken(operator)):
         if not ir.use_count(Source(node.name, port)):
             continue
-        if step is None:
-            return Declined("the elements it takes are not evenly spaced in the sequence")
-        part = _every(sequence, output, start, step)
-        if part is None:
-            return Declined("start + i · delta would be rounded to other numbers")
-        parts[port] = _new(part)
+        spacing = wanted(step, "the elements it takes are not evenly spaced in the sequence")
+        part = _every(sequence, output, start, spacing)
+        parts[port] = _new(wanted(part, "start + i · delta would be rounded to other numbers"))
     return Rewrite(parts, "the elements it takes are evenly spaced")
 
 

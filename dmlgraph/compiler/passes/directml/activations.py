@@ -14,7 +14,7 @@ from typing import Any
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, affine, is_affine
-from dmlgraph.compiler.rule import Declined, Differs, New, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import Differs, New, Outcome, Rewrite, alone, demand, rule
 from dmlgraph.operators.activation import ActivationLinear
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -91,20 +91,16 @@ def _fuse(ir: IrGraph, operand: Operand | None, activation: Activation) -> Outco
         return None
     kind, attributes = activation
     listed = getattr(fused, "fuses_like", None) or fused.dml
-    if listed not in kind.support().fusable_into:
-        return Declined(f"{kind.name} cannot be fused into {fused.name}")
-    if getattr(operator, "fused_activation", None) is not None:
-        return Declined(f"'{host.name}' has an activation already")
-    if not ir.only_use(operand):
-        return Declined(f"'{host.name}' has other readers, and would be computed twice")
-    if any(ir.use_count(Source(host.name, port)) for port in range(1, host.output_count)):
-        return Declined(f"other outputs of '{host.name}' are read, and it would be computed twice")
+    demand(listed in kind.support().fusable_into, f"{kind.name} cannot be fused into {fused.name}")
+    demand(getattr(operator, "fused_activation", None) is None, f"'{host.name}' has an activation already")
+    alone(ir, operand, "and would be computed twice")
+    others = any(ir.use_count(Source(host.name, port)) for port in range(1, host.output_count))
+    demand(not others, f"other outputs of '{host.name}' are read, and it would be computed twice")
     written = ir.produced(operand)
-    if (operand.desc.sizes, operand.desc.effective_strides) != (written.sizes, written.effective_strides):
-        return Declined(f"'{host.name}' is not read as it was written")
-    tensors = {field: host.operand(field) for field in operator.input_fields}
-    taken = {**operator.attributes, "fused_activation": {"op": kind.name, **attributes}}
-    return Rewrite.of(New(fused, tensors, taken), f"'{host.name}' applies {kind.name} itself")
+    is_plain = (operand.desc.sizes, operand.desc.effective_strides) == (written.sizes, written.effective_strides)
+    demand(is_plain, f"'{host.name}' is not read as it was written")
+    new = New.like(host, {}, {"fused_activation": {"op": kind.name, **attributes}}, operator=fused)
+    return Rewrite.of(new, f"'{host.name}' applies {kind.name} itself")
 
 
 RULES = (fuse_activation, fuse_line)

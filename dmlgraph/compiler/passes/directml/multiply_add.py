@@ -8,7 +8,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, nearly_affine
 from dmlgraph.compiler.passes.canonical.patterns import both_orders
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensor, rule
+from dmlgraph.compiler.rule import Constant, Differs, New, Outcome, Rewrite, Tensors, alone, rule, through
 from dmlgraph.operators.element_wise import Add, Multiply
 from dmlgraph.operators.normalization import BatchNormalization
 
@@ -33,20 +33,11 @@ def multiply_add(ir: IrGraph, node: IrNode) -> Outcome:
         if nearly_affine(ir, found) is not None or ir.number(b) is not None:
             return None  # a ScaleBias is better
         x, w = next(both_orders(found))
-        if not ir.only_use(product):
-            return Declined(f"'{found.name}' has other readers, and would stay")
-        x_read, w_read = (ir.around(product, ir.produced(product), each) for each in (x, w))
-        if x_read is None or w_read is None:
-            return Declined(f"it reads '{found.name}' through other strides")
+        alone(ir, product)
+        x_read, w_read = (through(ir, product, each) for each in (x, w))
         ones = (1,) * product.desc.rank
         zero, one = (Constant(np.full(ones, each, product.desc.dtype.numpy)) for each in (0, 1))
-        tensors: dict[str, Tensor | list[Tensor] | None] = {
-            "input": x_read,
-            "mean": zero,
-            "variance": one,
-            "scale": w_read,
-            "bias": b,
-        }
+        tensors: Tensors = {"input": x_read, "mean": zero, "variance": one, "scale": w_read, "bias": b}
         value = New(BatchNormalization, tensors, {"spatial": True, "epsilon": 0.0})
         return Rewrite.of(value, f"'{found.name}' and this sum become one pass")
     return None

@@ -23,7 +23,7 @@ from dmlgraph.compiler.passes.canonical.affine import (
     compose_as_reals,
     is_affine,
 )
-from dmlgraph.compiler.rule import NUMBERS, Anchor, Declined, Differs, New, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import NUMBERS, Anchor, Declined, Differs, New, Outcome, Rewrite, demand, rule, through
 from dmlgraph.operators.common.element_wise import ScaledUnary
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.traits import AffineMap
@@ -151,13 +151,10 @@ def _through(
     ir: IrGraph, operand: Operand, inner: Affine, affine_map: AffineMap, composed: Compose
 ) -> tuple[Operand, AffineMap]:
     """The operand and the map after the previous node has been absorbed; raises Declined where it must not be."""
-    name = operand.source.node
-    previous = ir.around(operand, ir.produced(operand), inner.operand)
-    if previous is None:
-        raise Declined(f"it reads '{name}' through other strides")
+    previous = through(ir, operand, inner.operand)
     affine_map = composed(affine_map, inner.map)
-    if (stays := _why_it_stays(ir, operand, inner, composed)) is not None:
-        raise Declined(f"'{name}' {stays}")
+    stays = _why_it_stays(ir, operand, inner, composed)
+    demand(stays is None, f"'{operand.source.node}' {stays}")
     return previous, affine_map
 
 

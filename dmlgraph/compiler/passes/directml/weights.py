@@ -6,8 +6,7 @@ import numpy as np
 
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode
-from dmlgraph.compiler.passes.canonical.matrix import gemm_with
-from dmlgraph.compiler.rule import Constant, Declined, Differs, Outcome, Rewrite, rule
+from dmlgraph.compiler.rule import Constant, Differs, New, Outcome, Rewrite, demand, rule
 from dmlgraph.graph.nodes import ConstantNode
 from dmlgraph.operators.declaration.traits import is_power_of_two
 from dmlgraph.operators.matrix import Gemm
@@ -33,21 +32,19 @@ def alpha_into_weights(ir: IrGraph, node: IrNode) -> Outcome:
         operand = node.operand(field)
         if operand is None or not isinstance(ir.producer(operand).content, ConstantNode):
             continue
-        if not is_power_of_two(gemm.alpha):
-            return Declined(f"{gemm.alpha:g} is not a power of two: the weights would be rounded")
-        if not ir.only_use(operand) or operand.desc.total_bytes > WEIGHT_BYTES:
-            return Declined(f"'{operand.source.node}' has other readers, or is too large to be copied")
+        name = operand.source.node
+        demand(is_power_of_two(gemm.alpha), f"{gemm.alpha:g} is not a power of two: the weights would be rounded")
+        is_copied = ir.only_use(operand) and operand.desc.total_bytes <= WEIGHT_BYTES
+        demand(is_copied, f"'{name}' has other readers, or is too large to be copied")
         values = ir.values(operand)
         if values is None:
             continue
         with np.errstate(all="ignore"):
             scaled = values * values.dtype.type(gemm.alpha)
             is_exact = (scaled / values.dtype.type(gemm.alpha) == values).all()
-        if not is_exact:
-            return Declined("a scaled weight would be infinite or subnormal")
-        return Rewrite.of(
-            gemm_with(node, {field: Constant(scaled)}, {"alpha": 1.0}), f"'{operand.source.node}' is scaled in advance"
-        )
+        demand(is_exact, "a scaled weight would be infinite or subnormal")
+        new = New.like(node, {field: Constant(scaled)}, {"alpha": 1.0})
+        return Rewrite.of(new, f"'{name}' is scaled in advance")
     return None
 
 

@@ -10,7 +10,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
-from dmlgraph.compiler.rule import Declined
+from dmlgraph.compiler.rule import alone, demand, wanted
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.view import with_strides
 
@@ -67,10 +67,9 @@ def result_of(ir: IrGraph, node: IrNode, *operators: type[Operator]) -> IrNode |
     made = ir.producer(read)
     if made.kind not in operators or read.desc != ir.produced(read):
         return None
-    if not ir.only_use(read):
-        raise Declined(f"'{made.name}' has other readers, and would be computed twice")
-    if any(ir.use_count(Source(made.name, port)) for port in range(made.output_count) if port != read.source.port):
-        raise Declined(f"other outputs of '{made.name}' are read")
+    alone(ir, read, "and would be computed twice")
+    others = (Source(made.name, port) for port in range(made.output_count) if port != read.source.port)
+    demand(not any(map(ir.use_count, others)), f"other outputs of '{made.name}' are read")
     return made
 
 
@@ -84,8 +83,8 @@ def along(operand: Operand, axis: int | None, place: int, rank: int) -> Operand:
     """
     sizes, strides = operand.desc.sizes, operand.desc.effective_strides
     moving = [at for at, (size, stride) in enumerate(zip(sizes, strides, strict=True)) if size > 1 and stride]
-    if moving not in ([], [None if axis is None else axis % len(sizes)]):
-        raise Declined(f"'{operand.source.node}' has numbers along other axes")
+    is_along = moving in ([], [None if axis is None else axis % len(sizes)])
+    demand(is_along, f"'{operand.source.node}' has numbers along other axes")
     new_sizes, new_strides = [1] * rank, [0] * rank
     for at in moving:
         new_sizes[place], new_strides[place] = sizes[at], strides[at]
@@ -100,11 +99,9 @@ def scale_of(ir: IrGraph, operand: Operand, axis: int | None, place: int, rank: 
         Declined: they are not known, or so extreme that intermediate values would overflow.
     """
     found = along(operand, axis, place, rank)
-    numbers = ir.values(found)
-    if numbers is None:
-        raise Declined(f"the scale '{operand.source.node}' is not a constant")
-    if not ((numbers >= LEAST_SCALE) & (numbers <= GREATEST_SCALE)).all():
-        raise Declined(f"the scale '{operand.source.node}' is extreme")
+    numbers = wanted(ir.values(found), f"the scale '{operand.source.node}' is not a constant")
+    is_usual = ((numbers >= LEAST_SCALE) & (numbers <= GREATEST_SCALE)).all()
+    demand(is_usual, f"the scale '{operand.source.node}' is extreme")
     return Parameter(found, numbers)
 
 

@@ -30,7 +30,23 @@ from dmlgraph.compiler.passes.quantized.dequantized import (
     scale_of,
     zero_of,
 )
-from dmlgraph.compiler.rule import Constant, Declined, Differs, New, Outcome, Rewrite, Tensor, Viewed, later, rule
+from dmlgraph.compiler.rule import (
+    Constant,
+    Declined,
+    Differs,
+    New,
+    Outcome,
+    Rewrite,
+    Tensor,
+    Tensors,
+    Viewed,
+    alone,
+    demand,
+    later,
+    rule,
+    through,
+    wanted,
+)
 from dmlgraph.operators.activation import ActivationRelu
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.operator import Operator
@@ -55,8 +71,7 @@ def quantize_again(ir: IrGraph, node: IrNode) -> Outcome:
     tensor = dequantized(ir, node.needed("input"))
     if tensor is None:
         return None
-    if not same_parameters(ir, node, tensor):
-        return Declined("the scales or zero points are not the same constants")
+    demand(same_parameters(ir, node, tensor), "the scales or zero points are not the same constants")
     return Rewrite.of(tensor.steps, f"these are the integers of '{tensor.steps.source.node}'")
 
 
@@ -78,25 +93,15 @@ def quantize_clipped(ir: IrGraph, node: IrNode) -> Outcome:
         return None
     scale, zero = number_of(ir, node.operand("scale")), number_of(ir, node.operand("zero_point"))
     if scale is None or zero is None or not 0 < scale < math.inf:
-        return Declined("the scale and the zero point are not one known number each")
+        raise Declined("the scale and the zero point are not one known number each")
     least, greatest = node.output_desc().dtype.range
     with np.errstate(all="ignore"):
         first, last = (np.rint(np.float32(each) / np.float32(scale)) + zero for each in (low, high))
-    if not (first <= least and last >= greatest and low <= high):
-        return Declined(f"its bounds are the integers {first:g} and {last:g}, not {least} and {greatest}")
-    x = ir.around(read, ir.produced(read), clip.needed("input"))
-    if x is None:
-        return Declined(f"it reads '{clip.name}' through other strides")
-    if not ir.only_use(read):
-        return Declined(f"'{clip.name}' has other readers, and would stay")
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
-        "input": x,
-        "scale": node.operand("scale"),
-        "zero_point": node.operand("zero_point"),
-    }
-    return Rewrite.of(
-        New(type(node.computation), tensors, {}, _typed(node)), f"the integers end where '{clip.name}' clips"
-    )
+    is_range = first <= least and last >= greatest and low <= high
+    demand(is_range, f"its bounds are the integers {first:g} and {last:g}, not {least} and {greatest}")
+    x = through(ir, read, clip.needed("input"))
+    alone(ir, read)
+    return Rewrite.of(New.like(node, {"input": x}, {}, _typed(node)), f"the integers end where '{clip.name}' clips")
 
 
 @rule(later.QuantizeLinear, after=(lambda kind: bool(kind.order_preserving),), effect="bit-exact")
@@ -114,17 +119,16 @@ def quantized_movement(ir: IrGraph, node: IrNode) -> Outcome:
     tensors = [dequantized(ir, each) for each in moved.operands(field)]
     if None in tensors or getattr(operator, "scale_bias", None) is not None:
         return None
-    if not all(tensor is not None and same_parameters(ir, node, tensor) for tensor in tensors):
-        return Declined("the scales or zero points are not the same constants")
+    is_same = all(tensor is not None and same_parameters(ir, node, tensor) for tensor in tensors)
+    demand(is_same, "the scales or zero points are not the same constants")
     if not is_part and result_of(ir, node, type(operator)) is None:
         return None
     steps: list[Tensor] = [tensor.steps for tensor in tensors if tensor is not None]
-    given: dict[str, Tensor | list[Tensor] | None] = {each: moved.operand(each) for each in operator.input_fields}
-    given[field] = steps if operator.input_arrays[field] else steps[0]
+    given: Tensors = {field: steps if operator.input_arrays[field] else steps[0]}
     outputs = {}
     if isinstance(operator, Split):
         outputs["outputs"] = [part.sizes[operator.axis] for part in operator.outputs]
-    new = New(type(operator), given, operator.attributes, outputs, read.source.port)
+    new = New.like(moved, given, {}, outputs, port=read.source.port)
     return Rewrite.of(new, f"'{moved.name}' moves the integers themselves")
 
 
@@ -136,7 +140,7 @@ def quantized_sum(ir: IrGraph, node: IrNode) -> Outcome:
     if add is None or None in terms:
         return None
     rank = node.output_desc().rank
-    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(ir, node, rank))
+    tensors: Tensors = dict(_output(ir, node, rank))
     for name, term in zip("ab", terms, strict=True):
         assert term is not None
         tensors[name] = term.steps
@@ -158,9 +162,8 @@ def quantized_mean(ir: IrGraph, node: IrNode) -> Outcome:
     if pooling is None or x is None:
         return None
     rank = x.steps.desc.rank
-    tensors: dict[str, Tensor | list[Tensor] | None] = dict(_output(ir, node, rank))
-    if tensors["output_zero_point"] is None:
-        return Declined("without a zero point a mean of no elements is another number")
+    tensors: Tensors = dict(_output(ir, node, rank))
+    demand(tensors["output_zero_point"], "without a zero point a mean of no elements is another number")
     tensors["input"] = x.steps
     tensors["input_scale"] = scale_of(ir, x.scale, None, 1, rank).operand
     tensors["input_zero_point"] = zero_of(x.zero_point, None, 1, rank)
@@ -184,12 +187,12 @@ def quantized_convolution(ir: IrGraph, node: IrNode) -> Outcome:
     operator = convolution.computing(Convolution)
     is_plain = operator.fused_activation is None and not any(operator.output_padding)
     is_forward = operator.direction is ConvolutionDirection.FORWARD
-    if not (is_plain and is_forward and operator.mode is ConvolutionMode.CROSS_CORRELATION):
-        return Declined(f"'{convolution.name}' does more than a forward cross-correlation")
+    is_correlation = is_plain and is_forward and operator.mode is ConvolutionMode.CROSS_CORRELATION
+    demand(is_correlation, f"'{convolution.name}' does more than a forward cross-correlation")
     rank = x.steps.desc.rank
     scales = [scale_of(ir, x.scale, None, 1, rank), scale_of(ir, w.scale, 0, 1, rank)]
     terms = math.prod(w.steps.desc.sizes[1:])
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
+    tensors: Tensors = {
         "input": x.steps,
         "input_zero_point": zero_of(x.zero_point, None, 1, rank),
         "filter": w.steps,
@@ -217,15 +220,15 @@ def quantized_product(ir: IrGraph, node: IrNode) -> Outcome:
     a, b = (dequantized(ir, gemm.operand(field)) for field in ("a", "b"))
     if a is None or b is None:
         return None
-    if operator.fused_activation is not None or operator.alpha != 1.0:
-        return Declined(f"'{gemm.name}' has an activation or an alpha")
+    is_plain = operator.fused_activation is None and operator.alpha == 1.0
+    demand(is_plain, f"'{gemm.name}' has an activation or an alpha")
     a = _transposed(a) if operator.trans_a is MatrixTransform.TRANSPOSE else a
     b = _transposed(b) if operator.trans_b is MatrixTransform.TRANSPOSE else b
     if operator.c is not None:
         return _with_bias(ir, node, gemm, a, b)
     rank = a.steps.desc.rank
     _check_sums(a.steps.desc.sizes[-1])
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
+    tensors: Tensors = {
         "a": a.steps,
         "a_scale": scale_of(ir, a.scale, None, 0, rank).operand,
         "a_zero_point": zero_of(a.zero_point, None, 0, rank),
@@ -252,12 +255,13 @@ def integers_to_float(ir: IrGraph, node: IrNode) -> Outcome:
     a, b = (dequantized(ir, node.operand(field)) for field in ("a", "b"))
     if a is None or b is None:
         return None
-    if operator.fused_activation is not None or operator.alpha != 1.0 or (operator.c and operator.beta != 1.0):
-        return Declined("it has an activation, an alpha or a beta")
+    has_beta = operator.c is not None and operator.beta != 1.0
+    is_plain = operator.fused_activation is None and operator.alpha == 1.0 and not has_beta
+    demand(is_plain, "it has an activation, an alpha or a beta")
     a = _transposed(a) if operator.trans_a is MatrixTransform.TRANSPOSE else a
     b = _transposed(b) if operator.trans_b is MatrixTransform.TRANSPOSE else b
     rank = a.steps.desc.rank
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
+    tensors: Tensors = {
         "a": a.steps,
         "a_scale": along(a.scale, None, 0, rank),
         "a_zero_point": zero_of(a.zero_point, None, 0, rank),
@@ -273,11 +277,11 @@ def integers_to_float(ir: IrGraph, node: IrNode) -> Outcome:
 def _with_bias(ir: IrGraph, node: IrNode, gemm: IrNode, a: Dequantized, b: Dequantized) -> Outcome:
     """A product with a bias as a convolution: {M, K, 1, 1}, filters {N, K, 1, 1}, bias {1, N, 1, 1}."""
     operator = gemm.computing(Gemm)
-    if operator.beta != 1.0 or math.prod(node.output_desc().sizes[:-2]) != 1:
-        return Declined(f"'{gemm.name}' has a beta or batches beside its C")
+    is_plain = operator.beta == 1.0 and math.prod(node.output_desc().sizes[:-2]) == 1
+    demand(is_plain, f"'{gemm.name}' has a beta or batches beside its C")
     c = gemm.needed("c")
     scales = [scale_of(ir, a.scale, None, 1, 4), scale_of(ir, b.scale, -1, 1, 4)]
-    tensors: dict[str, Tensor | list[Tensor] | None] = {
+    tensors: Tensors = {
         "input": _as_windows(a.steps),
         "input_scale": scales[0].operand,
         "input_zero_point": zero_of(a.zero_point, None, 1, 4),
@@ -309,15 +313,13 @@ def _bias(
     if bias is None:
         return _rounded_bias(ir, node, operand, axis, unit, terms)
     rank = scales[0].operand.desc.rank
-    if bias.steps.desc.dtype is not DataType.INT32 or number_of(ir, bias.zero_point) != 0.0:
-        raise Declined("its bias is not made of int32 without a zero point")
+    is_integer = bias.steps.desc.dtype is DataType.INT32 and number_of(ir, bias.zero_point) == 0.0
+    demand(is_integer, "its bias is not made of int32 without a zero point")
     given = scale_of(ir, bias.scale, axis, 1, rank).numbers.astype(np.float64)
-    if not (np.abs(given - unit) <= BIAS_TOLERANCE * unit).all():
-        raise Declined("the scale of its bias is not the product of the other scales")
+    is_product = (np.abs(given - unit) <= BIAS_TOLERANCE * unit).all()
+    demand(is_product, "the scale of its bias is not the product of the other scales")
     steps = along(bias.steps, axis, 1, rank)
-    numbers = ir.values(steps)
-    if numbers is None:
-        raise Declined("its bias is not a constant")
+    numbers = wanted(ir.values(steps), "its bias is not a constant")
     _check_sums(terms, int(np.abs(numbers.astype(np.int64)).max()))
     return _repeated(steps, bias.steps.desc.sizes[axis])
 
@@ -326,16 +328,14 @@ def _rounded_bias(
     ir: IrGraph, node: IrNode, operand: Operand, axis: int, unit: np.ndarray[Any, Any], terms: int
 ) -> Constant:
     """Constant floats as multiples of `unit`, which is {1, C or 1, 1, …}."""
-    numbers = ir.values(along(operand, axis, 1, unit.ndim))
-    if numbers is None:
-        raise Declined("its bias is neither a constant nor dequantized")
-    exact = numbers.astype(np.float64) / unit
-    if not (np.abs(exact) <= GREATEST_SUM).all():
-        raise Declined("its bias is infinite, NaN, or so large that a sum may leave int32")
+    values = ir.values(along(operand, axis, 1, unit.ndim))
+    exact = wanted(values, "its bias is neither a constant nor dequantized").astype(np.float64) / unit
+    is_finite = (np.abs(exact) <= GREATEST_SUM).all()
+    demand(is_finite, "its bias is infinite, NaN, or so large that a sum may leave int32")
     steps = np.rint(exact)
     result_scale = scale_of(ir, node.needed("scale"), None, 1, unit.ndim).numbers.astype(np.float64)
-    if not (np.abs(steps - exact) * unit <= BIAS_SHIFT * result_scale).all():
-        raise Declined("its bias is not a multiple of the product of the scales, nearly enough")
+    is_multiple = (np.abs(steps - exact) * unit <= BIAS_SHIFT * result_scale).all()
+    demand(is_multiple, "its bias is not a multiple of the product of the scales, nearly enough")
     _check_sums(terms, int(np.abs(steps).max()))
     count = operand.desc.sizes[axis]
     return Constant(np.broadcast_to(steps, (1, count, *unit.shape[2:])).astype(np.int32))
@@ -348,8 +348,7 @@ def _repeated(bias: Operand, count: int) -> Operand:
 
 
 def _check_sums(terms: int, bias: int = 0) -> None:
-    if terms * FURTHEST**2 + bias > GREATEST_SUM:
-        raise Declined(f"a sum of {terms} products may leave int32")
+    demand(terms * FURTHEST**2 + bias <= GREATEST_SUM, f"a sum of {terms} products may leave int32")
 
 
 def _output(ir: IrGraph, node: IrNode, rank: int) -> dict[str, Operand | None]:
