@@ -49,7 +49,7 @@ class ActivationIdentity(Activation, dml="ACTIVATION_IDENTITY"):
 class ActivationLinear(Activation, dml="ACTIVATION_LINEAR"):
     """A straight line: alpha · x + beta."""
 
-    example_attributes: ClassVar = {"alpha": "2", "beta": "1"}
+    example: ClassVar = "alpha: 2, beta: 1"
 
     alpha: Float
     beta: Float
@@ -214,7 +214,7 @@ class ActivationSoftplus(Activation, dml="ACTIVATION_SOFTPLUS"):
 class ActivationParametricSoftplus(Activation, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
     """A softplus with any slope and height: alpha · ln(1 + e^(beta · x))."""
 
-    example_attributes: ClassVar = {"alpha": "1", "beta": "2"}
+    example: ClassVar = "alpha: 1, beta: 2"
 
     alpha: Float
     beta: Float
@@ -263,7 +263,7 @@ class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
 
     meanings: ClassVar = {"sigmoid_input_scale": "The factor of the sigmoid's argument."}
     in_place: ClassVar = False
-    example_attributes: ClassVar = {"sigmoid_input_scale": "1"}
+    example: ClassVar = "sigmoid_input_scale: 1"
 
     sigmoid_input_scale: Float
 
@@ -275,7 +275,7 @@ class ActivationHardSwish(Activation, dml="ACTIVATION_HARD_SWISH"):
     """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
 
     in_place: ClassVar = False
-    example_attributes: ClassVar = {"alpha": "0.16666667", "beta": "0.5"}
+    example: ClassVar = "alpha: 0.16666667, beta: 0.5"
 
     alpha: Float
     beta: Float

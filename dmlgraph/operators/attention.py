@@ -448,18 +448,10 @@ class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
         "head_count": "The number of heads.",
     }
     head_fields: ClassVar = ("head_count", "head_count")
-    example: ClassVar = """
-inputs:
-  query: {dtype: float32, sizes: [1, 2, 8]}
-  key: {dtype: float32, sizes: [1, 3, 8]}
-  value: {dtype: float32, sizes: [1, 3, 8]}
-constants:
-  length: {dtype: int32, sizes: [1, 1], data: [2]}
-nodes:
-  y: {op: multihead_attention, query: query, key: key, value: value, mask: length,
-      scale: 0.5, mask_filter_value: -10000, head_count: 2, mask_type: key_sequence_length}
-outputs: {y: y.output}
-"""
+    example: ClassVar = (
+        "query: [1, 2, 8], key: [1, 3, 8], value: [1, 3, 8], mask: {dtype: int32, sizes: [1, 1], data: [2]}, "
+        "scale: 0.5, mask_filter_value: -10000, head_count: 2, mask_type: key_sequence_length"
+    )
 
     query: OptionalInput = None
     key: OptionalInput = None
@@ -500,16 +492,10 @@ class MultiheadAttention1(Attention, dml="MULTIHEAD_ATTENTION1"):
         "key_value_head_count": "The number of heads of the keys and values; several heads of queries share one.",
     }
     head_fields: ClassVar = ("query_head_count", "key_value_head_count")
-    example: ClassVar = """
-inputs:
-  query: {dtype: float32, sizes: [1, 2, 8]}
-  key: {dtype: float32, sizes: [1, 2, 4]}
-  value: {dtype: float32, sizes: [1, 2, 4]}
-nodes:
-  y: {op: multihead_attention1, query: query, key: key, value: value,
-      scale: 0.5, mask_filter_value: -10000, query_head_count: 4, key_value_head_count: 2, mask_type: none}
-outputs: {y: y.output}
-"""
+    example: ClassVar = (
+        "query: [1, 2, 8], key: [1, 2, 4], value: [1, 2, 4], scale: 0.5, mask_filter_value: -10000, "
+        "query_head_count: 4, key_value_head_count: 2, mask_type: none"
+    )
 
     query: OptionalInput = None
     key: OptionalInput = None

@@ -163,23 +163,10 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
         "mode": "Whether the filter is mirrored (`convolution`) or not (`cross_correlation`).",
         "direction": "Forward, or backward: the transposed convolution.",
     }
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 2, 5, 5]}
-  filter: {dtype: float32, sizes: [3, 2, 3, 3]}
-  bias: {dtype: float32, sizes: [3]}
-nodes:
-  y:
-    op: convolution
-    input: x
-    filter: filter
-    bias: bias
-    strides: [2, 2]
-    start_padding: [1, 1]
-    end_padding: [1, 1]
-    fused_activation: activation_relu
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 2, 5, 5], filter: [3, 2, 3, 3], bias: [3], strides: [2, 2], start_padding: [1, 1], "
+        "end_padding: [1, 1], fused_activation: activation_relu"
+    )
 
     input: Input
     filter: Input
@@ -268,16 +255,10 @@ class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
     """
 
     multiplies_integers: ClassVar = True
-    example: ClassVar = """
-inputs:
-  x: {dtype: uint8, sizes: [1, 1, 4, 4]}
-  filter: {dtype: int8, sizes: [2, 1, 3, 3]}
-constants:
-  middle: {dtype: uint8, sizes: [1], data: [128]}
-nodes:
-  y: {op: convolution_integer, input: x, input_zero_point: middle, filter: filter}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 4, 4], input_zero_point: {dtype: uint8, sizes: [1], data: [128]}, "
+        "filter: {dtype: int8, sizes: [2, 1, 3, 3]}"
+    )
 
     input: Input
     input_zero_point: OptionalInput = None
@@ -317,26 +298,13 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
 
     meanings: ClassVar = {"filter_scale": "The number for which one step of the filter stands."}
     multiplies_integers: ClassVar = True
-    example: ClassVar = """
-inputs:
-  x: {dtype: uint8, sizes: [1, 1, 4, 4]}
-  filter: {dtype: int8, sizes: [2, 1, 3, 3]}
-constants:
-  x_scale: {dtype: float32, sizes: [1], data: [0.5]}
-  filter_scale: {dtype: float32, sizes: [2], data: [0.25, 0.125]}
-  y_scale: {dtype: float32, sizes: [1], data: [2.0]}
-  y_zero_point: {dtype: uint8, sizes: [1], data: [128]}
-nodes:
-  y:
-    op: quantized_linear_convolution
-    input: x
-    input_scale: x_scale
-    filter: filter
-    filter_scale: filter_scale
-    output_scale: y_scale
-    output_zero_point: y_zero_point
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 4, 4], input_scale: {dtype: float32, sizes: [1], data: [0.5]}, "
+        "filter: {dtype: int8, sizes: [2, 1, 3, 3]}, "
+        "filter_scale: {dtype: float32, sizes: [2], data: [0.25, 0.125]}, "
+        "output_scale: {dtype: float32, sizes: [1], data: [2.0]}, "
+        "output_zero_point: {dtype: uint8, sizes: [1], data: [128]}"
+    )
 
     input: Input
     input_scale: ScaleInput

@@ -45,11 +45,7 @@ class DiagonalMatrix(DiagonalFill, dml="DIAGONAL_MATRIX"):
     """
 
     meanings: ClassVar = {"offset": "The diagonal, counted upwards from the main one, which is 0."}
-    example: ClassVar = """
-nodes:
-  y: {op: diagonal_matrix, output: {dtype: float32, sizes: [1, 1, 3, 3]}, offset: 0, value: 1}
-outputs: [y]
-"""
+    example: ClassVar = "output: {dtype: float32, sizes: [1, 1, 3, 3]}, offset: 0, value: 1"
 
     output: Output = inferred()
     offset: Int
@@ -73,13 +69,7 @@ class DiagonalMatrix1(DiagonalFill, dml="DIAGONAL_MATRIX1"):
         "diagonal_fill_begin": "The first diagonal, counted upwards from the main one, which is 0.",
         "diagonal_fill_end": "The diagonal after the last one.",
     }
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 3, 3]}
-nodes:
-  y: {op: diagonal_matrix1, input: x, value: 7, diagonal_fill_begin: 0, diagonal_fill_end: 1}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 3, 3], value: 7, diagonal_fill_begin: 0, diagonal_fill_end: 1"
 
     input: Annotated[OptionalInput, NumberType("output")] = None
     output: Output = inferred()

@@ -126,7 +126,7 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
     The bounds are first converted to the tensor's type, toward zero for integers.
     """
 
-    example_attributes: ClassVar = {"min": "0", "max": "6"}
+    example: ClassVar = "min: 0, max: 6"
 
     min: Float
     max: Float
@@ -226,7 +226,7 @@ class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
     16-bit integers are compared as 32-bit ones (measured): of a bound beyond their range the low bits are stored.
     """
 
-    example_attributes: ClassVar = {"min": "0"}
+    example: ClassVar = "min: 0"
 
     min: Float
 
@@ -254,7 +254,7 @@ class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
 
     half_type: ClassVar = np.float32
 
-    example_attributes: ClassVar = {"exponent": "2"}
+    example: ClassVar = "exponent: 2"
 
     exponent: Float
 
@@ -268,7 +268,7 @@ class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
 class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
     """max(min, min(x, max)); the bounds have the tensor's type, and if min > max, min wins."""
 
-    example_attributes: ClassVar = {"min": "0", "max": "6"}
+    example: ClassVar = "min: 0, max: 6"
 
     min_max_data_type: ScalarDataType = inferred()
     min: Annotated[ScalarValue, TypedBy("min_max_data_type")]
@@ -306,7 +306,7 @@ class Cast(Operator, dml="CAST"):
 
     inner_dimensions: ClassVar = 0
     output_keywords: ClassVar = ("dtype",)
-    example_attributes: ClassVar = {"output": "{dtype: float16}"}
+    example: ClassVar = "output: {dtype: float16}"
 
     input: Input
     output: Output = inferred()
@@ -350,7 +350,7 @@ class Add(Binary, dml="ELEMENT_WISE_ADD"):
 class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
     """An activation of the sum: activation(a + b)."""
 
-    example_attributes: ClassVar = {"fused_activation": "activation_relu"}
+    example: ClassVar = "fused_activation: activation_relu"
 
     fused_activation: OptionalActivation = None
 

@@ -42,11 +42,7 @@ class FillValueConstant(Fill, dml="FILL_VALUE_CONSTANT"):
     Source: DML_FILL_VALUE_CONSTANT_OPERATOR_DESC.
     """
 
-    example: ClassVar = """
-nodes:
-  y: {op: fill_value_constant, output: {dtype: float32, sizes: [1, 1, 2, 4]}, value: 13.0}
-outputs: [y]
-"""
+    example: ClassVar = "output: {dtype: float32, sizes: [1, 1, 2, 4]}, value: 13.0"
 
     output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
@@ -72,11 +68,7 @@ class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
         "value_start": "The first element.",
         "value_delta": "The distance from each element to the next.",
     }
-    example: ClassVar = """
-nodes:
-  y: {op: fill_value_sequence, output: {dtype: float32, sizes: [1, 1, 1, 3]}, value_start: 3, value_delta: 2}
-outputs: [y]
-"""
+    example: ClassVar = "output: {dtype: float32, sizes: [1, 1, 1, 3]}, value_start: 3, value_delta: 2"
 
     output: Output = inferred()
     value_data_type: ScalarDataType = inferred()

@@ -47,7 +47,7 @@ class ClipGrad(Gradient, dml="ELEMENT_WISE_CLIP_GRAD"):
     (measured).
     """
 
-    example_attributes: ClassVar = {"min": "0", "max": "6"}
+    example: ClassVar = "min: 0, max: 6"
 
     min: Float
     max: Float
@@ -60,7 +60,7 @@ class ClipGrad(Gradient, dml="ELEMENT_WISE_CLIP_GRAD"):
 class ClipGrad1(Gradient, dml="ELEMENT_WISE_CLIP_GRAD1"):
     """The gradient where the input is strictly between the bounds, which have its type; 0 for NaN."""
 
-    example_attributes: ClassVar = {"min": "0", "max": "6"}
+    example: ClassVar = "min: 0, max: 6"
 
     min_max_data_type: ScalarDataType = inferred()
     min: Annotated[ScalarValue, TypedBy("min_max_data_type")]

@@ -106,13 +106,7 @@ class SpaceToDepth(SpaceToDepthMove, dml="SPACE_TO_DEPTH"):
     {N, C, H, W} becomes {N, B² · C, H / B, W / B}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 4]}
-nodes:
-  y: {op: space_to_depth, input: x, block_size: 2}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 4], block_size: 2"
     order: ClassVar = DepthSpaceOrder.DEPTH_COLUMN_ROW
 
 
@@ -123,13 +117,7 @@ class SpaceToDepth1(SpaceToDepthMove, dml="SPACE_TO_DEPTH1"):
     c · B² + y · B + x (column_row_depth).  {N, C, H, W} becomes {N, B² · C, H / B, W / B}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 2, 2, 4]}
-nodes:
-  y: {op: space_to_depth1, input: x, block_size: 2, order: column_row_depth}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 2, 2, 4], block_size: 2, order: column_row_depth"
 
     order: DepthSpaceOrder = DepthSpaceOrder.DEPTH_COLUMN_ROW
 
@@ -140,13 +128,7 @@ class DepthToSpace(DepthToSpaceMove, dml="DEPTH_TO_SPACE"):
     {N, B² · C, H, W} becomes {N, C, H · B, W · B}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 4, 1, 2]}
-nodes:
-  y: {op: depth_to_space, input: x, block_size: 2}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 4, 1, 2], block_size: 2"
     order: ClassVar = DepthSpaceOrder.DEPTH_COLUMN_ROW
 
 
@@ -157,13 +139,7 @@ class DepthToSpace1(DepthToSpaceMove, dml="DEPTH_TO_SPACE1"):
     c · B² + y · B + x (column_row_depth).  {N, B² · C, H, W} becomes {N, C, H · B, W · B}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 8, 1, 2]}
-nodes:
-  y: {op: depth_to_space1, input: x, block_size: 2, order: column_row_depth}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 8, 1, 2], block_size: 2, order: column_row_depth"
 
     order: DepthSpaceOrder = DepthSpaceOrder.DEPTH_COLUMN_ROW
 
@@ -174,13 +150,7 @@ class ValueScale2d(Operator, dml="VALUE_SCALE_2D"):
     The product and the sum are each rounded to the tensor's type (measured).
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 3, 2, 2]}
-nodes:
-  y: {op: value_scale_2d, input: x, scale: 0.5, bias: [1, 2, 3]}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 3, 2, 2], scale: 0.5, bias: [1, 2, 3]"
 
     input: Input
     output: Output = inferred()

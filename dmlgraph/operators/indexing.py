@@ -84,14 +84,7 @@ class Gather(Operator, dml="GATHER"):
     meanings: ClassVar = {"index_dimensions": "How many dimensions of the indices replace the axis."}
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 3, 4]}
-  indices: {dtype: uint32, sizes: [1, 1, 1, 2]}
-nodes:
-  y: {op: gather, input: x, indices: indices, axis: 2, index_dimensions: 1}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 3, 4], indices: [1, 1, 1, 2], axis: 2, index_dimensions: 1"
 
     input: Input
     indices: IndexInput
@@ -126,14 +119,7 @@ class GatherElements(Operator, dml="GATHER_ELEMENTS"):
 
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-  indices: {dtype: uint32, sizes: [1, 1, 2, 1]}
-nodes:
-  y: {op: gather_elements, input: x, indices: indices, axis: 3}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], indices: [1, 1, 2, 1], axis: 3"
 
     input: Input
     indices: IndexInput
@@ -237,14 +223,9 @@ class GatherNd(GatherTuples, dml="GATHER_ND"):
     tensor of fewer dimensions than the others, have leading dimensions of size 1 up to the same number.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 3, 4]}
-  indices: {dtype: uint32, sizes: [1, 1, 5, 2]}
-nodes:
-  y: {op: gather_nd, input: x, indices: indices, input_dimension_count: 2, indices_dimension_count: 2}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 3, 4], indices: [1, 1, 5, 2], input_dimension_count: 2, indices_dimension_count: 2"
+    )
     batch_dimension_count: ClassVar = 0
 
     input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
@@ -259,20 +240,10 @@ class GatherNd1(GatherTuples, dml="GATHER_ND1"):
     """
 
     meanings: ClassVar = {"batch_dimension_count": "How many leading dimensions are batches."}
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [2, 3, 4]}
-  indices: {dtype: uint32, sizes: [2, 5, 1]}
-nodes:
-  y:
-    op: gather_nd1
-    input: x
-    indices: indices
-    input_dimension_count: 3
-    indices_dimension_count: 3
-    batch_dimension_count: 1
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [2, 3, 4], indices: [2, 5, 1], input_dimension_count: 3, indices_dimension_count: 3, "
+        "batch_dimension_count: 1"
+    )
 
     input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
     indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
@@ -288,15 +259,7 @@ class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
 
     moves: ClassVar = ("input", "updates")
     aliases: ClassVar = ("scatter",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-  indices: {dtype: uint32, sizes: [1, 1, 2, 1]}
-  updates: {dtype: float32, sizes: [1, 1, 2, 1]}
-nodes:
-  y: {op: scatter_elements, input: x, indices: indices, updates: updates, axis: 3}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], indices: [1, 1, 2, 1], updates: [1, 1, 2, 1], axis: 3"
 
     input: Input
     indices: IndexInput
@@ -334,21 +297,10 @@ class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
     """
 
     moves: ClassVar = ("input", "updates")
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 3, 4]}
-  indices: {dtype: uint32, sizes: [1, 1, 2, 2]}
-  updates: {dtype: float32, sizes: [1, 1, 1, 2]}
-nodes:
-  y:
-    op: scatter_nd
-    input: x
-    indices: indices
-    updates: updates
-    input_dimension_count: 2
-    indices_dimension_count: 2
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 3, 4], indices: [1, 1, 2, 2], updates: [1, 1, 1, 2], input_dimension_count: 2, "
+        "indices_dimension_count: 2"
+    )
     batch_dimension_count: ClassVar = 0
 
     updates: Input
@@ -385,14 +337,7 @@ class OneHot(Operator, dml="ONE_HOT"):
 
     meanings: ClassVar = {"values": "The values off and on, in this order, along the last dimension."}
     output_keywords: ClassVar = ("sizes",)
-    example: ClassVar = """
-inputs:
-  indices: {dtype: uint32, sizes: [1, 1, 4, 1]}
-  off_on: {dtype: float32, sizes: [1, 1, 1, 2]}
-nodes:
-  y: {op: one_hot, indices: indices, values: off_on, output: {sizes: [1, 1, 4, 3]}, axis: 3}
-outputs: [y]
-"""
+    example: ClassVar = "indices: [1, 1, 4, 1], values: [1, 1, 1, 2], output: {sizes: [1, 1, 4, 3]}, axis: 3"
 
     indices: IndexInput
     values: Input
@@ -429,13 +374,7 @@ class NonzeroCoordinates(Operator, dml="NONZERO_COORDINATES"):
         "output_count": "How many elements are not zero.",
         "output_coordinates": "The coordinates of the elements that are not zero, one per row.",
     }
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: nonzero_coordinates, input: x}
-outputs: {count: y.output_count, coordinates: y.output_coordinates}
-"""
+    example: ClassVar = "input: [1, 1, 2, 3]"
 
     input: Input
     output_count: Output = inferred()

@@ -42,14 +42,7 @@ class Gemm(Operator, dml="GEMM"):
     heavy: ClassVar = True
     inner_dimensions: ClassVar = 2
     repeatable: ClassVar = ("c",)
-    example: ClassVar = """
-inputs:
-  a: {dtype: float32, sizes: [1, 1, 2, 3]}
-  b: {dtype: float32, sizes: [1, 1, 3, 4]}
-nodes:
-  y: {op: gemm, a: a, b: b, alpha: 0.5, fused_activation: activation_relu}
-outputs: [y]
-"""
+    example: ClassVar = "a: [1, 1, 2, 3], b: [1, 1, 3, 4], alpha: 0.5, fused_activation: activation_relu"
 
     a: Input
     b: Input

@@ -113,16 +113,9 @@ class MatrixMultiplyInteger(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER"):
     this way.  One that is left out is 0.
     """
 
-    example: ClassVar = """
-inputs:
-  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
-  b: {dtype: int8, sizes: [1, 1, 3, 4]}
-constants:
-  middle: {dtype: uint8, sizes: [1], data: [128]}
-nodes:
-  y: {op: matrix_multiply_integer, a: a, a_zero_point: middle, b: b}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "a: [1, 1, 2, 3], a_zero_point: {dtype: uint8, sizes: [1], data: [128]}, b: {dtype: int8, sizes: [1, 1, 3, 4]}"
+    )
 
     a: Annotated[Input, NumberType("b")]
     a_zero_point: OptionalInput = None
@@ -149,18 +142,11 @@ class QuantizedLinearMatrixMultiply(IntegerProduct, dml="QUANTIZED_LINEAR_MATRIX
     """
 
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
-  b: {dtype: int8, sizes: [1, 1, 3, 4]}
-constants:
-  a_scale: {dtype: float32, sizes: [2], data: [0.5, 0.25]}
-  b_scale: {dtype: float32, sizes: [1], data: [0.125]}
-  y_scale: {dtype: float32, sizes: [1], data: [0.5]}
-nodes:
-  y: {op: quantized_linear_matrix_multiply, a: a, a_scale: a_scale, b: b, b_scale: b_scale, output_scale: y_scale}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "a: [1, 1, 2, 3], a_scale: {dtype: float32, sizes: [2], data: [0.5, 0.25]}, "
+        "b: {dtype: int8, sizes: [1, 1, 3, 4]}, b_scale: {dtype: float32, sizes: [1], data: [0.125]}, "
+        "output_scale: {dtype: float32, sizes: [1], data: [0.5]}"
+    )
 
     a: Annotated[Input, NumberType("b")]
     a_scale: ScaleInput
@@ -195,18 +181,11 @@ class MatrixMultiplyIntegerToFloat(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER_
     {1, …, 1, N}; a tensor of one dimension is read in this way.  A zero point that is left out is 0.
     """
 
-    example: ClassVar = """
-inputs:
-  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
-  b: {dtype: uint8, sizes: [1, 1, 3, 4]}
-constants:
-  a_scale: {dtype: float32, sizes: [2], data: [0.5, 0.25]}
-  b_scale: {dtype: float32, sizes: [1], data: [0.125]}
-  bias: {dtype: float32, sizes: [4], data: [1, 2, 3, 4]}
-nodes:
-  y: {op: matrix_multiply_integer_to_float, a: a, a_scale: a_scale, b: b, b_scale: b_scale, bias: bias}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "a: {dtype: uint8, sizes: [1, 1, 2, 3]}, a_scale: {dtype: float32, sizes: [2], data: [0.5, 0.25]}, "
+        "b: {dtype: uint8, sizes: [1, 1, 3, 4]}, b_scale: {dtype: float32, sizes: [1], data: [0.125]}, "
+        "bias: {dtype: float32, sizes: [4], data: [1, 2, 3, 4]}"
+    )
 
     a: Input
     a_scale: ScaleInput

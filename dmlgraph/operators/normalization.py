@@ -91,19 +91,11 @@ class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
         "no effect from feature level 4.0 on.",
     }
     parameters: ClassVar = ("mean", "variance", "scale", "bias")
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [2, 3, 2, 2]}
-  mean: {dtype: float32, sizes: [3]}
-  variance: {dtype: float32, sizes: [3]}
-constants:
-  scale: {dtype: float32, sizes: [3], data: [1, 2, 3]}
-  bias: {dtype: float32, sizes: [3], data: [0, 0.5, -0.5]}
-nodes:
-  y: {op: batch_normalization, input: x, mean: mean, variance: variance, scale: scale, bias: bias,
-      spatial: true, epsilon: 0.00001, fused_activation: activation_relu}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [2, 3, 2, 2], mean: [3], variance: [3], scale: {dtype: float32, sizes: [3], data: [1, 2, 3]}, "
+        "bias: {dtype: float32, sizes: [3], data: [0, 0.5, -0.5]}, spatial: true, epsilon: 0.00001, "
+        "fused_activation: activation_relu"
+    )
 
     input: Input
     mean: Input
@@ -145,15 +137,7 @@ class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAININ
         "output_mean": "The mean of the input.",
         "output_variance": "The variance of the input.",
     }
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [2, 3, 2, 2]}
-  scale: {dtype: float32, sizes: [3]}
-  bias: {dtype: float32, sizes: [3]}
-nodes:
-  y: {op: batch_normalization_training, input: x, scale: scale, bias: bias, epsilon: 0.00001}
-outputs: {y: y.output, mean: y.output_mean, variance: y.output_variance}
-"""
+    example: ClassVar = "input: [2, 3, 2, 2], scale: [3], bias: [3], epsilon: 0.00001"
 
     input: Input
     scale: Input
@@ -241,13 +225,7 @@ class MeanVarianceNormalization(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION")
     input's in each dimension; a tensor of one dimension is read as {1, C, 1, 1}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 2, 2, 3]}
-nodes:
-  y: {op: mean_variance_normalization, input: x, cross_channel: false, normalize_variance: true, epsilon: 0.00001}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 2, 2, 3], cross_channel: false, normalize_variance: true, epsilon: 0.00001"
 
     input: Input
     scale: OptionalInput = None
@@ -272,16 +250,10 @@ class MeanVarianceNormalization1(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION1
     of one dimension is read as {1, C, 1, …}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 2, 2, 3]}
-  scale: {dtype: float32, sizes: [1, 1, 1, 3]}
-  bias: {dtype: float32, sizes: [1, 1, 1, 3]}
-nodes:
-  y: {op: mean_variance_normalization1, input: x, scale: scale, bias: bias, axes: [3],
-      normalize_variance: true, epsilon: 0.00001}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 2, 2, 3], scale: [1, 1, 1, 3], bias: [1, 1, 1, 3], axes: [3], normalize_variance: true, "
+        "epsilon: 0.00001"
+    )
 
     input: Input
     scale: OptionalInput = None
@@ -317,15 +289,9 @@ class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2
         "use_variance": "Whether the input is divided by the root of its variance.",
     }
     fuses_like: ClassVar = MeanVarianceNormalization1.dml
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 2, 2, 3]}
-  scale: {dtype: float32, sizes: [1, 1, 1, 3]}
-nodes:
-  y: {op: mean_variance_normalization2, input: x, scale: scale, axes: [3],
-      use_mean: false, use_variance: true, epsilon: 0.00001}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 2, 2, 3], scale: [1, 1, 1, 3], axes: [3], use_mean: false, use_variance: true, epsilon: 0.00001"
+    )
 
     input: Input
     scale: OptionalInput = None
@@ -389,14 +355,7 @@ class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATIO
     that exist; otherwise it is the same range of rows and of columns in the same channel.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 4, 2, 2]}
-nodes:
-  y: {op: local_response_normalization, input: x,
-      cross_channel: true, local_size: 3, alpha: 0.0001, beta: 0.75, bias: 1}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 4, 2, 2], cross_channel: true, local_size: 3, alpha: 0.0001, beta: 0.75, bias: 1"
 
     input: Input
     output: Output = inferred()
@@ -425,13 +384,7 @@ class LpNormalization(Operator, dml="LP_NORMALIZATION"):
     tensor's type: rounded to float16, infinite beyond float32.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: lp_normalization, input: x, axis: 3, epsilon: 0.00001, p: 2}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], axis: 3, epsilon: 0.00001, p: 2"
 
     input: Input
     output: Output = inferred()

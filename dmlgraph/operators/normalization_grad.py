@@ -84,19 +84,10 @@ class BatchNormalizationGrad(BatchGradient, dml="BATCH_NORMALIZATION_GRAD"):
     as {1, C, 1, …}.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [2, 3, 2, 2]}
-  gradient: {dtype: float32, sizes: [2, 3, 2, 2]}
-  mean: {dtype: float32, sizes: [3]}
-  scale: {dtype: float32, sizes: [3]}
-constants:
-  variance: {dtype: float32, sizes: [3], data: [1, 2, 3]}
-nodes:
-  y: {op: batch_normalization_grad, input: x, input_gradient: gradient,
-      mean: mean, variance: variance, scale: scale, epsilon: 0.00001}
-outputs: {x: y.output_gradient, scale: y.output_scale_gradient, bias: y.output_bias_gradient}
-"""
+    example: ClassVar = (
+        "input: [2, 3, 2, 2], input_gradient: [2, 3, 2, 2], mean: [3], "
+        "variance: {dtype: float32, sizes: [3], data: [1, 2, 3]}, scale: [3], epsilon: 0.00001"
+    )
 
     def passed(self, centred: Array, gradient: Array, variance: Array, axes: tuple[int, ...]) -> Array:
         return gradient
@@ -112,7 +103,10 @@ class BatchNormalizationTrainingGrad(BatchGradient, dml="BATCH_NORMALIZATION_TRA
     DirectML uses the given mean (measured).  A parameter of one dimension is read as {1, C, 1, …}.
     """
 
-    example: ClassVar = BatchNormalizationGrad.example.replace("_grad,", "_training_grad,")
+    example: ClassVar = (
+        "input: [2, 3, 2, 2], input_gradient: [2, 3, 2, 2], mean: [3], "
+        "variance: {dtype: float32, sizes: [3], data: [1, 2, 3]}, scale: [3], epsilon: 0.00001"
+    )
 
     def passed(self, centred: Array, gradient: Array, variance: Array, axes: tuple[int, ...]) -> Array:
         share = (gradient * centred).mean(axes, keepdims=True) / (variance + self.epsilon)
@@ -129,15 +123,10 @@ class LocalResponseNormalizationGrad(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZ
     """
 
     heavy: ClassVar = True
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 4, 2, 2]}
-  gradient: {dtype: float32, sizes: [1, 4, 2, 2]}
-nodes:
-  y: {op: local_response_normalization_grad, input: x, input_gradient: gradient,
-      cross_channel: true, local_size: 3, alpha: 0.0001, beta: 0.75, bias: 1}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 4, 2, 2], input_gradient: [1, 4, 2, 2], cross_channel: true, local_size: 3, alpha: 0.0001, "
+        "beta: 0.75, bias: 1"
+    )
 
     input: Input
     input_gradient: Input

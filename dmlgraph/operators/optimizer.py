@@ -42,27 +42,11 @@ class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
         "beta2": "How much of the second moment a step keeps.",
     }
     heavy: ClassVar = True
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-  m: {dtype: float32, sizes: [1, 1, 2, 3]}
-  v: {dtype: float32, sizes: [1, 1, 2, 3]}
-  gradient: {dtype: float32, sizes: [1, 1, 2, 3]}
-  step: {dtype: uint32, sizes: [1, 1, 1, 1]}
-nodes:
-  y:
-    op: adam_optimizer
-    input_parameters: x
-    input_first_moment: m
-    input_second_moment: v
-    gradient: gradient
-    training_step: step
-    learning_rate: 0.001
-    beta1: 0.9
-    beta2: 0.999
-    epsilon: 1.0e-8
-outputs: {x: y.output_parameters, m: y.output_first_moment, v: y.output_second_moment}
-"""
+    example: ClassVar = (
+        "input_parameters: [1, 1, 2, 3], input_first_moment: [1, 1, 2, 3], input_second_moment: [1, 1, 2, 3], "
+        "gradient: [1, 1, 2, 3], training_step: [1, 1, 1, 1], learning_rate: 0.001, beta1: 0.9, beta2: 0.999, "
+        "epsilon: 1.0e-8"
+    )
 
     input_parameters: Input
     input_first_moment: Input

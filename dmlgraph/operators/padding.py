@@ -118,12 +118,9 @@ class Padding(Pad, dml="PADDING"):
     bits.
     """
 
-    example_attributes: ClassVar = {
-        "padding_mode": "constant",
-        "padding_value": "0",
-        "start_padding": "[0, 0, 1, 1]",
-        "end_padding": "[0, 0, 1, 1]",
-    }
+    example: ClassVar = (
+        "padding_mode: constant, padding_value: 0, start_padding: [0, 0, 1, 1], end_padding: [0, 0, 1, 1]"
+    )
 
     padding_value: Float = 0.0
     start_padding: Paddings = inferred()
@@ -137,7 +134,7 @@ class Padding1(Pad, dml="PADDING1"):
     """Padding whose `padding_value` has the tensor's data type, so that 64-bit values are kept."""
 
     meanings: ClassVar = {"padding_value_data_type": "The data type of the padding value; the input's by default."}
-    example_attributes: ClassVar = Padding.example_attributes
+    example: ClassVar = Padding.example
 
     padding_value_data_type: ScalarDataType = inferred()
     padding_value: Annotated[ScalarValue, TypedBy("padding_value_data_type")] = zero()

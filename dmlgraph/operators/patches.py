@@ -92,18 +92,9 @@ class Unfold(Patches, dml="UNFOLD"):
     """
 
     same_on_bytes: ClassVar = True
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 2, 4, 4]}
-nodes:
-  y:
-    op: unfold
-    input: x
-    window_sizes: [2, 2]
-    strides: [2, 2]
-    start_padding: [1, 0]
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: {dtype: float32, sizes: [1, 2, 4, 4]}, window_sizes: [2, 2], strides: [2, 2], start_padding: [1, 0]"
+    )
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()
@@ -134,19 +125,10 @@ class Fold(Patches, dml="FOLD"):
     """
 
     output_keywords: ClassVar = ("sizes",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 8, 4]}
-nodes:
-  y:
-    op: fold
-    input: x
-    output: {sizes: [1, 2, 4, 4]}
-    window_sizes: [2, 2]
-    strides: [2, 2]
-    start_padding: [1, 0]
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: {dtype: float32, sizes: [1, 8, 4]}, output: {sizes: [1, 2, 4, 4]}, window_sizes: [2, 2], "
+        "strides: [2, 2], start_padding: [1, 0]"
+    )
 
     def entries_of(self, given: Given) -> tuple[str, int | None]:
         return "output", len(asked_sizes(given, "output"))

@@ -92,23 +92,6 @@ class Pooling(Window):
         return {"output": tensor.like(sizes=self.pooled(tensor))}
 
 
-def _example(operator: str, *more: str) -> str:
-    """The example of a pooling operator: 2 × 2 windows that do not overlap."""
-    fields = "".join(f"\n    {field}" for field in ("end_padding: [0, 0]", *more))
-    return f"""
-inputs:
-  x: {{dtype: float32, sizes: [1, 1, 4, 6]}}
-nodes:
-  y:
-    op: {operator}
-    input: x
-    window_size: [2, 2]
-    strides: [2, 2]
-    start_padding: [0, 0]{fields}
-outputs: [y]
-"""
-
-
 def sums(window: Windows, x: Array) -> Array:
     """The sum of each window of x, in float32."""
     return np.asarray(window.over(window.pad(x.astype(np.float64), 0)).sum(window.tap_axes).astype(np.float32))
@@ -143,13 +126,19 @@ class AveragePooling(Averages, Pooled, dml="AVERAGE_POOLING"):
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
     """
 
-    example: ClassVar = _example("average_pooling", "include_padding: false")
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0], "
+        "include_padding: false"
+    )
 
 
 class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
     """AVERAGE_POOLING of windows whose elements are `dilations` apart."""
 
-    example: ClassVar = _example("average_pooling1", "include_padding: false")
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0], "
+        "include_padding: false"
+    )
 
 
 class QuantizedPooled(Operator):
@@ -173,23 +162,11 @@ class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dm
     and zero points are one number or {1, C, 1, …}; a tensor of one dimension is read in this way.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: uint8, sizes: [1, 1, 4, 6]}
-constants:
-  x_scale: {dtype: float32, sizes: [1], data: [0.5]}
-  y_scale: {dtype: float32, sizes: [1], data: [0.25]}
-nodes:
-  y:
-    op: quantized_linear_average_pooling
-    input: x
-    input_scale: x_scale
-    output_scale: y_scale
-    window_size: [2, 2]
-    strides: [2, 2]
-    include_padding: true
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], input_scale: {dtype: float32, sizes: [1], data: [0.5]}, "
+        "output_scale: {dtype: float32, sizes: [1], data: [0.25]}, window_size: [2, 2], strides: [2, 2], "
+        "include_padding: true"
+    )
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,13 +219,18 @@ class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
     """
 
-    example: ClassVar = _example("lp_pooling", "p: 2")
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0], p: 2"
+    )
 
 
 class LpPooling1(LpNorms, DilatedWindow, Pooled, dml="LP_POOLING1"):
     """LP_POOLING of windows whose elements are `dilations` apart."""
 
-    example: ClassVar = _example("lp_pooling1", "p: 2", "dilations: [2, 1]")
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0], "
+        "p: 2, dilations: [2, 1]"
+    )
 
 
 def maxima(window: Windows, x: Array) -> tuple[Array, Array]:
@@ -319,7 +301,9 @@ class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
     """
 
-    example: ClassVar = _example("max_pooling")
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0]"
+    )
 
 
 class PooledWithIndices(Operator):
@@ -337,21 +321,16 @@ class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
     whole input, of the first maximum of each window.  Otherwise it is the same as MAX_POOLING.
     """
 
-    example: ClassVar = _example("max_pooling1", "output_indices: true").replace(
-        "[y]", "{maxima: y.output, indices: y.output_indices}"
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], window_size: [2, 2], strides: [2, 2], start_padding: [0, 0], end_padding: [0, 0], "
+        "output_indices: true"
     )
 
 
 class MaxPooling2(Maxima, DilatedWindow, PooledWithIndices, dml="MAX_POOLING2"):
     """MAX_POOLING1 of windows whose elements are `dilations` apart."""
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 4, 6]}
-nodes:
-  y: {op: max_pooling2, input: x, window_size: [2, 2], dilations: [2, 2], output_indices: true}
-outputs: {maxima: y.output, indices: y.output_indices}
-"""
+    example: ClassVar = "input: [1, 1, 4, 6], window_size: [2, 2], dilations: [2, 2], output_indices: true"
 
 
 class AveragePoolingGradTensors(Operator):
@@ -369,19 +348,10 @@ class AveragePoolingGrad(Window, AveragePoolingGradTensors, dml="AVERAGE_POOLING
     """
 
     output_keywords: ClassVar = ("sizes",)
-    example: ClassVar = """
-inputs:
-  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
-nodes:
-  y:
-    op: average_pooling_grad
-    input_gradient: dy
-    output_gradient: {sizes: [1, 1, 3, 3]}
-    window_size: [2, 2]
-    strides: [1, 1]
-    include_padding: true
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input_gradient: [1, 1, 2, 2], output_gradient: {sizes: [1, 1, 3, 3]}, window_size: [2, 2], "
+        "strides: [1, 1], include_padding: true"
+    )
 
     include_padding: Bool = False
 
@@ -419,18 +389,7 @@ class MaxPoolingGrad(DilatedWindow, MaxPoolingGradTensors, dml="MAX_POOLING_GRAD
     Shapes: `input` and the output have the sizes of MAX_POOLING2's input, `input_gradient` those of its output.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 3, 3]}
-  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
-nodes:
-  y:
-    op: max_pooling_grad
-    input: x
-    input_gradient: dy
-    window_size: [2, 2]
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 3, 3], input_gradient: [1, 1, 2, 2], window_size: [2, 2]"
 
     def infer(self, given: Given) -> Outcome:
         check_pooled_sizes(self.input_gradient, self.pooled(self.input))
@@ -459,15 +418,10 @@ class MaxUnpooling(Operator, dml="MAX_UNPOOLING"):
 
     heavy: ClassVar = True
     output_keywords: ClassVar = ("sizes",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 2]}
-constants:
-  indices: {dtype: uint32, sizes: [1, 1, 2, 2], data: [5, 7, 13, 15]}
-nodes:
-  y: {op: max_unpooling, input: x, indices: indices, output: {sizes: [1, 1, 4, 4]}}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 2, 2], indices: {dtype: uint32, sizes: [1, 1, 2, 2], data: [5, 7, 13, 15]}, "
+        "output: {sizes: [1, 1, 4, 4]}"
+    )
 
     input: Input
     indices: IndexInput

@@ -87,16 +87,10 @@ class QuantizeLinear(Linear, dml="ELEMENT_WISE_QUANTIZE_LINEAR"):
     """
 
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-constants:
-  scale: {dtype: float32, sizes: [1], data: [0.5]}
-  zero_point: {dtype: uint8, sizes: [1], data: [128]}
-nodes:
-  y: {op: quantize_linear, input: x, scale: scale, zero_point: zero_point}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 2, 3], scale: {dtype: float32, sizes: [1], data: [0.5]}, "
+        "zero_point: {dtype: uint8, sizes: [1], data: [128]}"
+    )
 
     input: Annotated[Input, NumberType("scale")]
     scale: Annotated[Input, NumberType("input", DataType.FLOAT32)]
@@ -121,16 +115,7 @@ class DequantizeLinear(Linear, dml="ELEMENT_WISE_DEQUANTIZE_LINEAR"):
     The output has the scale's data type.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: uint8, sizes: [1, 1, 2, 3]}
-constants:
-  scale: {dtype: float32, sizes: [1], data: [0.5]}
-  zero_point: {dtype: uint8, sizes: [1], data: [128]}
-nodes:
-  y: {op: dequantize_linear, input: x, scale: scale}
-outputs: [y]
-"""
+    example: ClassVar = "input: {dtype: uint8, sizes: [1, 1, 2, 3]}, scale: {dtype: float32, sizes: [1], data: [0.5]}"
 
     input: Input
     scale: ScaleInput
@@ -154,18 +139,11 @@ class QuantizedLinearAdd(Operator, dml="ELEMENT_WISE_QUANTIZED_LINEAR_ADD"):
     """
 
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  a: {dtype: uint8, sizes: [1, 1, 2, 3]}
-  b: {dtype: uint8, sizes: [1, 1, 2, 3]}
-constants:
-  a_scale: {dtype: float32, sizes: [1], data: [0.5]}
-  b_scale: {dtype: float32, sizes: [1], data: [0.25]}
-  y_scale: {dtype: float32, sizes: [1], data: [1.0]}
-nodes:
-  y: {op: quantized_linear_add, a: a, a_scale: a_scale, b: b, b_scale: b_scale, output_scale: y_scale}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "a: [1, 1, 2, 3], a_scale: {dtype: float32, sizes: [1], data: [0.5]}, b: [1, 1, 2, 3], "
+        "b_scale: {dtype: float32, sizes: [1], data: [0.25]}, "
+        "output_scale: {dtype: float32, sizes: [1], data: [1.0]}"
+    )
 
     a: Annotated[Input, NumberType("b")]
     a_scale: ScaleInput
@@ -211,13 +189,7 @@ class DynamicQuantizeLinear(Operator, dml="DYNAMIC_QUANTIZE_LINEAR"):
     """
 
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: dynamic_quantize_linear, input: x, output: {dtype: uint8}}
-outputs: {y: y.output, scale: y.output_scale, zero_point: y.output_zero_point}
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], output: {dtype: uint8}"
 
     input: Input
     output: Output = inferred()
@@ -313,16 +285,11 @@ class Quantize(ByBlocks, dml="QUANTIZE"):
 
     same_on_bytes: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [2, 4]}
-constants:
-  scale: {dtype: float32, sizes: [2, 2], data: [0.5, 1, 2, 4]}
-  zero_point: {dtype: uint4, sizes: [2, 2], data: [8, 8, 7, 0]}
-nodes:
-  y: {op: quantize, input: x, quantization_type: scale_zero_point, quantizations: [scale, zero_point]}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [2, 4], quantization_type: scale_zero_point, "
+        "quantizations: [{dtype: float32, sizes: [2, 2], data: [0.5, 1, 2, 4]}, "
+        "{dtype: uint4, sizes: [2, 2], data: [8, 8, 7, 0]}]"
+    )
 
     input: Input
     quantization_type: QuantizationType
@@ -353,16 +320,11 @@ class Dequantize(ByBlocks, dml="DEQUANTIZE"):
 
     same_on_bytes: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: uint4, sizes: [2, 4]}
-constants:
-  scale: {dtype: float32, sizes: [2, 2], data: [0.5, 1, 2, 4]}
-  zero_point: {dtype: uint4, sizes: [2, 2], data: [8, 8, 7, 0]}
-nodes:
-  y: {op: dequantize, input: x, quantization_type: scale_zero_point, quantizations: [scale, zero_point]}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: {dtype: uint4, sizes: [2, 4]}, quantization_type: scale_zero_point, "
+        "quantizations: [{dtype: float32, sizes: [2, 2], data: [0.5, 1, 2, 4]}, "
+        "{dtype: uint4, sizes: [2, 2], data: [8, 8, 7, 0]}]"
+    )
 
     input: Input
     quantization_type: QuantizationType

@@ -40,13 +40,7 @@ class RandomGenerator(Operator, dml="RANDOM_GENERATOR"):
     }
     heavy: ClassVar = True
     output_keywords: ClassVar = ("sizes",)
-    example: ClassVar = """
-inputs:
-  state: {dtype: uint32, sizes: [1, 1, 1, 6]}
-nodes:
-  y: {op: random_generator, input_state: state, output: {sizes: [1, 1, 2, 4]}}
-outputs: {bits: y.output, state: y.output_state}
-"""
+    example: ClassVar = "input_state: [1, 1, 1, 6], output: {sizes: [1, 1, 2, 4]}"
 
     input_state: Input
     output: Output = inferred()

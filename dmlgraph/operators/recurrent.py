@@ -54,24 +54,6 @@ State = tuple[Array, ...]  # the state after a step, each {B, H}; the hidden sta
 Function = Callable[[Array], Array]
 Step = Callable[[Array, State], State]  # a step's W · x + Wb by gate, {gates, B, H}, and the state → the next state
 
-_EXAMPLE = """
-inputs:
-  x: {{dtype: float32, sizes: [1, 3, 2, 4]}}
-  w: {{dtype: float32, sizes: [1, 1, {gates}, 4]}}
-  r: {{dtype: float32, sizes: [1, 1, {gates}, 5]}}
-  lengths: {{dtype: uint32, sizes: [1, 1, 1, 2]}}
-nodes:
-  y:
-    op: {op}
-    input: x
-    weight: w
-    recurrence: r
-    sequence_lengths: lengths
-    direction: forward
-    activation_descs: {more}
-outputs: {{sequence: y.output_sequence, last: y.output_single}}
-"""
-
 
 class Recurrent(Operator):
     """Base: the sizes of all tensors, the parts of the weights, and the loop over time."""
@@ -256,7 +238,10 @@ class Rnn(Recurrent, dml="RNN"):
 
     gates: ClassVar = 1
     functions: ClassVar = 1
-    example: ClassVar = _EXAMPLE.format(op="rnn", gates=5, more="[activation_tanh]")
+    example: ClassVar = (
+        "input: [1, 3, 2, 4], weight: [1, 1, 5, 4], recurrence: [1, 1, 5, 5], sequence_lengths: [1, 1, 1, 2], "
+        "direction: forward, activation_descs: [activation_tanh]"
+    )
 
     input: Input
     weight: Input
@@ -310,11 +295,10 @@ class Lstm(Recurrent, dml="LSTM"):
     functions: ClassVar = 3
     initial: ClassVar = ("hidden_init", "cell_mem_init")
     final: ClassVar = ("output_single", "output_cell_single")
-    example: ClassVar = _EXAMPLE.format(
-        op="lstm",
-        gates=20,
-        more="""[activation_sigmoid, activation_tanh, activation_tanh]
-    clip_threshold: 5""",
+    example: ClassVar = (
+        "input: [1, 3, 2, 4], weight: [1, 1, 20, 4], recurrence: [1, 1, 20, 5], sequence_lengths: [1, 1, 1, 2], "
+        "direction: forward, activation_descs: [activation_sigmoid, activation_tanh, activation_tanh], "
+        "clip_threshold: 5"
     )
 
     input: Input
@@ -398,11 +382,9 @@ class Gru(Recurrent, dml="GRU"):
     }
     gates: ClassVar = 3
     functions: ClassVar = 2
-    example: ClassVar = _EXAMPLE.format(
-        op="gru",
-        gates=15,
-        more="""[activation_sigmoid, activation_tanh]
-    linear_before_reset: true""",
+    example: ClassVar = (
+        "input: [1, 3, 2, 4], weight: [1, 1, 15, 4], recurrence: [1, 1, 15, 5], sequence_lengths: [1, 1, 1, 2], "
+        "direction: forward, activation_descs: [activation_sigmoid, activation_tanh], linear_before_reset: true"
     )
 
     input: Input

@@ -67,13 +67,7 @@ class Reduce(Operator, dml="REDUCE"):
     meanings: ClassVar = {"function": "What becomes of the elements: their sum, maximum, mean and so on."}
     reduces: ClassVar = True
     output_keywords: ClassVar = ("dtype",)
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: reduce, input: x, function: sum, axes: [2, 3]}
-outputs: [y]
-"""
+    example: ClassVar = "input: {dtype: float32, sizes: [1, 1, 2, 3]}, function: sum, axes: [2, 3]"
 
     function: ReduceFunction
     input: Input

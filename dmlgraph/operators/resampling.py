@@ -243,13 +243,7 @@ class Resample(ForwardResampling, Resampled, dml="RESAMPLE"):
     element.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: resample, input: x, interpolation_mode: linear, scales: [1, 1, 2, 2]}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], interpolation_mode: linear, scales: [1, 1, 2, 2]"
 
     scales: Annotated[FloatPerDimension, Count("ScaleCount")] = inferred()
 
@@ -261,13 +255,7 @@ class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
     scales are the output's sizes over the input's, and the offsets 0.5 and −0.5, which aligns the middles.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: resample1, input: x, output: {sizes: [1, 1, 4, 6]}, interpolation_mode: linear}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], output: {sizes: [1, 1, 4, 6]}, interpolation_mode: linear"
 
     scales: FloatPerDimension = inferred()
     input_pixel_offsets: InputOffsets = inferred()
@@ -287,20 +275,10 @@ class Resample2(ForwardResampling, DirectedResampled, dml="RESAMPLE2"):
     halves go down, by −0.5 for `decreasing`, where they go up.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y:
-    op: resample2
-    input: x
-    output: {sizes: [1, 1, 4, 6]}
-    interpolation_mode: nearest_neighbor
-    rounding_direction: decreasing
-    input_pixel_offsets: [0, 0, 0, 0]
-    output_pixel_offsets: [0, 0, 0, 0]
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 2, 3], output: {sizes: [1, 1, 4, 6]}, interpolation_mode: nearest_neighbor, "
+        "rounding_direction: decreasing, input_pixel_offsets: [0, 0, 0, 0], output_pixel_offsets: [0, 0, 0, 0]"
+    )
 
     scales: FloatPerDimension = inferred()
     input_pixel_offsets: InputOffsets = inferred()
@@ -316,13 +294,9 @@ class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
 
     meanings: ClassVar = {"antialiased": "Whether a smaller output averages all elements it covers."}
     moves: ClassVar = ()  # it may be antialiased
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 8, 8]}
-nodes:
-  y: {op: resample3, input: x, output: {sizes: [1, 1, 2, 2]}, interpolation_mode: linear, antialiased: true}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 8, 8], output: {sizes: [1, 1, 2, 2]}, interpolation_mode: linear, antialiased: true"
+    )
 
     scales: FloatPerDimension = inferred()
     input_pixel_offsets: InputOffsets = inferred()
@@ -338,13 +312,7 @@ class Upsample2d(ForwardResampling, dml="UPSAMPLE_2D"):
 
     meanings: ClassVar = {"scale_size": "How often each pixel is repeated: in width, and in height."}
     output_keywords: ClassVar = ()
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: upsample_2d, input: x, scale_size: [2, 3], interpolation_mode: nearest_neighbor}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], scale_size: [2, 3], interpolation_mode: nearest_neighbor"
 
     input: Input
     output: Output = inferred()
@@ -419,17 +387,9 @@ class ResampleGrad(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD"):
     offsets of 0.5 and −0.5 has −0.5 and 0.5.  The defaults are 0.5 and −0.5 here too, as in DirectMLX.
     """
 
-    example: ClassVar = """
-inputs:
-  dy: {dtype: float32, sizes: [1, 1, 1, 3]}
-nodes:
-  y:
-    op: resample_grad
-    input_gradient: dy
-    output_gradient: {sizes: [1, 1, 2, 2]}
-    interpolation_mode: nearest_neighbor
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input_gradient: [1, 1, 1, 3], output_gradient: {sizes: [1, 1, 2, 2]}, interpolation_mode: nearest_neighbor"
+    )
 
     scales: FloatPerDimension = inferred()
     input_pixel_offsets: InputOffsets = inferred()
@@ -444,21 +404,11 @@ class ResampleGrad1(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD1")
     are `input_pixel_offsets` here, and the reverse.
     """
 
-    example: ClassVar = """
-inputs:
-  dy: {dtype: float32, sizes: [1, 1, 1, 3]}
-nodes:
-  y:
-    op: resample_grad1
-    input_gradient: dy
-    output_gradient: {sizes: [1, 1, 2, 2]}
-    interpolation_mode: linear
-    rounding_direction: increasing
-    scales: [1, 1, 0.5, 1.5]
-    input_pixel_offsets: [-0.5, -0.5, -0.5, -0.5]
-    output_pixel_offsets: [0.5, 0.5, 0.5, 0.5]
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input_gradient: [1, 1, 1, 3], output_gradient: {sizes: [1, 1, 2, 2]}, interpolation_mode: linear, "
+        "rounding_direction: increasing, scales: [1, 1, 0.5, 1.5], input_pixel_offsets: [-0.5, -0.5, -0.5, -0.5], "
+        "output_pixel_offsets: [0.5, 0.5, 0.5, 0.5]"
+    )
 
     rounding_direction: AxisDirection = AxisDirection.INCREASING
     scales: FloatPerDimension = inferred()

@@ -28,29 +28,6 @@ from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
 
-_EXAMPLE = """
-inputs:
-  x: {{dtype: float32, sizes: [1, 1, 4, 6]}}
-constants:
-  regions: {{dtype: float32, sizes: [2, 4], data: [[0, 0, 4, 4], [1, 0, 5, 2]]}}
-  batches: {{dtype: uint32, sizes: [2], data: [0, 0]}}
-nodes:
-  y:
-    op: {op}
-    input: x
-    roi: regions
-    batch_indices: batches
-    output: {{sizes: [2, 1, 2, 2]}}
-    reduction_function: average
-    interpolation_mode: linear
-    spatial_scale_x: 1
-    spatial_scale_y: 1
-    out_of_bounds_input_value: 0
-    minimum_samples_per_output: 1
-    maximum_samples_per_output: 4{more}
-outputs: [y]
-"""
-
 
 class RoiPooling(Operator, dml="ROI_POOLING"):
     """The greatest element of each cell of each region; a region is divided into `pooled_size` cells.
@@ -68,15 +45,10 @@ class RoiPooling(Operator, dml="ROI_POOLING"):
         "spatial_scale": "The factor from the regions' coordinates to pixels of the input.",
     }
     heavy: ClassVar = True
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 4, 6]}
-constants:
-  regions: {dtype: float32, sizes: [1, 1, 2, 5], data: [0, 0, 0, 3, 3, 0, 2, 1, 5, 2]}
-nodes:
-  y: {op: roi_pooling, input: x, roi: regions, spatial_scale: 1, pooled_size: [2, 2]}
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], roi: {dtype: float32, sizes: [1, 1, 2, 5], data: [0, 0, 0, 3, 3, 0, 2, 1, 5, 2]}, "
+        "spatial_scale: 1, pooled_size: [2, 2]"
+    )
 
     input: Input
     roi: Input
@@ -314,7 +286,12 @@ class RoiAlign(AligningForward, dml="ROI_ALIGN"):
     sizes must be given.
     """
 
-    example: ClassVar = _EXAMPLE.format(op="roi_align", more="")
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], roi: {dtype: float32, sizes: [2, 4], data: [[0, 0, 4, 4], [1, 0, 5, 2]]}, "
+        "batch_indices: {dtype: uint32, sizes: [2], data: [0, 0]}, output: {sizes: [2, 1, 2, 2]}, "
+        "reduction_function: average, interpolation_mode: linear, spatial_scale_x: 1, spatial_scale_y: 1, "
+        "out_of_bounds_input_value: 0, minimum_samples_per_output: 1, maximum_samples_per_output: 4"
+    )
     input_pixel_offset: ClassVar = 0.5
     output_pixel_offset: ClassVar = -0.5
     align_regions_to_corners: ClassVar = False
@@ -347,12 +324,12 @@ class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
     sizes must be given; roi and batch_indices may have leading sizes of 1.
     """
 
-    example: ClassVar = _EXAMPLE.format(
-        op="roi_align1",
-        more="""
-    input_pixel_offset: 0.5
-    output_pixel_offset: -0.5
-    align_regions_to_corners: false""",
+    example: ClassVar = (
+        "input: [1, 1, 4, 6], roi: {dtype: float32, sizes: [2, 4], data: [[0, 0, 4, 4], [1, 0, 5, 2]]}, "
+        "batch_indices: {dtype: uint32, sizes: [2], data: [0, 0]}, output: {sizes: [2, 1, 2, 2]}, "
+        "reduction_function: average, interpolation_mode: linear, spatial_scale_x: 1, spatial_scale_y: 1, "
+        "out_of_bounds_input_value: 0, minimum_samples_per_output: 1, maximum_samples_per_output: 4, "
+        "input_pixel_offset: 0.5, output_pixel_offset: -0.5, align_regions_to_corners: false"
     )
 
     input: Input

@@ -42,33 +42,14 @@ class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
     """
 
     meanings: ClassVar = {"output_roi_gradient": "The gradient of the regions."}
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 4, 4]}
-  dy: {dtype: float32, sizes: [1, 1, 2, 2]}
-constants:
-  regions: {dtype: float32, sizes: [1, 4], data: [1, 1, 3, 3]}
-  batches: {dtype: uint32, sizes: [1], data: [0]}
-nodes:
-  y:
-    op: roi_align_grad
-    input: x
-    input_gradient: dy
-    roi: regions
-    batch_indices: batches
-    output_gradient: true
-    output_roi_gradient: true
-    reduction_function: average
-    interpolation_mode: linear
-    spatial_scale_x: 1
-    spatial_scale_y: 1
-    input_pixel_offset: 0.5
-    output_pixel_offset: -0.5
-    minimum_samples_per_output: 1
-    maximum_samples_per_output: 4
-    align_regions_to_corners: false
-outputs: {image: y.output_gradient, regions: y.output_roi_gradient}
-"""
+    example: ClassVar = (
+        "input: [1, 1, 4, 4], input_gradient: [1, 1, 2, 2], "
+        "roi: {dtype: float32, sizes: [1, 4], data: [1, 1, 3, 3]}, "
+        "batch_indices: {dtype: uint32, sizes: [1], data: [0]}, output_gradient: true, output_roi_gradient: true, "
+        "reduction_function: average, interpolation_mode: linear, spatial_scale_x: 1, spatial_scale_y: 1, "
+        "input_pixel_offset: 0.5, output_pixel_offset: -0.5, minimum_samples_per_output: 1, "
+        "maximum_samples_per_output: 4, align_regions_to_corners: false"
+    )
 
     input: OptionalInput = None
     input_gradient: Input

@@ -57,7 +57,7 @@ class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
 
     meanings: ClassVar = {"has_exclusive_sum": "Whether an element is left out of its own sum."}
     accumulate: ClassVar = np.add
-    example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_sum": "false"}
+    example: ClassVar = "axis: 3, axis_direction: increasing, has_exclusive_sum: false"
 
     has_exclusive_sum: Bool = False
 
@@ -74,7 +74,7 @@ class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
 
     meanings: ClassVar = {"has_exclusive_product": "Whether an element is left out of its own product."}
     accumulate: ClassVar = np.multiply
-    example_attributes: ClassVar = {"axis": "3", "axis_direction": "increasing", "has_exclusive_product": "false"}
+    example: ClassVar = "axis: 3, axis_direction: increasing, has_exclusive_product: false"
 
     has_exclusive_product: Bool = False
 

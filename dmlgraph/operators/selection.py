@@ -67,13 +67,7 @@ class TopK(Top, dml="TOP_K"):
     uint64 is requested: `output_index: {dtype: uint64}`.
     """
 
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: top_k, input: x, axis: 3, k: 2}
-outputs: {values: y.output_value, indices: y.output_index}
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], axis: 3, k: 2"
     axis_direction: ClassVar = AxisDirection.DECREASING
 
 
@@ -86,13 +80,7 @@ class TopK1(Top, dml="TOP_K1"):
     """
 
     meanings: ClassVar = {"axis_direction": "Whether the greatest or the least elements are wanted."}
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y: {op: top_k1, input: x, axis: 3, k: 2, axis_direction: increasing}
-outputs: {values: y.output_value, indices: y.output_index}
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], axis: 3, k: 2, axis_direction: increasing"
 
     axis_direction: AxisDirection = AxisDirection.DECREASING
 
@@ -107,7 +95,7 @@ class ArgExtreme(Operator):
     reduces: ClassVar = True
     extreme: ClassVar[np.ufunc]  # the extreme of two elements; if one is NaN, the other
     output_keywords: ClassVar = ("dtype",)
-    example_attributes: ClassVar = {"axes": "[2, 3]", "axis_direction": "increasing"}
+    example: ClassVar = "axes: [2, 3], axis_direction: increasing"
 
     input: Input
     output: Output = inferred()

@@ -33,14 +33,7 @@ class Join(Operator, dml="JOIN"):
     repeatable: ClassVar = ("inputs",)
     moves: ClassVar = ("inputs",)
     order_preserving: ClassVar = "inputs"
-    example: ClassVar = """
-inputs:
-  left: {dtype: float32, sizes: [1, 1, 2, 3]}
-  right: {dtype: float32, sizes: [1, 1, 2, 1]}
-nodes:
-  y: {op: join, inputs: [left, right], axis: 3}
-outputs: [y]
-"""
+    example: ClassVar = "inputs: [[1, 1, 2, 3], [1, 1, 2, 1]], axis: 3"
 
     inputs: Inputs
     output: Output = inferred()
@@ -73,13 +66,7 @@ class Split(Operator, dml="SPLIT"):
     meanings: ClassVar = {"outputs": "The parts: their sizes along the axis, or the number of equal parts."}
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 6]}
-nodes:
-  y: {op: split, input: x, axis: 3, outputs: [2, 4]}
-outputs: {left: y.outputs.0, right: y.outputs.1}
-"""
+    example: ClassVar = "input: [1, 1, 2, 6], axis: 3, outputs: [2, 4]"
 
     input: Input
     outputs: Outputs = inferred()
@@ -138,7 +125,7 @@ class Tile(Operator, dml="TILE"):
     meanings: ClassVar = {"repeats": "How often the input is repeated in each dimension."}
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example_attributes: ClassVar = {"repeats": "[1, 1, 2, 2]"}
+    example: ClassVar = "repeats: [1, 1, 2, 2]"
 
     input: Input
     output: Output = inferred()
@@ -166,14 +153,7 @@ class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
 
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 3]}
-  lengths: {dtype: uint32, sizes: [1, 1, 2, 1]}
-nodes:
-  y: {op: reverse_subsequences, input: x, sequence_lengths: lengths, axis: 3}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 2, 3], sequence_lengths: [1, 1, 2, 1], axis: 3"
 
     input: Input
     sequence_lengths: CountInput

@@ -25,13 +25,7 @@ class Slice(Operator, dml="SLICE"):
     }
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 4, 6]}
-nodes:
-  y: {op: slice, input: x, offsets: [0, 0, 1, 0], sizes: [1, 1, 2, 3], strides: [1, 1, 1, 2]}
-outputs: [y]
-"""
+    example: ClassVar = "input: [1, 1, 4, 6], offsets: [0, 0, 1, 0], sizes: [1, 1, 2, 3], strides: [1, 1, 1, 2]"
 
     input: Input
     output: Output = inferred()
@@ -117,18 +111,10 @@ class Slice1(Windowed, dml="SLICE1"):
 
     moves: ClassVar = ("input",)
     order_preserving: ClassVar = "input"
-    example: ClassVar = """
-inputs:
-  x: {dtype: float32, sizes: [1, 1, 2, 6]}
-nodes:
-  y:
-    op: slice1
-    input: x
-    input_window_offsets: [0, 0, 0, 1]
-    input_window_sizes: [1, 1, 2, 5]
-    input_window_strides: [1, 1, 1, -2]
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input: [1, 1, 2, 6], input_window_offsets: [0, 0, 0, 1], input_window_sizes: [1, 1, 2, 5], "
+        "input_window_strides: [1, 1, 1, -2]"
+    )
 
     input: Input
     output: Output = inferred()
@@ -157,19 +143,10 @@ class SliceGrad(Windowed, dml="SLICE_GRAD"):
     """
 
     output_keywords: ClassVar = ("sizes",)
-    example: ClassVar = """
-inputs:
-  dy: {dtype: float32, sizes: [1, 1, 2, 3]}
-nodes:
-  y:
-    op: slice_grad
-    input_gradient: dy
-    output_gradient: {sizes: [1, 1, 2, 6]}
-    input_window_offsets: [0, 0, 0, 1]
-    input_window_sizes: [1, 1, 2, 5]
-    input_window_strides: [1, 1, 1, 2]
-outputs: [y]
-"""
+    example: ClassVar = (
+        "input_gradient: [1, 1, 2, 3], output_gradient: {sizes: [1, 1, 2, 6]}, input_window_offsets: [0, 0, 0, 1], "
+        "input_window_sizes: [1, 1, 2, 5], input_window_strides: [1, 1, 1, 2]"
+    )
 
     input_gradient: Input
     output_gradient: Output = inferred()

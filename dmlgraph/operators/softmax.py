@@ -59,7 +59,7 @@ class LastAxis(AlongAxes):
 class ChosenAxes(AlongAxes):
     """Base of the operators with a field for their axes; by default the last one."""
 
-    example_attributes: ClassVar = {"axes": "[3]"}
+    example: ClassVar = "axes: [3]"
 
     axes: Annotated[AxisList, Axes(AxesDefault.LAST)] = inferred()
 

@@ -108,7 +108,7 @@ class Reshape(View, dml="RESHAPE"):
 
     meanings: ClassVar = {"sizes": "The sizes of the result, of which one may be -1: what remains."}
     keeps_order: ClassVar = True
-    example_attributes: ClassVar = {"sizes": "[6, -1]"}
+    example: ClassVar = "sizes: [6, -1]"
 
     sizes: Annotated[Ints, Count("DimensionCount")]
 
@@ -167,7 +167,7 @@ class Transpose(View, dml="TRANSPOSE"):
     meanings: ClassVar = {
         "permutation": "For each dimension of the result, that of the input; all reversed by default.",
     }
-    example_attributes: ClassVar = {"permutation": "[0, 2, 3, 1]"}
+    example: ClassVar = "permutation: [0, 2, 3, 1]"
 
     permutation: Annotated[AxisList, Axes(AxesDefault.REVERSED)] = inferred()
 
@@ -193,7 +193,7 @@ class Squeeze(View, dml="SQUEEZE"):
 
     meanings: ClassVar = {"axes": "The dimensions of size 1 that go; by default all."}
     keeps_order: ClassVar = True
-    example_attributes: ClassVar = {"axes": "[0]"}
+    example: ClassVar = "axes: [0]"
 
     axes: Annotated[AxisList, Axes()] = inferred()
 
@@ -228,7 +228,7 @@ class ExpandDims(View, dml="EXPAND_DIMS"):
 
     meanings: ClassVar = {"axes": "The places of the new dimensions in the result."}
     keeps_order: ClassVar = True
-    example_attributes: ClassVar = {"axes": "[0, -1]"}
+    example: ClassVar = "axes: [0, -1]"
 
     axes: Annotated[Ints, Count("AxisCount")]
 
@@ -266,7 +266,7 @@ class BroadcastTo(View, dml="BROADCAST_TO"):
     """
 
     meanings: ClassVar = {"sizes": "The sizes of the result."}
-    example_attributes: ClassVar = {"sizes": "[2, 1, 3, 2, 3]"}
+    example: ClassVar = "sizes: [2, 1, 3, 2, 3]"
 
     sizes: Annotated[UInts, Count("DimensionCount")]
 
@@ -314,7 +314,7 @@ class Subscript(View, dml="SUBSCRIPT"):
     meanings: ClassVar = {
         "index": "What stands between NumPy's brackets: integers, ranges, None and ..., with expressions over dims.",
     }
-    example_attributes: ClassVar = {"index": '"..., 1:, ::-1"'}
+    example: ClassVar = 'index: "..., 1:, ::-1"'
 
     index: Annotated[tuple[Any, ...], PlainValidator(_index), Kind.INDEX]
 

@@ -89,7 +89,7 @@ class Attributes(Sketch):
                 data = self.array(node.desc.dtype, node.desc.sizes)
                 if indices:
                     # Lengths and training steps are at least 1, indices at most 1.
-                    least = node.name in ("lengths", "step")
+                    least = node.name in ("sequence_lengths", "training_step")
                     data = self.random().integers(least, 2, node.desc.sizes).astype(node.desc.dtype.numpy)
                 values[node.name] = (self.input(node.desc.dtype, node.desc.sizes, data),)
             elif isinstance(node, ConstantNode):

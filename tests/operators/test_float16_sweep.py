@@ -22,6 +22,7 @@ from support.operators.harness import INF, NAN, Array, assert_same, bits_of, run
 from dmlgraph.base.tensor import DataType
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.operators import REGISTRY, Operator
+from dmlgraph.operators.catalog.examples import example_fields
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.declaration.fields import Kind
 
@@ -71,7 +72,7 @@ OPERATORS = {
 
 def settings(operator: type[Operator]) -> Iterator[dict[str, Any]]:
     """Attributes: those of the example, and a few numbers in each field and in each pair of fields."""
-    example = {field: yaml.safe_load(text) for field, text in operator.example_attributes.items()}
+    example = {field: yaml.safe_load(text) for field, text in example_fields(operator).items()}
     yield example
     members = operator.fields
     numbers = [f for f in operator.attribute_fields if members[f].kind in (Kind.FLOAT, Kind.SCALAR)]

@@ -24,7 +24,7 @@ import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY, Operator
-from dmlgraph.operators.catalog.examples import example
+from dmlgraph.operators.catalog.examples import example, example_fields, is_plain
 from dmlgraph.operators.declaration.bindings import Binding
 from dmlgraph.operators.declaration.fields import Role
 
@@ -175,7 +175,7 @@ def _large_instances() -> tuple[Instance, ...]:
 
 def _makes() -> Iterator[Make]:
     for operator in REGISTRY.values():
-        if not operator.example and operator.name not in _WITH_AXES:
+        if is_plain(operator) and operator.name not in _WITH_AXES:
             for sizes in (*MANY, *LONG):
                 for dtype in ("float32",) if sizes in MANY else ("float32", "float16", "uint8"):
                     yield functools.partial(_plain, operator=operator, sizes=sizes, dtype=dtype)
@@ -198,7 +198,7 @@ def _plain(x: _Maker, operator: type[Operator], sizes: Sequence[int], dtype: str
             raise dg.OperatorError("is not at this level")
         legal = [str(each) for each in row.dtypes]
         tensors[field] = x(*sizes, dtype=dtype if dtype in legal else legal[0], below=5)
-    attributes = {name: yaml.safe_load(text) for name, text in operator.example_attributes.items()}
+    attributes = {name: yaml.safe_load(text) for name, text in example_fields(operator).items()}
     outputs = {"output": attributes.pop("output")} if "output" in attributes else {}
     return x.graph.add(operator, tensors, attributes, outputs)
 

@@ -17,7 +17,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators import REGISTRY, Operator, ScaleBias
-from dmlgraph.operators.catalog.examples import example
+from dmlgraph.operators.catalog.examples import example, example_fields, is_plain
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import same_dtype_fields
 
@@ -34,9 +34,7 @@ ACTIVATIONS = ("relu", "sigmoid", "tanh", "leaky_relu", "elu", "softplus", "soft
 NORMALS = 0.8  # of numbers that are drawn without special ones
 MAX_ELEMENTS = 4096  # the most elements of a value
 
-PLAIN = tuple(
-    operator for operator in REGISTRY.values() if not operator.example
-)  # of tensors with the same type and sizes
+PLAIN = tuple(filter(is_plain, REGISTRY.values()))  # of tensors with the same type and sizes
 
 
 class Choices(Protocol):
@@ -244,7 +242,7 @@ class Sketch:
             return ScaleBias(scale=self.number(DataType.FLOAT32), bias=self.number(DataType.FLOAT32))
         if kind is Kind.OPERATOR:
             return f"activation_{self.pick(ACTIVATIONS)}"
-        text = operator.example_attributes.get(field)  # axes and the like
+        text = example_fields(operator).get(field)  # axes and the like
         return None if text is None else yaml.safe_load(text)
 
     def example(self, operator: type[Operator]) -> None:
@@ -270,7 +268,8 @@ class Sketch:
             # A uniform value has sizes of 1: indices would be out of range.
             return found if found.sizes == desc.sizes else self.input(desc.dtype, desc.sizes)
         # Indices: small numbers are always in range. A length of 0 has no defined result.
-        numbers = 1 + np.arange(desc.element_count) % 2 if node.name == "lengths" else np.arange(desc.element_count) % 3
+        is_length, count = node.name == "sequence_lengths", np.arange(desc.element_count)
+        numbers = 1 + count % 2 if is_length else count % 3
         data = numbers.reshape(desc.sizes).astype(desc.dtype.numpy)
         return self.input(desc.dtype, desc.sizes, data)
 

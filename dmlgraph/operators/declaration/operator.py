@@ -67,11 +67,10 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
     takes_owned: ClassVar[bool] = True  # whether inputs may be DML_TENSOR_FLAG_OWNED_BY_DML
     output_keywords: ClassVar[tuple[str, ...]] = ()  # members of the (first) output that functions take directly
     aliases: ClassVar[tuple[str, ...]] = ()  # other names of the operator
-    example: ClassVar[str] = ""  # a graph file below its header; see dmlgraph.operators.catalog.examples
+    example: ClassVar[str] = ""  # the fields of a node; see dmlgraph.operators.catalog.examples
     # The outputs' values from the inputs' values: arrays with the descriptions' sizes and NumPy types.  Inputs come in
     # binding order: absent optional tensors as None, tensor arrays element by element.
     evaluate: ClassVar[Callable[..., tuple[Array, ...]]]
-    example_attributes: ClassVar[Mapping[str, str]] = {}  # for the example of an operator of plain tensors
 
     def __init_subclass__(cls, dml: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
