@@ -16,186 +16,34 @@ Tensor = Value | Expression | int | float
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
 
 __all__ = [
-    "abs",
-    "acos",
-    "acosh",
-    "activation_celu",
-    "activation_elu",
-    "activation_gelu",
-    "activation_hard_sigmoid",
-    "activation_hard_swish",
-    "activation_hardmax",
-    "activation_hardmax1",
-    "activation_identity",
-    "activation_leaky_relu",
-    "activation_linear",
-    "activation_log_softmax",
-    "activation_log_softmax1",
-    "activation_parameterized_relu",
-    "activation_parametric_softplus",
-    "activation_relu",
-    "activation_relu_grad",
-    "activation_scaled_elu",
-    "activation_scaled_tanh",
-    "activation_shrink",
-    "activation_sigmoid",
-    "activation_softmax",
-    "activation_softmax1",
-    "activation_softplus",
-    "activation_softsign",
-    "activation_swish",
-    "activation_tanh",
-    "activation_thresholded_relu",
-    "adam_optimizer",
-    "add",
-    "add1",
-    "argmax",
-    "argmin",
-    "asin",
-    "asinh",
-    "atan",
-    "atan_yx",
-    "atanh",
-    "average_pooling",
-    "average_pooling1",
-    "average_pooling_grad",
-    "batch_normalization",
-    "batch_normalization_grad",
-    "batch_normalization_training",
-    "batch_normalization_training_grad",
-    "bit_and",
-    "bit_count",
-    "bit_not",
-    "bit_or",
-    "bit_shift_left",
-    "bit_shift_right",
-    "bit_xor",
-    "broadcast_to",
-    "cast",
-    "ceil",
-    "clip",
-    "clip1",
-    "clip_grad",
-    "clip_grad1",
-    "constant_pow",
-    "convolution",
-    "convolution_integer",
-    "cos",
-    "cosh",
-    "cumulative_product",
-    "cumulative_summation",
-    "depth_to_space",
-    "depth_to_space1",
-    "dequantize",
-    "dequantize_linear",
-    "difference_square",
-    "divide",
-    "dynamic_quantize_linear",
-    "erf",
-    "exp",
-    "expand_dims",
-    "flatten",
-    "floor",
-    "fold",
-    "gather",
-    "gather_elements",
-    "gather_nd",
-    "gather_nd1",
-    "gemm",
-    "gru",
-    "identity",
-    "if_",
-    "is_infinity",
-    "is_nan",
-    "join",
-    "local_response_normalization",
-    "local_response_normalization_grad",
-    "log",
-    "logical_and",
-    "logical_equals",
-    "logical_greater_than",
-    "logical_greater_than_or_equal",
-    "logical_less_than",
-    "logical_less_than_or_equal",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "lp_normalization",
-    "lp_pooling",
-    "lp_pooling1",
-    "lstm",
-    "matrix_multiply_integer",
-    "matrix_multiply_integer_to_float",
-    "max",
-    "max_pooling",
-    "max_pooling1",
-    "max_pooling2",
-    "max_pooling_grad",
-    "max_unpooling",
-    "mean",
-    "mean_variance_normalization",
-    "mean_variance_normalization1",
-    "mean_variance_normalization2",
-    "min",
-    "modulus_floor",
-    "modulus_truncate",
-    "multihead_attention",
-    "multihead_attention1",
-    "multiply",
-    "negate",
-    "nonzero_coordinates",
-    "one_hot",
-    "padding",
-    "padding1",
-    "pow",
-    "quantize",
-    "quantize_linear",
-    "quantized_linear_add",
-    "quantized_linear_average_pooling",
-    "quantized_linear_convolution",
-    "quantized_linear_matrix_multiply",
-    "random_generator",
-    "recip",
-    "reduce",
-    "resample",
-    "resample1",
-    "resample2",
-    "resample3",
-    "resample_grad",
-    "resample_grad1",
-    "reshape",
-    "reverse_subsequences",
-    "rnn",
-    "roi_align",
-    "roi_align1",
-    "roi_align_grad",
-    "roi_pooling",
-    "round",
-    "scatter_elements",
-    "scatter_nd",
-    "sign",
-    "sin",
-    "sinh",
-    "slice",
-    "slice1",
-    "slice_grad",
-    "space_to_depth",
-    "space_to_depth1",
-    "split",
-    "sqrt",
-    "squeeze",
-    "subscript",
-    "subtract",
-    "tan",
-    "tanh",
-    "threshold",
-    "tile",
-    "top_k",
-    "top_k1",
-    "transpose",
-    "unfold",
-    "upsample_2d",
-    "value_scale_2d",
+    "abs", "acos", "acosh", "activation_celu", "activation_elu", "activation_gelu", "activation_hard_sigmoid",
+    "activation_hard_swish", "activation_hardmax", "activation_hardmax1", "activation_identity",
+    "activation_leaky_relu", "activation_linear", "activation_log_softmax", "activation_log_softmax1",
+    "activation_parameterized_relu", "activation_parametric_softplus", "activation_relu", "activation_relu_grad",
+    "activation_scaled_elu", "activation_scaled_tanh", "activation_shrink", "activation_sigmoid", "activation_softmax",
+    "activation_softmax1", "activation_softplus", "activation_softsign", "activation_swish", "activation_tanh",
+    "activation_thresholded_relu", "adam_optimizer", "add", "add1", "argmax", "argmin", "asin", "asinh", "atan",
+    "atan_yx", "atanh", "average_pooling", "average_pooling1", "average_pooling_grad", "batch_normalization",
+    "batch_normalization_grad", "batch_normalization_training", "batch_normalization_training_grad", "bit_and",
+    "bit_count", "bit_not", "bit_or", "bit_shift_left", "bit_shift_right", "bit_xor", "broadcast_to", "cast", "ceil",
+    "clip", "clip1", "clip_grad", "clip_grad1", "constant_pow", "convolution", "convolution_integer", "cos", "cosh",
+    "cumulative_product", "cumulative_summation", "depth_to_space", "depth_to_space1", "dequantize",
+    "dequantize_linear", "difference_square", "divide", "dynamic_quantize_linear", "erf", "exp", "expand_dims",
+    "flatten", "floor", "fold", "gather", "gather_elements", "gather_nd", "gather_nd1", "gemm", "gru", "identity",
+    "if_", "is_infinity", "is_nan", "join", "local_response_normalization", "local_response_normalization_grad", "log",
+    "logical_and", "logical_equals", "logical_greater_than", "logical_greater_than_or_equal", "logical_less_than",
+    "logical_less_than_or_equal", "logical_not", "logical_or", "logical_xor", "lp_normalization", "lp_pooling",
+    "lp_pooling1", "lstm", "matrix_multiply_integer", "matrix_multiply_integer_to_float", "max", "max_pooling",
+    "max_pooling1", "max_pooling2", "max_pooling_grad", "max_unpooling", "mean", "mean_variance_normalization",
+    "mean_variance_normalization1", "mean_variance_normalization2", "min", "modulus_floor", "modulus_truncate",
+    "multihead_attention", "multihead_attention1", "multiply", "negate", "nonzero_coordinates", "one_hot", "padding",
+    "padding1", "pow", "quantize", "quantize_linear", "quantized_linear_add", "quantized_linear_average_pooling",
+    "quantized_linear_convolution", "quantized_linear_matrix_multiply", "random_generator", "recip", "reduce",
+    "resample", "resample1", "resample2", "resample3", "resample_grad", "resample_grad1", "reshape",
+    "reverse_subsequences", "rnn", "roi_align", "roi_align1", "roi_align_grad", "roi_pooling", "round",
+    "scatter_elements", "scatter_nd", "sign", "sin", "sinh", "slice", "slice1", "slice_grad", "space_to_depth",
+    "space_to_depth1", "split", "sqrt", "squeeze", "subscript", "subtract", "tan", "tanh", "threshold", "tile", "top_k",
+    "top_k1", "transpose", "unfold", "upsample_2d", "value_scale_2d"
 ]
 
 class AdamOptimizerOutputs(NamedTuple):
@@ -336,145 +184,70 @@ def acosh(
     """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1, evaluated literally in float32 (measured)."""
 
 def activation_celu(
-    input: Tensor,
-    *,
-    alpha: Real = 1.0,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real = 1.0, output: Output | None = None, name: str | None = None
 ) -> Value:
     """max(0, x) + min(0, alpha · (e^(x / alpha) − 1)); 0 for NaN (measured)."""
 
-def activation_elu(
-    input: Tensor,
-    *,
-    alpha: Real = 1.0,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_elu(input: Tensor, *, alpha: Real = 1.0, output: Output | None = None, name: str | None = None) -> Value:
     """x; alpha · (e^x − 1) below zero."""
 
-def activation_gelu(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_gelu(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
 
 def activation_hard_sigmoid(
-    input: Tensor,
-    *,
-    alpha: Real = 0.2,
-    beta: Real = 0.5,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real = 0.2, beta: Real = 0.5, output: Output | None = None, name: str | None = None
 ) -> Value:
     """max(0, min(alpha · x + beta, 1)); 0 for NaN (measured)."""
 
 def activation_hard_swish(
-    input: Tensor,
-    *,
-    alpha: Real,
-    beta: Real,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real, beta: Real, output: Output | None = None, name: str | None = None
 ) -> Value:
     """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
 
-def activation_hardmax(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_hardmax(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """1 at the first greatest element of each row, else 0."""
 
 def activation_hardmax1(
-    input: Tensor,
-    *,
-    axes: Sequence[Size] | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """1 at the first greatest element over all of `axes` together (by default the last), row-major, else 0."""
 
-def activation_identity(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_identity(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The input, unchanged."""
 
 def activation_leaky_relu(
-    input: Tensor,
-    *,
-    alpha: Real = 0.01,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real = 0.01, output: Output | None = None, name: str | None = None
 ) -> Value:
     """x; alpha · x below zero."""
 
 def activation_linear(
-    input: Tensor,
-    *,
-    alpha: Real,
-    beta: Real,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real, beta: Real, output: Output | None = None, name: str | None = None
 ) -> Value:
     """A straight line: alpha · x + beta."""
 
-def activation_log_softmax(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_log_softmax(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """ln(e^x / Σ e^x) along the last axis."""
 
 def activation_log_softmax1(
-    input: Tensor,
-    *,
-    axes: Sequence[Size] | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """ln(e^x / Σ e^x); the sum is over all of `axes` together, by default over the last axis."""
 
 def activation_parameterized_relu(
-    input: Tensor,
-    slope: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, slope: Tensor, *, output: Output | None = None, name: str | None = None
 ) -> Value:
     """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
 
 def activation_parametric_softplus(
-    input: Tensor,
-    *,
-    alpha: Real,
-    beta: Real,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real, beta: Real, output: Output | None = None, name: str | None = None
 ) -> Value:
     """A softplus with any slope and height: alpha · ln(1 + e^(beta · x))."""
 
-def activation_relu(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_relu(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The rectified linear unit: max(0, x)."""
 
 def activation_relu_grad(
-    input: Tensor,
-    input_gradient: Tensor,
-    *,
-    output_gradient: Output | None = None,
-    name: str | None = None,
+    input: Tensor, input_gradient: Tensor, *, output_gradient: Output | None = None, name: str | None = None
 ) -> Value:
     """The gradient where the input is above zero."""
 
@@ -489,90 +262,44 @@ def activation_scaled_elu(
     """gamma · x; gamma · alpha · (e^x − 1) below zero."""
 
 def activation_scaled_tanh(
-    input: Tensor,
-    *,
-    alpha: Real = 1.0,
-    beta: Real = 0.5,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real = 1.0, beta: Real = 0.5, output: Output | None = None, name: str | None = None
 ) -> Value:
     """The hyperbolic tangent, scaled: alpha · tanh(beta · x)."""
 
 def activation_shrink(
-    input: Tensor,
-    *,
-    bias: Real = 0.0,
-    threshold: Real = 0.5,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, bias: Real = 0.0, threshold: Real = 0.5, output: Output | None = None, name: str | None = None
 ) -> Value:
     """x − bias above the threshold, x + bias below −threshold, else 0."""
 
-def activation_sigmoid(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_sigmoid(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The logistic function: 1 / (1 + e^−x)."""
 
-def activation_softmax(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_softmax(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """e^x / Σ e^x along the last axis."""
 
 def activation_softmax1(
-    input: Tensor,
-    *,
-    axes: Sequence[Size] | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """e^x / Σ e^x; the sum is over all of `axes` together, by default over the last axis."""
 
 def activation_softplus(
-    input: Tensor,
-    *,
-    steepness: Real = 1.0,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, steepness: Real = 1.0, output: Output | None = None, name: str | None = None
 ) -> Value:
     """ln(1 + e^(steepness · x)) / steepness; below feature level 6.4 the steepness is at least 1."""
 
-def activation_softsign(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_softsign(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """x mapped to numbers between −1 and 1: x / (1 + |x|)."""
 
 def activation_swish(
-    input: Tensor,
-    *,
-    sigmoid_input_scale: Real,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, sigmoid_input_scale: Real, output: Output | None = None, name: str | None = None
 ) -> Value:
     """x times a sigmoid of x: x / (1 + e^(−sigmoid_input_scale · x))."""
 
-def activation_tanh(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def activation_tanh(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The hyperbolic tangent of x."""
 
 def activation_thresholded_relu(
-    input: Tensor,
-    *,
-    alpha: Real = 1.0,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, alpha: Real = 1.0, output: Output | None = None, name: str | None = None
 ) -> Value:
     """x above alpha, else 0."""
 
@@ -594,13 +321,7 @@ def adam_optimizer(
 ) -> AdamOptimizerOutputs:
     """One step of Adam: new parameters, first and second moment from their old values and the gradient G."""
 
-def add(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def add(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The sum: a + b."""
 
 def add1(
@@ -662,13 +383,7 @@ def atan(
 ) -> Value:
     """The angle in radians whose tangent is x."""
 
-def atan_yx(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def atan_yx(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The angle of the point (b, a): atan(a / b) in the right quadrant, from −π to π."""
 
 def atanh(
@@ -781,83 +496,36 @@ def batch_normalization_training_grad(
 ) -> BatchNormalizationTrainingGradOutputs:
     """The gradients of BATCH_NORMALIZATION_TRAINING, whose mean and variance come from the input."""
 
-def bit_and(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def bit_and(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The bits set in both a and b."""
 
 def bit_count(
-    input: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """How many bits are set; the output is uint8 unless uint32 is requested."""
 
-def bit_not(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def bit_not(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """Every bit inverted."""
 
-def bit_or(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def bit_or(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The bits set in a or b, or both."""
 
-def bit_shift_left(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def bit_shift_left(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """a · 2^b modulo 2^N."""
 
-def bit_shift_right(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def bit_shift_right(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """⌊a / 2^b⌋: zeros are shifted in.  The same bits of b count as in BIT_SHIFT_LEFT."""
 
-def bit_xor(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def bit_xor(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The bits set in one of a and b."""
 
 def broadcast_to(
-    input: Tensor,
-    *,
-    sizes: Sequence[Size],
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, sizes: Sequence[Size], output: Output | None = None, name: str | None = None
 ) -> Value:
     """Repeated to these sizes by NumPy's rules: along new dimensions and those of size 1."""
 
 def cast(
-    input: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """The input's values in the output's data type, which must be given."""
 
@@ -1001,13 +669,7 @@ def cumulative_summation(
 ) -> Value:
     """The sum of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing)."""
 
-def depth_to_space(
-    input: Tensor,
-    *,
-    block_size: Size,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def depth_to_space(input: Tensor, *, block_size: Size, output: Output | None = None, name: str | None = None) -> Value:
     """Channels into blocks of pixels: output[n, c, h · B + y, w · B + x] = input[n, (y · B + x) · C + c, h, w]."""
 
 def depth_to_space1(
@@ -1041,22 +703,10 @@ def dequantize_linear(
 ) -> Value:
     """The numbers that integers stand for: (input − zero_point) · scale."""
 
-def difference_square(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def difference_square(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The square of the difference: (a − b)²."""
 
-def divide(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def divide(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The quotient: a / b; integers truncate the fraction."""
 
 def dynamic_quantize_linear(
@@ -1088,22 +738,10 @@ def exp(
 ) -> Value:
     """The exponential function: e^x."""
 
-def expand_dims(
-    input: Tensor,
-    *,
-    axes: Sequence[Size],
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def expand_dims(input: Tensor, *, axes: Sequence[Size], output: Output | None = None, name: str | None = None) -> Value:
     """With new dimensions of size 1 at these places of the output; negative ones count from its end."""
 
-def flatten(
-    input: Tensor,
-    *,
-    axis: Size = 1,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def flatten(input: Tensor, *, axis: Size = 1, output: Output | None = None, name: str | None = None) -> Value:
     """The dimensions from `axis` on as one: [N, C, H, W] → [N, C · H · W].  As in PyTorch's `nn.Flatten`."""
 
 def floor(
@@ -1141,12 +779,7 @@ def gather(
     """The slices of the input along `axis` at the indices."""
 
 def gather_elements(
-    input: Tensor,
-    indices: Tensor,
-    *,
-    axis: Size,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, indices: Tensor, *, axis: Size, output: Output | None = None, name: str | None = None
 ) -> Value:
     """output[c] = input[c, except along `axis` at indices[c]]; the output has the indices' sizes."""
 
@@ -1291,21 +924,11 @@ def is_infinity(
     """Whether x is infinite: with any sign, or with the mode's."""
 
 def is_nan(
-    input: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Whether x is NaN."""
 
-def join(
-    inputs: Sequence[Tensor],
-    *,
-    axis: Size,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def join(inputs: Sequence[Tensor], *, axis: Size, output: Output | None = None, name: str | None = None) -> Value:
     """The inputs one after another along `axis`; their other sizes are equal."""
 
 def local_response_normalization(
@@ -1344,99 +967,45 @@ def log(
 ) -> Value:
     """The natural logarithm: −infinity at zero, NaN below."""
 
-def logical_and(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def logical_and(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """Whether neither a nor b is zero."""
 
 def logical_equals(
-    a: Tensor,
-    b: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    a: Tensor, b: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Whether a = b."""
 
 def logical_greater_than(
-    a: Tensor,
-    b: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    a: Tensor, b: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Whether a > b."""
 
 def logical_greater_than_or_equal(
-    a: Tensor,
-    b: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    a: Tensor, b: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Whether a ≥ b."""
 
 def logical_less_than(
-    a: Tensor,
-    b: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    a: Tensor, b: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Whether a < b."""
 
 def logical_less_than_or_equal(
-    a: Tensor,
-    b: Tensor,
-    *,
-    dtype: DataTypeLike | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    a: Tensor, b: Tensor, *, dtype: DataTypeLike | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Whether a ≤ b."""
 
-def logical_not(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def logical_not(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """Whether x is zero."""
 
-def logical_or(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def logical_or(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """Whether a or b, or both, are not zero."""
 
-def logical_xor(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def logical_xor(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """Whether one of a and b is zero and the other is not."""
 
 def lp_normalization(
-    input: Tensor,
-    *,
-    axis: Size,
-    epsilon: Real,
-    p: Size,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, axis: Size, epsilon: Real, p: Size, output: Output | None = None, name: str | None = None
 ) -> Value:
     """input / √(norm² + epsilon); the norm along the axis is Σ |x| for p = 1 and √Σ x² for p = 2."""
 
@@ -1538,13 +1107,7 @@ def matrix_multiply_integer_to_float(
 ) -> Value:
     """The matrix product of quantized tensors, as floats."""
 
-def max(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def max(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The greater of a and b; if one is NaN, the other."""
 
 def max_pooling(
@@ -1670,13 +1233,7 @@ def max_unpooling(
 ) -> Value:
     """Zeros, with each element of the input at its row-major index in the output, from `indices`."""
 
-def mean(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def mean(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The mean: (a + b) / 2; the sum of integers wraps, and its half is truncated."""
 
 def mean_variance_normalization(
@@ -1722,31 +1279,13 @@ def mean_variance_normalization2(
 ) -> Value:
     """Normalization by the input's own mean, variance or both over `axes`."""
 
-def min(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def min(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The lesser of a and b; if one is NaN, the other."""
 
-def modulus_floor(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def modulus_floor(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """a − b · floor(a / b): the remainder has the sign of b, as in Python."""
 
-def modulus_truncate(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def modulus_truncate(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """a − b · trunc(a / b): the remainder has the sign of a, as in C."""
 
 @overload
@@ -1957,21 +1496,10 @@ def multihead_attention1(
 ) -> MultiheadAttention1Outputs | Value:
     """MULTIHEAD_ATTENTION with query heads that share heads of keys and values, and lengths of the past."""
 
-def multiply(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def multiply(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The product: a · b."""
 
-def negate(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def negate(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
 
 def nonzero_coordinates(
@@ -2258,22 +1786,11 @@ def resample_grad1(
 ) -> Value:
     """The gradient of RESAMPLE2: each element, times its weight, is added to the elements that it was computed from."""
 
-def reshape(
-    input: Tensor,
-    *,
-    sizes: Sequence[Size],
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def reshape(input: Tensor, *, sizes: Sequence[Size], output: Output | None = None, name: str | None = None) -> Value:
     """The elements in row-major order with other sizes; one size may be −1: what remains."""
 
 def reverse_subsequences(
-    input: Tensor,
-    sequence_lengths: Tensor,
-    *,
-    axis: Size,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, sequence_lengths: Tensor, *, axis: Size, output: Output | None = None, name: str | None = None
 ) -> Value:
     """The first `sequence_lengths` elements along `axis` in reverse order; the others are unchanged."""
 
@@ -2448,12 +1965,7 @@ def scatter_nd(
 ) -> Value:
     """The input, except output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…]."""
 
-def sign(
-    input: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def sign(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """−1 below zero, 1 above, else 0, also for NaN."""
 
 def sin(
@@ -2508,13 +2020,7 @@ def slice_grad(
 ) -> Value:
     """The gradient of slice1: the output is zero, except output[start + stride · i] = input[i]."""
 
-def space_to_depth(
-    input: Tensor,
-    *,
-    block_size: Size,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def space_to_depth(input: Tensor, *, block_size: Size, output: Output | None = None, name: str | None = None) -> Value:
     """Blocks of pixels into channels: output[n, (y · B + x) · C + c, h, w] = input[n, c, h · B + y, w · B + x]."""
 
 def space_to_depth1(
@@ -2528,11 +2034,7 @@ def space_to_depth1(
     """Blocks of pixels into channels, in either order: the inverse of depth_to_space1."""
 
 def split(
-    input: Tensor,
-    *,
-    axis: Size,
-    outputs: Size | Sequence[Size | Output] | None = None,
-    name: str | None = None,
+    input: Tensor, *, axis: Size, outputs: Size | Sequence[Size | Output] | None = None, name: str | None = None
 ) -> tuple[Value, ...]:
     """The input split along `axis` into parts; `outputs` lists their sizes along it, which add up to the input's."""
 
@@ -2546,30 +2048,14 @@ def sqrt(
     """The square root of x, NaN below zero."""
 
 def squeeze(
-    input: Tensor,
-    *,
-    axes: Sequence[Size] | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
 
-def subscript(
-    input: Tensor,
-    *,
-    index: str,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def subscript(input: Tensor, *, index: str, output: Output | None = None, name: str | None = None) -> Value:
     """NumPy's basic indexing: `index: "1:, 0, ::2, None, ..."`, as in `x[1:, 0, ::2, None, ...]`."""
 
-def subtract(
-    a: Tensor,
-    b: Tensor,
-    *,
-    output: Output | None = None,
-    name: str | None = None,
-) -> Value:
+def subtract(a: Tensor, b: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
     """The difference: a − b."""
 
 def tan(
@@ -2601,11 +2087,7 @@ def threshold(
     """max(x, min); the bound is first converted to the tensor's type, toward zero for integers."""
 
 def tile(
-    input: Tensor,
-    *,
-    repeats: Size | Sequence[Size],
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, repeats: Size | Sequence[Size], output: Output | None = None, name: str | None = None
 ) -> Value:
     """The input repeated `repeats` times in every dimension."""
 
@@ -2633,11 +2115,7 @@ def top_k1(
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices."""
 
 def transpose(
-    input: Tensor,
-    *,
-    permutation: Sequence[Size] | None = None,
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, permutation: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """The dimensions in another order: dimension i of the output is `permutation[i]` of the input; reversed by default."""
 
@@ -2665,11 +2143,6 @@ def upsample_2d(
     """The last two dimensions, height and width, stretched by whole numbers, as in RESAMPLE."""
 
 def value_scale_2d(
-    input: Tensor,
-    *,
-    scale: Real,
-    bias: Sequence[Real],
-    output: Output | None = None,
-    name: str | None = None,
+    input: Tensor, *, scale: Real, bias: Sequence[Real], output: Output | None = None, name: str | None = None
 ) -> Value:
     """scale · x + bias[c], c the channel; images have 1 or 3 channels."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import inspect
 import pathlib
+import textwrap
 
 from dmlgraph.operators.catalog.registry import FUNCTIONS, REGISTRY
 from dmlgraph.operators.declaration.fields import Missing
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import outputs_type, result_type, signature
 
+WIDTH = 120  # characters of a line
 STUBS = pathlib.Path(__file__).parents[2] / "dmlgraph" / "functions.pyi"
 
 HEADER = '''"""The operators as functions of their tensors.
@@ -90,17 +92,26 @@ def _definition(name: str, operator: type[Operator], types: dict[str, str], resu
         else:
             parameters.append(str(parameter))
     doc = (inspect.getdoc(operator) or "").splitlines()[0]
-    lines = "".join(f"    {each},\n" for each in parameters)
-    return f'def {name}(\n{lines}) -> {result}:\n    """{doc}"""\n'
+    return f'{_formatted(name, parameters, result)}\n    """{doc}"""\n'
+
+
+def _formatted(name: str, parameters: list[str], result: str) -> str:
+    """The first lines of a function, as ruff breaks them: in one line, else the parameters in one, else in one each."""
+    together = ", ".join(parameters)
+    line = f"def {name}({together}) -> {result}:"
+    if len(line) <= WIDTH:
+        return line
+    indented = f"    {together}\n" if len(together) + 4 <= WIDTH else "".join(f"    {each},\n" for each in parameters)
+    return f"def {name}(\n{indented}) -> {result}:"
 
 
 def stubs() -> str:
     """The whole file."""
     functions = [stub(name, REGISTRY[FUNCTIONS[name]]) for name in sorted(FUNCTIONS)]
-    names = "".join(f'    "{name}",\n' for name in sorted(FUNCTIONS))
+    names = textwrap.indent(textwrap.fill(", ".join(f'"{name}"' for name in sorted(FUNCTIONS)), WIDTH - 4), "    ")
     several = sorted(filter(outputs_type, REGISTRY.values()), key=lambda each: each.name)
     classes = [outputs_class(operator) for operator in several]
-    return f"{HEADER}__all__ = [\n{names}]\n\n" + "\n".join(classes + functions)
+    return f"{HEADER}__all__ = [\n{names}\n]\n\n" + "\n".join(classes + functions)
 
 
 def files() -> dict[pathlib.Path, str]:
