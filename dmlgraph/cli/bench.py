@@ -14,9 +14,20 @@ import click
 
 from dmlgraph.base.report import Report
 from dmlgraph.base.tables import lines, narrowed, show_bytes, show_seconds
-from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs, writing
+from dmlgraph.cli.options import (
+    GRAPH,
+    NEW_FILE,
+    ArrayFile,
+    chosen,
+    complete_inputs,
+    load_graph,
+    with_device,
+    with_dims,
+    with_inputs,
+    without_fusion,
+    writing,
+)
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -47,26 +58,19 @@ _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "ar
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@click.option(
-    "--device",
+@with_device(
+    "Where to run; several devices are measured one after another.",
     "devices",
     multiple=True,
     default=("auto",),
     show_default=True,
-    shell_complete=complete_devices,
-    help="Where to run; several devices are measured one after another.",
 )
 @with_inputs
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+@without_fusion
 @click.option(
     "--repeats", type=click.IntRange(min=1), help="Steady runs; by default as many as take a second, at least 5."
 )
-@click.option(
-    "--trace",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    metavar="FILE.json",
-    help="Write all times for https://ui.perfetto.dev.",
-)
+@click.option("--trace", type=NEW_FILE, metavar="FILE.json", help="Write all times for https://ui.perfetto.dev.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, times in seconds.")
 @with_dims
 def bench(

@@ -11,9 +11,18 @@ import click
 
 from dmlgraph.base.report import Report
 from dmlgraph.base.tables import lines
-from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import GRAPH, ArrayFile, chosen, complete_inputs, load_graph, with_dims, with_inputs
+from dmlgraph.cli.options import (
+    GRAPH,
+    ArrayFile,
+    chosen,
+    complete_inputs,
+    load_graph,
+    with_device,
+    with_dims,
+    with_inputs,
+    without_fusion,
+)
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
@@ -28,16 +37,14 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@click.option(
-    "--device",
+@with_device(
+    "Twice: the two devices to compare.  Once: compare fused and not fused on this device.",
     "devices",
     multiple=True,
     required=True,
-    shell_complete=complete_devices,
-    help="Twice: the two devices to compare.  Once: compare fused and not fused on this device.",
 )
 @with_inputs
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+@without_fusion
 @click.option(
     "--ulp",
     type=click.IntRange(min=0),

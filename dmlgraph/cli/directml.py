@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from dmlgraph.cli.options import FILE
+
 
 @click.group()
 def directml() -> None:
@@ -19,12 +21,7 @@ def directml() -> None:
 
 
 @directml.command()
-@click.option(
-    "--from",
-    "wheel",
-    type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
-    help="A local wheel, for machines without a network.",
-)
+@click.option("--from", "wheel", type=FILE, help="A local wheel, for machines without a network.")
 def install(wheel: pathlib.Path | None) -> None:
     """Fetch DirectML into your cache.
 

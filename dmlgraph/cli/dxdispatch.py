@@ -6,10 +6,18 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import FILE, GRAPH, ArrayFile, as_declared, load_graph, parse_arrays, with_dims, writing
+from dmlgraph.cli.options import (
+    FILE,
+    GRAPH,
+    ArrayFile,
+    as_declared,
+    load_graph,
+    parse_arrays,
+    with_dims,
+    with_output,
+    writing,
+)
 from dmlgraph.cli.output import print_document
-
-OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
 
 
 @click.group()
@@ -27,7 +35,7 @@ def dxdispatch() -> None:
 
 @dxdispatch.command("import")
 @click.argument("file", type=FILE)
-@click.option("-o", "--output", type=OUTPUT, help="The graph file to write; by default it is printed.")
+@with_output("The graph file to write; by default it is printed.")
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME", help="Make this buffer an input, whatever its content."
 )
@@ -74,7 +82,7 @@ def import_(
 
 @dxdispatch.command()
 @click.argument("file", type=GRAPH)
-@click.option("-o", "--output", type=OUTPUT, help="The model to write; by default it is printed.")
+@with_output("The model to write; by default it is printed.")
 @click.option(
     "--input",
     "inputs",

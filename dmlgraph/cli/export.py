@@ -6,20 +6,14 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import GRAPH, load_graph, with_dims, writing
+from dmlgraph.cli.options import GRAPH, load_graph, with_dims, with_output, writing
 
 SUFFIXES = (".onnx", ".json")
 
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    required=True,
-    help="The model to write: .onnx, or .json for DxDispatch.",
-)
+@with_output("The model to write: .onnx, or .json for DxDispatch.", required=True)
 @with_dims
 def export(file: pathlib.Path, output: pathlib.Path, dims: dict[str, int]) -> None:
     """Convert a graph file to a model for other programs.

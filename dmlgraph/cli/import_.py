@@ -10,21 +10,14 @@ import click
 
 from dmlgraph.base.errors import plural
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, options_of_models, with_dims, writing
+from dmlgraph.cli.options import FILE, NEW_FOLDER, options_of_models, with_dims, with_output, writing
 
 WEIGHTS = "weights.safetensors"
 
 
 @click.command("import")
 @click.argument("file", type=FILE)
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    type=click.Path(file_okay=False, path_type=pathlib.Path),
-    required=True,
-    help=f"The folder for the graph file and {WEIGHTS}.",
-)
+@with_output(f"The folder for the graph file and {WEIGHTS}.", "folder", type=NEW_FOLDER, required=True)
 @with_dims
 def import_(
     file: pathlib.Path,

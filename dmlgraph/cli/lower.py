@@ -8,19 +8,13 @@ import textwrap
 import click
 
 from dmlgraph.base.report import Report
-from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_dims
+from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_device, with_dims
 
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@click.option(
-    "--device",
-    "name",
-    shell_complete=complete_devices,
-    help="Fuse for this device, at its feature level; by default at the graph's level.",
-)
+@with_device("Fuse for this device, at its feature level; by default at the graph's level.", "name")
 @click.option("--no-fuse", is_flag=True, help="Lower the nodes as they are in the file, without fusion.")
 @click.option("--explain", is_flag=True, help="First print, after '#', what was fused and what was not.")
 @with_dims

@@ -6,30 +6,12 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.completion import complete_devices
-from dmlgraph.cli.options import FILE, named_sizes, parse_dims, split_pair
+from dmlgraph.cli.options import FILE, NEW_FOLDER, parsing_dims, split_pairs, with_device, with_dim, without_fusion
 
 
 def _parse_inputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """`x=photos/` pairs."""
-    inputs = {}
-    for value in values:
-        name, path = split_pair(value, "NAME=PATH")
-        if name in inputs:
-            raise click.BadParameter(f"'{name}' is given twice")
-        inputs[name] = path
-    return inputs
-
-
-def _parse_chunks(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    """`batch=64` pairs."""
-    chunks = {}
-    for value in values:
-        name, sizes = named_sizes(value)
-        if len(sizes) != 1:
-            raise click.BadParameter(f"'{value}' is not NAME=SIZE, such as batch=64")
-        (chunks[name],) = sizes
-    return chunks
+    return dict(split_pairs(values, "NAME=PATH"))
 
 
 @click.command()
@@ -45,22 +27,16 @@ def _parse_chunks(_: click.Context, __: click.Parameter, values: tuple[str, ...]
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False, path_type=pathlib.Path),
+    type=NEW_FOLDER,
     metavar="DIR",
     help="Where the results go; what is there already is not computed again.",
 )
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    shell_complete=complete_devices,
-    help="Where to run, on each worker; 'dmlgraph devices' lists them.",
-)
+@with_device("Where to run, on each worker; 'dmlgraph devices' lists them.", default="auto", show_default=True)
 @click.option(
     "--chunk",
     "chunks",
     multiple=True,
-    callback=_parse_chunks,
+    callback=parsing_dims("batch=64"),
     metavar="NAME=SIZE",
     help="The size of chunks along a dim; by default 8 MiB of the first axis.",
 )
@@ -72,9 +48,9 @@ def _parse_chunks(_: click.Context, __: click.Parameter, values: tuple[str, ...]
     metavar="N",
     help="Without a scheduler, how many processes this machine starts; by default one per processor.",
 )
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+@without_fusion
 @click.option("--quiet", is_flag=True, help="Do not show how far it is.")
-@click.option("--dim", "dims", multiple=True, callback=parse_dims, metavar="NAME=SIZE", help="Another value for a dim.")
+@with_dim
 @click.option("--target", metavar="LEVEL", help="For an ONNX model: its feature level, such as 5.0.")
 @click.pass_context
 def map(

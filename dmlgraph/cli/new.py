@@ -7,7 +7,7 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import writing
+from dmlgraph.cli.options import NEW_FILE, writing
 from dmlgraph.files.whole import check_name
 
 SCHEMA = "dmlgraph.schema.json"  # as in dmlgraph.formats.yaml.schema, which is slow to import
@@ -19,7 +19,7 @@ TEMPLATES = {
 
 
 @click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=pathlib.Path), default="graph.yaml")
+@click.argument("file", type=NEW_FILE, default="graph.yaml")
 @click.option(
     "--template",
     type=click.Choice(list(TEMPLATES)),

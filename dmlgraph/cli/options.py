@@ -26,6 +26,7 @@ from dmlgraph.base.errors import (
     unknown_array,
 )
 from dmlgraph.base.report import Report
+from dmlgraph.cli.completion import complete_devices
 from dmlgraph.files.untrusted import reason
 
 if TYPE_CHECKING:
@@ -39,11 +40,27 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
 GRAPH = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=pathlib.Path)  # `load_graph` reads it
 GRAPHS = click.Path(exists=True, allow_dash=True, path_type=pathlib.Path)  # `each_graph_file` finds them
+NEW_FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
+NEW_FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
 MAX_DIGITS = 400  # of a number
 STDIN = "<stdin>"  # the name of standard input in messages
 MOST_COMBINATIONS = 1000  # of sizes
 _READ = f"{__name__}.stdin"  # in the context: what was read from standard input, and for what
 _OF_MODELS = f"{__name__}.models"  # in the context: the options for ONNX models, by name, where they are given
+
+
+# The option --no-fuse.
+without_fusion = click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+
+
+def with_device(help: str, name: str = "device", **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option --device, which completes names; `name` is that of the argument."""
+    return click.option("--device", name, shell_complete=complete_devices, help=help, **more)
+
+
+def with_output(help: str, name: str = "output", **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option -o, a file unless `type` says otherwise; `name` is that of the argument."""
+    return click.option("-o", "--output", name, help=help, **({"type": NEW_FILE} | more))
 
 
 def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Choice] = ()) -> Graph:
@@ -116,12 +133,7 @@ def each_size(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int
 
 def _parse_sizes(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, list[int]]:
     """`N=1,8,64`: the sizes by name."""
-    dims: dict[str, list[int]] = {}
-    for value in values:
-        name, sizes = named_sizes(value)
-        if not sizes:
-            raise click.BadParameter(f"'{value}' is not NAME=SIZE or NAME=SIZE,SIZE, such as N=1,8,64")
-        dims[name] = sizes
+    dims = dict(_named_sizes(value, "NAME=SIZE or NAME=SIZE,SIZE, such as N=1,8,64") for value in values)
     if math.prod(map(len, dims.values())) > MOST_COMBINATIONS:
         raise click.BadParameter(f"there are more than {MOST_COMBINATIONS} combinations of sizes")
     return dims
@@ -147,23 +159,22 @@ skipping_others = click.option(
 )
 
 
-def parse_dims(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    """`N=8` pairs."""
-    dims = {}
-    for value in values:
-        name, sizes = named_sizes(value)
-        if len(sizes) != 1:
-            raise click.BadParameter(f"'{value}' is not NAME=SIZE, such as N=8")
-        (dims[name],) = sizes
-    return dims
+def parsing_dims(example: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, int]]:
+    """A callback for `N=8` pairs."""
+
+    def parse(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+        pairs = [_named_sizes(value, f"NAME=SIZE, such as {example}", at_most=1) for value in values]
+        return {name: sizes[0] for name, sizes in pairs}
+
+    return parse
 
 
-def named_sizes(value: str) -> tuple[str, list[int]]:
-    """The name and the sizes of `N=1,8,64`; no sizes if it is not of this form."""
+def _named_sizes(value: str, form: str, at_most: int | None = None) -> tuple[str, list[int]]:
+    """The name and the sizes of `N=1,8,64`; BadParameter, with the form it must have, if it is something else."""
     name, _, text = value.partition("=")
     sizes = text.split(",")
-    if not name or not all(each.isdecimal() for each in sizes):
-        return name, []
+    if not name or not all(each.isdecimal() for each in sizes) or (at_most and len(sizes) > at_most):
+        raise click.BadParameter(f"'{value}' is not {form}")
     if len(max(sizes, key=len)) > MAX_DIGITS:
         raise click.BadParameter(f"the size of '{shorten(name)}' has more than {MAX_DIGITS} digits")
     return name, [int(each) for each in sizes]
@@ -185,15 +196,21 @@ def split_pair(given: str, form: str) -> tuple[str, str]:
     return name, text
 
 
+def split_pairs(values: Sequence[str], form: str) -> Iterator[tuple[str, str]]:
+    """As `split_pair`, of each; BadParameter for a name that is given twice."""
+    known = set()
+    for value in values:
+        name, text = split_pair(value, form)
+        if name in known:
+            raise click.BadParameter(f"'{name}' is given twice")
+        known.add(name)
+        yield name, text
+
+
 def parse_arrays(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, ArrayFile]:
     """`x=x.npy` pairs, loaded; `x=-` is standard input.  Never unpickles anything."""
-    if not values:
-        return {}
     arrays: dict[str, ArrayFile] = {}
-    for value in values:
-        name, file = split_pair(value, "NAME=FILE.npy")
-        if name in arrays:
-            raise click.BadParameter(f"'{name}' is given twice")
+    for name, file in split_pairs(values, "NAME=FILE.npy"):
         with Report(field=f"input {name}"):
             try:
                 arrays[name] = ArrayFile(file, _read_array(name, file))
@@ -211,16 +228,20 @@ def _read_array(name: str, file: str) -> Array:
     return array_in(io.BytesIO(read_stdin(f"the array of '{name}'"))) if is_stdin(file) else read_array(file)
 
 
+# The option --dim.
+with_dim = click.option(
+    "--dim",
+    "dims",
+    multiple=True,
+    callback=parsing_dims("N=8"),
+    metavar="NAME=SIZE",
+    help="Another value for a dim.",
+)
+
+
 def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option --dim, and the options for ONNX models, which `load_graph` takes from the context."""
-    return click.option(
-        "--dim",
-        "dims",
-        multiple=True,
-        callback=parse_dims,
-        metavar="NAME=SIZE",
-        help="Another value for a dim.",
-    )(_of_models(command))
+    return with_dim(_of_models(command))
 
 
 def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -271,13 +292,10 @@ def options_of_models() -> dict[str, Any]:
 def _parse_values(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Any]:
     """`sr=16000`, `shape=3,2` or `shape=shape.npy` pairs."""
     values: dict[str, Any] = {}
-    for each in given:
-        name, text = split_pair(each, "NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy")
-        if name in values:
-            raise click.BadParameter(f"'{name}' is given twice")
+    for name, text in split_pairs(given, "NAME=NUMBER, NAME=NUMBER,NUMBER or NAME=FILE.npy"):
         numbers = [_number(part) for part in text.split(",")]
         if None in numbers:
-            values[name] = parse_arrays(context, parameter, (each,))[name].array
+            values[name] = parse_arrays(context, parameter, (f"{name}={text}",))[name].array
         else:
             values[name] = numbers if "," in text else numbers[0]
     return values
@@ -302,11 +320,7 @@ def _number(text: str) -> int | float | None:
 
 def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     """`double=float32` pairs."""
-    pairs = {}
-    for each in given:
-        name, wanted = split_pair(each, "TYPE=TYPE, such as double=float32")
-        pairs[name] = wanted
-    return pairs
+    return dict(split_pair(each, "TYPE=TYPE, such as double=float32") for each in given)
 
 
 def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:

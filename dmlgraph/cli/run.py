@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlgraph.base.report import Report
-from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
     GRAPH,
+    NEW_FOLDER,
     ArrayFile,
     chosen,
     complete_inputs,
     every_input,
     load_graph,
+    with_device,
     with_dims,
     with_inputs,
+    without_fusion,
     writing,
 )
 from dmlgraph.cli.output import print_document
@@ -40,17 +42,11 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    shell_complete=complete_devices,
-    help="Where to run; 'dmlgraph devices' lists them.",
-)
+@with_device("Where to run; 'dmlgraph devices' lists them.", default="auto", show_default=True)
 @with_inputs
 @click.option(
     "--output-dir",
-    type=click.Path(file_okay=False, path_type=pathlib.Path),
+    type=NEW_FOLDER,
     help="Save each output as DIR/NAME.npy; '/' and similar characters are escaped as in a URL, %2F.",
 )
 @click.option(
@@ -60,7 +56,7 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
     metavar="SEED",
     help="Fill inputs that are not given with random numbers: normal floats, integers from 0 to 7.",
 )
-@click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+@without_fusion
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the outputs as JSON, with all numbers; not finite ones as text."
 )

@@ -7,18 +7,13 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import writing
+from dmlgraph.cli.options import with_output, writing
 from dmlgraph.cli.output import print_document
 from dmlgraph.files.whole import write_text
 
 
 @click.command()
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    help="Write it to a file, such as dmlgraph.schema.json, to which 'dmlgraph new' ties a graph file.",
-)
+@with_output("Write it to a file, such as dmlgraph.schema.json, to which 'dmlgraph new' ties a graph file.")
 def schema(output: pathlib.Path | None) -> None:
     """Print the JSON Schema of graph files, for editors.
 

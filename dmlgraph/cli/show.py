@@ -10,7 +10,7 @@ import click
 
 from dmlgraph.base.errors import plural
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import GRAPH, is_stdin, load_graph, with_dims, writing
+from dmlgraph.cli.options import GRAPH, is_stdin, load_graph, with_dims, with_output, writing
 from dmlgraph.cli.output import print_document
 from dmlgraph.files.whole import write_text
 
@@ -33,13 +33,7 @@ def _check_name(_: click.Context, __: click.Parameter, value: pathlib.Path | Non
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=pathlib.Path),
-    callback=_check_name,
-    help="The picture to write; its suffix is the format: .svg, .html, .dot or .mmd.",
-)
+@with_output("The picture to write; its suffix is the format: .svg, .html, .dot or .mmd.", callback=_check_name)
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Print the picture in this format.")
 @click.option("--fused", "view", flag_value="fused", help="Draw the fused graph.")
 @click.option("--before-after", "view", flag_value="both", help="Draw the graph and the fused graph side by side.")

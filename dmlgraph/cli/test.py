@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
-from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell, visible
 from dmlgraph.cli.options import (
+    FILE,
     GRAPHS,
+    NEW_FILE,
     each_graph_file,
     is_stdin,
     load_graph,
     read_stdin,
     shown,
     skipping_others,
+    with_device,
     with_sizes,
     writing,
 )
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
     from dmlgraph.testing.test_subjects import Subject
 
 LEFT_OUT, WITHOUT = "left out", "without tests"  # what the summary counts besides outcomes
-_OUTPUT = click.Path(dir_okay=False, path_type=pathlib.Path)
 
 
 def _check_devices(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,13 +74,8 @@ class _Wanted:
 @click.command()
 @click.argument("files", type=GRAPHS, nargs=-1, required=True, metavar="FILE…")
 @click.option("-k", "names", multiple=True, metavar="NAME", help="Run only the tests with this text in their names.")
-@click.option(
-    "--device",
-    "devices",
-    multiple=True,
-    callback=_check_devices,
-    shell_complete=complete_devices,
-    help="Run only on this one of the devices that a test names.",
+@with_device(
+    "Run only on this one of the devices that a test names.", "devices", multiple=True, callback=_check_devices
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the machines of a Dask cluster, such as tcp://lab:8786.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Run in N worker processes of this machine.")
@@ -93,15 +89,15 @@ class _Wanted:
 @click.option(
     "--allow-failures",
     "allowed",
-    type=click.Path(exists=True, dir_okay=False, path_type=pathlib.Path),
+    type=FILE,
     metavar="FILE.yaml",
     help="Tests that are allowed to fail, each with the reason.",
 )
 @click.option(
-    "--junit", type=_OUTPUT, metavar="FILE.xml", help="Write the results as JUnit XML, for continuous integration."
+    "--junit", type=NEW_FILE, metavar="FILE.xml", help="Write the results as JUnit XML, for continuous integration."
 )
-@click.option("--jsonl", type=_OUTPUT, metavar="FILE.jsonl", help="Write each result as a line of JSON, as it comes.")
-@click.option("--html", type=_OUTPUT, metavar="FILE.html", help="Draw the results, graph by device, as a page.")
+@click.option("--jsonl", type=NEW_FILE, metavar="FILE.jsonl", help="Write each result as a line of JSON, as it comes.")
+@click.option("--html", type=NEW_FILE, metavar="FILE.html", help="Draw the results, graph by device, as a page.")
 @skipping_others
 @with_sizes("the tests run")
 @click.pass_context
