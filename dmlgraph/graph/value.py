@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from dmlgraph import operators as ops
@@ -12,11 +12,30 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.graph import calls
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.common.subscripts import as_text
+from dmlgraph.operators.declaration.operator import Operator
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
 _KEEP = object.__setattr__
+
+Lazy = Callable[[], type[Operator]]  # an operator whose module is imported when it is used
+Method = Callable[["Value", "Operand"], "Value"]
+
+
+def _both_ways(operator: Lazy, of_truths: Lazy | None = None) -> tuple[Method, Method]:
+    """The methods of a binary operator and of its mirror image; between truth values it may be another."""
+
+    def chosen(value: Value, other: Operand) -> type[Operator]:
+        return of_truths() if of_truths is not None and value.is_truth(other) else operator()
+
+    def method(self: Value, other: Operand) -> Value:
+        return calls.apply(chosen(self, other), self, other)
+
+    def mirrored(self: Value, other: Operand) -> Value:
+        return calls.apply(chosen(self, other), other, self)
+
+    return method, mirrored
 
 
 class Value:
@@ -132,47 +151,19 @@ class Value:
 
     # Python's operators.
 
-    def __add__(self, other: Operand) -> Value:
-        return calls.apply(ops.Add, self, other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return calls.apply(ops.Add, other, self)
-
-    def __sub__(self, other: Operand) -> Value:
-        return calls.apply(ops.Subtract, self, other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return calls.apply(ops.Subtract, other, self)
-
-    def __mul__(self, other: Operand) -> Value:
-        return calls.apply(ops.Multiply, self, other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return calls.apply(ops.Multiply, other, self)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return calls.apply(ops.Divide, self, other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return calls.apply(ops.Divide, other, self)
-
-    def __pow__(self, other: Operand) -> Value:
-        return calls.apply(ops.Pow, self, other)
-
-    def __rpow__(self, other: Operand) -> Value:
-        return calls.apply(ops.Pow, other, self)
-
-    def __matmul__(self, other: Operand) -> Value:
-        return calls.apply(ops.Gemm, self, other)
-
-    def __rmatmul__(self, other: Operand) -> Value:
-        return calls.apply(ops.Gemm, other, self)
-
-    def __lt__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalLessThan, self, other)
-
-    def __gt__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalLessThan, other, self)
+    __add__, __radd__ = _both_ways(lambda: ops.Add)
+    __sub__, __rsub__ = _both_ways(lambda: ops.Subtract)
+    __mul__, __rmul__ = _both_ways(lambda: ops.Multiply)
+    __truediv__, __rtruediv__ = _both_ways(lambda: ops.Divide)
+    __pow__, __rpow__ = _both_ways(lambda: ops.Pow)
+    __matmul__, __rmatmul__ = _both_ways(lambda: ops.Gemm)
+    __mod__, __rmod__ = _both_ways(lambda: ops.ModulusFloor)
+    __and__, __rand__ = _both_ways(lambda: ops.BitAnd, lambda: ops.LogicalAnd)
+    __or__, __ror__ = _both_ways(lambda: ops.BitOr, lambda: ops.LogicalOr)
+    __xor__, __rxor__ = _both_ways(lambda: ops.BitXor, lambda: ops.LogicalXor)
+    __lt__, __gt__ = _both_ways(lambda: ops.LogicalLessThan)
+    __le__ = _both_ways(lambda: ops.LogicalLessThanOrEqual)[0]
+    __ge__ = _both_ways(lambda: ops.LogicalGreaterThanOrEqual)[0]
 
     def __eq__(self, other: Operand) -> Value:  # type: ignore[override]
         return calls.apply(ops.LogicalEquals, self, other)
@@ -181,36 +172,6 @@ class Value:
         return calls.apply(ops.LogicalNot, self == other)
 
     __hash__ = object.__hash__
-
-    def __ge__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalGreaterThanOrEqual, self, other)
-
-    def __le__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalLessThanOrEqual, self, other)
-
-    def __mod__(self, other: Operand) -> Value:
-        return calls.apply(ops.ModulusFloor, self, other)
-
-    def __rmod__(self, other: Operand) -> Value:
-        return calls.apply(ops.ModulusFloor, other, self)
-
-    def __and__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalAnd if self.is_truth(other) else ops.BitAnd, self, other)
-
-    def __rand__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalAnd if self.is_truth(other) else ops.BitAnd, other, self)
-
-    def __or__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalOr if self.is_truth(other) else ops.BitOr, self, other)
-
-    def __ror__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalOr if self.is_truth(other) else ops.BitOr, other, self)
-
-    def __xor__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalXor if self.is_truth(other) else ops.BitXor, self, other)
-
-    def __rxor__(self, other: Operand) -> Value:
-        return calls.apply(ops.LogicalXor if self.is_truth(other) else ops.BitXor, other, self)
 
     def __invert__(self) -> Value:
         return calls.apply(ops.LogicalNot if self.is_truth() else ops.BitNot, self)
