@@ -1,4 +1,4 @@
-"""Kept: the values that a process used last, each of which is made once."""
+"""OncePerKey: the values that a process used last, each of which is made once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Place(Generic[V]):
         self.value: V | None = None
 
 
-class Kept(Generic[V]):
+class OncePerKey(Generic[V]):
     """At most `most` values by key, those used last; threads that ask for the same value wait until it is made.
 
     It lasts as long as the process.

@@ -15,7 +15,7 @@ import numpy as np
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
@@ -27,7 +27,7 @@ class GraphInput:
 
     name: str
     desc: TensorDesc
-    elements: Elements | None = None
+    elements: ConstantData | None = None
 
     @property
     def data(self) -> np.ndarray[Any, Any] | None:

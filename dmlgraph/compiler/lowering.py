@@ -112,7 +112,8 @@ class _Lowering:
         written, layout = self.ir.desc(*source), self.ir.layouts.get(name)
         if self.ir[source.node].operator is not None:
             return source, layout or written
-        copy = copy_of(_owned(written) if source.node in self.owned else written, self.level)
+        read = _owned(written) if source.node in self.owned else written
+        copy = Identity(input=read) if self.ir.target.copies_all else copy_of(read, self.level)
         copied = Source(self.free_names.take(f"{name}_identity"), 0)
         self.lowered[copied.node] = OperatorDescNode(copied.node, copy), [source]
         return copied, layout or _kept_as(written, copy.output)
@@ -246,5 +247,3 @@ def own_inputs(operator: Operator, ports: set[int]) -> Operator:
     """The operator with DML_TENSOR_FLAG_OWNED_BY_DML on the input descriptions at these ports."""
     descs = operator.input_descs
     return operator.with_inputs({port: _owned(desc) for port in ports if (desc := descs[port]) is not None})
-
-

@@ -19,7 +19,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Origin, Source
 from dmlgraph.compiler.ir_structure import Reading
 from dmlgraph.compiler.rule import Constant, Declined, New, Rewrite, Tensor, Viewed
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
@@ -90,7 +90,7 @@ class _NewNodes:
             data = np.array(tensor.data, order="C")
             data.flags.writeable = False
             desc = TensorDesc(dtype=data.dtype, sizes=data.shape)
-            self.nodes.append((ConstantNode(name, desc, Elements(data)), []))
+            self.nodes.append((ConstantNode(name, desc, ConstantData(data)), []))
             return Operand(Source(name, 0), _broadcast(desc, tensor.sizes) if tensor.sizes else desc)
         operands = {
             field: [self.operand(each) for each in given] if isinstance(given, list) else given and self.operand(given)

@@ -23,7 +23,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Operand, Origin, Source
 from dmlgraph.compiler.record import Entry
 from dmlgraph.compiler.resizing import permuted, relaid, resizable, resized
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.common.strided import is_packed, reads_each_once, through
 from dmlgraph.operators.declaration.bindings import Binding
@@ -262,7 +262,7 @@ class _Resolution:
         """A constant with packed data."""
         name, data = self.free_names.take(base), np.array(viewed, order="C")
         data.flags.writeable = False
-        self._append(ConstantNode(name, TensorDesc(dtype=data.dtype, sizes=data.shape), Elements(data)), [])
+        self._append(ConstantNode(name, TensorDesc(dtype=data.dtype, sizes=data.shape), ConstantData(data)), [])
         return Source(name, 0)
 
     def _window(self, source: Source, view: Subscript, name: str) -> Operand:

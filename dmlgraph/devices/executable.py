@@ -19,7 +19,7 @@ from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
 
 Array = np.ndarray[Any, Any]
@@ -119,7 +119,7 @@ class Executable(abc.ABC):
             if slot.elements is not None:
                 self._owned[slot.name] = self._constant(slot.elements)
 
-    def _constant(self, elements: Elements) -> Array:
+    def _constant(self, elements: ConstantData) -> Array:
         """What a run gets in the slot of a constant."""
         return elements.array
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import GraphError, Problem
-from dmlgraph.base.once_per_key import Kept
+from dmlgraph.base.once_per_key import OncePerKey
 from dmlgraph.base.report import Report
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class SharedFile(Source):
         return _shared, (str(self.path), self.dims, self.digest, self.target)
 
 
-_SOURCES: Kept[Source] = Kept(MOST)
+_SOURCES: OncePerKey[Source] = OncePerKey(MOST)
 
 
 def _arrived(digest: str, content: Content) -> Source:
@@ -202,7 +202,7 @@ class Recipe:
         _EXECUTABLES.drop(executable)
 
 
-_EXECUTABLES: Kept[Executable] = Kept(MOST)
+_EXECUTABLES: OncePerKey[Executable] = OncePerKey(MOST)
 
 
 def chosen_rules(fuse: bool | Iterable[str]) -> bool | tuple[str, ...]:

@@ -13,7 +13,7 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.graph.dims import Dims
 from dmlgraph.graph.network import Outputs
 from dmlgraph.graph.nodes import OperatorNode
-from dmlgraph.graph.operator_cache import Checked, CheckedOperators, key_of
+from dmlgraph.graph.operator_cache import Checked, OperatorCache, key_of
 from dmlgraph.operators.declaration.completion import counts
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import Operator
@@ -26,7 +26,7 @@ class Checker:
 
     def __init__(self, dims: Dims, level: FeatureLevel) -> None:
         self.dims, self.level = dims, level
-        self.known = CheckedOperators()
+        self.known = OperatorCache()
 
     def copy(self, dims: Dims) -> Checker:
         """That of a copy of the graph, which shares what is checked."""

@@ -15,7 +15,7 @@ from dmlgraph.files.mapped_arrays import never_changes
 Array = np.ndarray[Any, Any]
 
 
-class Elements:
+class ConstantData:
     """The elements of a constant; graphs, their copies and executables that have it share them.
 
     A device that has packed them in its own way lets go of the array; who asks for it then gets one with the same bits,
@@ -46,7 +46,7 @@ class Elements:
         self._held = restore
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Elements, (self.array,)
+        return ConstantData, (self.array,)
 
 
 def constant_array(data: Any, dtype: DataTypeLike | None) -> tuple[Array, TensorDesc]:

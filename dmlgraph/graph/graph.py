@@ -27,7 +27,7 @@ from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import DataTypeLike, TensorDesc
 from dmlgraph.graph import calls, lint, operands, references
 from dmlgraph.graph.checking import Checker
-from dmlgraph.graph.constant_data import Elements, constant_array
+from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.dims import Dims
 from dmlgraph.graph.names import Names, check_name
 from dmlgraph.graph.network import Network, Output, Outputs
@@ -137,7 +137,7 @@ class Graph:
         """
         with Report(node=self.names.shown(name)):
             array, desc = constant_array(data, dtype)
-            return self._add_source(ConstantNode(self.names.take(name), desc, Elements(array)))
+            return self._add_source(ConstantNode(self.names.take(name), desc, ConstantData(array)))
 
     fill_value_constant = _source(FillValueConstant)
     fill_value_sequence = _source(FillValueSequence)

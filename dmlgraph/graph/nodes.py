@@ -10,7 +10,7 @@ import numpy as np
 
 from dmlgraph.base.errors import nearest
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
 
 
@@ -29,7 +29,7 @@ class ConstantNode:
 
     name: str
     desc: TensorDesc
-    elements: Elements
+    elements: ConstantData
 
     @property
     def data(self) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""Checked operators: a graph checks equal operators only once.
+"""OperatorCache: a graph checks equal operators only once.
 
 Checking takes far longer than a lookup.  The key of an operator is its class, the descriptions of its inputs and the
 given fields.  Equal numbers such as 1 and 1.0, or 0.0 and −0.0, are different fields.
@@ -23,7 +23,7 @@ class Checked(NamedTuple):
     outputs: Outputs
 
 
-class CheckedOperators:
+class OperatorCache:
     """The operators that a graph has checked, by their keys.
 
     The graph holds one object for equal descriptions (`shared`), so that keys can compare them by identity.
@@ -47,7 +47,7 @@ class CheckedOperators:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Identities are valid in one process only: an unpickled copy starts empty."""
-        return CheckedOperators, ()
+        return OperatorCache, ()
 
 
 def key_of(

@@ -17,7 +17,7 @@ from dmlgraph.compiler.rewriting import apply
 from dmlgraph.compiler.rule import Constant, Declined, New, Rewrite
 from dmlgraph.compiler.verify import verify
 from dmlgraph.devices.directml.target import target
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import ConstantNode
 from dmlgraph.operators.element_wise import Abs, Clip, Identity, Sqrt
 from dmlgraph.passes import fuse
@@ -62,7 +62,7 @@ class TestLooking:
         ir = ir_of(lambda g, x: x + g.constant("k", np.full((2, 3), 7, np.float32)))
         k = operand(ir, "add", "b")
         assert float(ir.number(k).value) == 7.0  # type: ignore[union-attr]
-        ir.put("k", ConstantNode("k", k.desc, Elements(np.full((2, 3), 3, np.float32))))
+        ir.put("k", ConstantNode("k", k.desc, ConstantData(np.full((2, 3), 3, np.float32))))
         assert float(ir.number(k).value) == 3.0  # type: ignore[union-attr]
 
     def test_numbers_that_are_equal_but_not_the_same_are_none(self):

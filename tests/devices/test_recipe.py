@@ -18,7 +18,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph import passes
-from dmlgraph.base.once_per_key import Kept
+from dmlgraph.base.once_per_key import OncePerKey
 from dmlgraph.devices import recipe as recipes
 from dmlgraph.devices.executable import Executable
 from dmlgraph.devices.recipe import MOST, Recipe, SharedFile, Source
@@ -43,11 +43,11 @@ def g() -> dg.Graph:
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch: pytest.MonkeyPatch) -> Kept[Executable]:
+def kept(monkeypatch: pytest.MonkeyPatch) -> OncePerKey[Executable]:
     """The executables of this process: none at first."""
-    made: Kept[Executable] = Kept(MOST)
+    made: OncePerKey[Executable] = OncePerKey(MOST)
     monkeypatch.setattr(recipes, "_EXECUTABLES", made)
-    monkeypatch.setattr(recipes, "_SOURCES", Kept(MOST))
+    monkeypatch.setattr(recipes, "_SOURCES", OncePerKey(MOST))
     return made
 
 
@@ -164,7 +164,7 @@ def test_options_go_with_it(g: dg.Graph) -> None:
 
 
 def test_what_is_unpickled_twice_is_compiled_once(
-    g: dg.Graph, kept: Kept[Executable], monkeypatch: pytest.MonkeyPatch
+    g: dg.Graph, kept: OncePerKey[Executable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled = count_compilations(monkeypatch)
     stream = pickle.dumps(g.compile("cpu"))
@@ -179,14 +179,14 @@ def test_what_is_unpickled_twice_is_compiled_once(
     [{"device": "reference"}, {"fuse": False}, {"threads": 1}, {"dims": {"batch": 1}}],
     ids=str,
 )
-def test_what_was_compiled_otherwise_is_another(g: dg.Graph, kept: Kept[Executable], other: Any) -> None:
+def test_what_was_compiled_otherwise_is_another(g: dg.Graph, kept: OncePerKey[Executable], other: Any) -> None:
     given: dict[str, Any]
     for given in ({}, other):
         pickle.loads(pickle.dumps(g.compile(**{"device": "cpu", **given})))
     assert len(kept) == 2
 
 
-def test_the_same_content_is_the_same_however_it_was_made(g: dg.Graph, kept: Kept[Executable]) -> None:
+def test_the_same_content_is_the_same_however_it_was_made(g: dg.Graph, kept: OncePerKey[Executable]) -> None:
     same, other = pickle.loads(pickle.dumps(g)), copy.deepcopy(g)
     other.output("z", other.value("w"))
     for each in (g, same, other):
@@ -194,7 +194,7 @@ def test_the_same_content_is_the_same_however_it_was_made(g: dg.Graph, kept: Kep
     assert len(kept) == 2
 
 
-def test_a_closed_executable_leaves_the_process(g: dg.Graph, kept: Kept[Executable]) -> None:
+def test_a_closed_executable_leaves_the_process(g: dg.Graph, kept: OncePerKey[Executable]) -> None:
     stream = pickle.dumps(g.compile("cpu"))
     with pickle.loads(stream) as first:
         assert pickle.loads(stream) is first
@@ -205,7 +205,7 @@ def test_a_closed_executable_leaves_the_process(g: dg.Graph, kept: Kept[Executab
 
 
 def test_a_process_keeps_those_used_last() -> None:
-    kept: Kept[str] = Kept(2)
+    kept: OncePerKey[str] = OncePerKey(2)
     for key in ("a", "b", "a", "c"):
         kept.get(key, lambda key=key: key * 2)  # type: ignore[misc]
     assert len(kept) == 2
@@ -214,14 +214,14 @@ def test_a_process_keeps_those_used_last() -> None:
 
 
 def test_what_cannot_be_made_is_tried_again() -> None:
-    kept: Kept[int] = Kept(2)
+    kept: OncePerKey[int] = OncePerKey(2)
     with pytest.raises(ZeroDivisionError):
         kept.get("a", lambda: 1 // 0)
     assert kept.get("a", lambda: 1) == 1
 
 
 def test_a_slow_value_keeps_only_those_waiting_that_want_it() -> None:
-    kept: Kept[int] = Kept(2)
+    kept: OncePerKey[int] = OncePerKey(2)
     go = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         slow = threads.submit(kept.get, "slow", lambda: int(go.wait(30)))
@@ -317,7 +317,7 @@ def test_a_shared_file_pickles_as_its_path(
     assert pickle.loads(stream) is again  # the process has read it
     pickle.loads(pickle.dumps(Source.of(again.graph)))
     assert pickle.loads(stream) is again  # the same content in another way is no file
-    monkeypatch.setattr(recipes, "_SOURCES", Kept(MOST))
+    monkeypatch.setattr(recipes, "_SOURCES", OncePerKey(MOST))
     g.constant("other", [1], dtype="float32")
     g.save(tmp_path / "net.yaml")
     with pytest.raises(dg.GraphError, match="holds another graph") as told:

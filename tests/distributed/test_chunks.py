@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
-from dmlgraph.base.once_per_key import Kept
+from dmlgraph.base.once_per_key import OncePerKey
 from dmlgraph.devices import recipe
 from dmlgraph.distributed import Runner, run_chunks
 from dmlgraph.distributed.progress import Progress
@@ -296,7 +296,9 @@ def test_a_device_that_is_missing_stops_the_job(run: Any, monkeypatch: pytest.Mo
     def missing(*_: Any, **__: Any) -> None:
         raise dg.DeviceError("the adapter does not exist", code="adapter")
 
-    monkeypatch.setattr(recipe, "_EXECUTABLES", Kept(1))  # another test may have compiled the graph in this process
+    monkeypatch.setattr(
+        recipe, "_EXECUTABLES", OncePerKey(1)
+    )  # another test may have compiled the graph in this process
     monkeypatch.setattr(dg.Graph, "compile", missing)
     with pytest.raises(dg.DeviceError, match=r"cannot be compiled for 'cpu' on .*: the adapter does not exist"):
         run()

@@ -13,7 +13,7 @@ import pytest
 import dmlgraph as dg
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.graph.nodes import OperatorNode
-from dmlgraph.graph.operator_cache import CheckedOperators
+from dmlgraph.graph.operator_cache import OperatorCache
 from dmlgraph.operators.declaration.operator import Operator
 
 
@@ -108,6 +108,6 @@ def test_copies_of_a_graph_go_their_own_ways(g: dg.Graph, x: dg.Value) -> None:
 
 def test_elsewhere_nothing_is_known() -> None:
     """Keys contain addresses, which are meaningless in another process."""
-    again = pickle.loads(pickle.dumps(CheckedOperators()))
-    assert isinstance(again, CheckedOperators)
+    again = pickle.loads(pickle.dumps(OperatorCache()))
+    assert isinstance(again, OperatorCache)
     assert vars(again) == {"_operators": {}, "_descs": {}}

@@ -15,9 +15,9 @@ from dmlgraph.base.memory import described, enough_memory
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
-from dmlgraph.devices.cpu.plan import make_plan, with_plain_copies
+from dmlgraph.devices.cpu.plan import make_plan
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 
 
 class CpuExecutable(Executable):
@@ -34,7 +34,6 @@ class CpuExecutable(Executable):
     _CONSTANT = np.empty(0)  # the native module has the constants
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
-        graph = with_plain_copies(graph)
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
         constants = [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs]
@@ -57,7 +56,7 @@ class CpuExecutable(Executable):
         self._whole_bytes = all(desc.dtype.bits > 4 for desc in (*given, *(slot.desc for slot in graph.outputs)))
         self._quick = self._whole_bytes and not any(desc.owned for desc in given)
 
-    def _constant(self, elements: Elements) -> Array:
+    def _constant(self, elements: ConstantData) -> Array:
         return self._CONSTANT
 
     def _let_go(self, slot: int, restore: Callable[[], Array]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dmlgraph._native import CpuGraph
 from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, GraphOutput, OperatorDescNode
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, OperatorDescNode
 from dmlgraph.devices.cpu.attention import ATTENTIONS
 from dmlgraph.devices.cpu.block_products import block_product
 from dmlgraph.devices.cpu.element_wise import ELEMENT_WISE
@@ -29,7 +29,6 @@ from dmlgraph.devices.cpu.training import TRAINING
 from dmlgraph.devices.cpu.windows import WINDOWS
 from dmlgraph.devices.executable import Array
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Identity
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,23 +67,6 @@ LOWERINGS: Lowerings = {
     **RESAMPLINGS,
     **WINDOWS,
 }
-
-
-def with_plain_copies(graph: GraphDesc) -> GraphDesc:
-    """The graph with plain identities in place of copies by words: here every data type has an identity.
-
-    `dmlgraph.compiler.lowering` copies a tensor as 32-bit words where DirectML has no identity for it.  Here 4-bit
-    tensors cannot be read as words.
-    """
-    nodes, outputs = list(graph.nodes), list(graph.outputs)
-    for edge in graph.output_edges:
-        node, slot = nodes[edge.from_node], graph.outputs[edge.output]
-        identity = node.operator if isinstance(node, OperatorDescNode) else None
-        if type(identity) is Identity and identity.output.dtype is not slot.desc.dtype and not identity.input.strides:
-            plain = Identity(input=slot.desc)
-            nodes[edge.from_node] = OperatorDescNode(node.name, plain)
-            outputs[edge.output] = GraphOutput(slot.name, plain.output)
-    return dataclasses.replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
 
 
 def make_plan(graph: GraphDesc) -> Plan:

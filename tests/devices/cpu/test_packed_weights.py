@@ -23,7 +23,7 @@ import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
 from dmlgraph.devices.executable import Executable
 from dmlgraph.devices.recipe import Recipe
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import ConstantNode
 
 Array = np.ndarray[Any, Any]
@@ -338,13 +338,13 @@ def close(found: Array, wanted: Array) -> None:
 def test_weights_go_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     g, weights, _, _ = layers()
     there: list[set[str]] = []
-    let_go = Elements.let_go
+    let_go = ConstantData.let_go
 
-    def watched(elements: Elements, restore: Callable[[], Array]) -> None:
+    def watched(elements: ConstantData, restore: Callable[[], Array]) -> None:
         there.append(set(weights.bits) - weights.gone())
         let_go(elements, restore)
 
-    monkeypatch.setattr(Elements, "let_go", watched)
+    monkeypatch.setattr(ConstantData, "let_go", watched)
     g.compile("cpu")
     assert there == [{"one", "two", "bias"}, {"two", "bias"}]
 
@@ -473,7 +473,7 @@ def test_threads_compile_and_read_at_the_same_time() -> None:
 
 
 def test_elements_pickle_as_an_array() -> None:
-    elements = Elements(np.arange(3.0))
+    elements = ConstantData(np.arange(3.0))
     elements.let_go(lambda: np.arange(3.0))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(elements)).array, [0, 1, 2])
     assert not elements.array.flags.writeable

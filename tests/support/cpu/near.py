@@ -12,7 +12,7 @@ from dmlgraph.base.levels import NEWEST
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, InputEdge, OperatorDescNode, OutputEdge
 from dmlgraph.devices.cpu.executable import CpuExecutable
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators import find
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -102,7 +102,7 @@ def compiled(
         "one",
         NEWEST,
         tuple(
-            GraphInput(f"x{port}", tensor.like(), Elements(constants[port]) if port in constants else None)
+            GraphInput(f"x{port}", tensor.like(), ConstantData(constants[port]) if port in constants else None)
             for port, tensor in inputs
         ),
         tuple(GraphOutput(f"y{port}", tensor) for port, tensor in outputs),

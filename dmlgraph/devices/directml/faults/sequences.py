@@ -20,7 +20,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.lowering import own_inputs
 from dmlgraph.devices.directml.faults.edits import insert_before_output, put
-from dmlgraph.graph.constant_data import Elements
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators import FillValueSequence, Identity
 
 LARGEST_SEQUENCE_BYTES = 1 << 20
@@ -50,7 +50,7 @@ def evaluate_large_sequences(ir: IrGraph) -> int:
         (values,) = sequence.evaluate()
         output = sequence.output
         desc = TensorDesc(dtype=output.dtype, sizes=output.sizes, strides=output.strides, owned=owned)
-        ir.put(node.name, GraphInput(node.name, desc, Elements(np.ascontiguousarray(values))))
+        ir.put(node.name, GraphInput(node.name, desc, ConstantData(np.ascontiguousarray(values))))
         for reader, port in readers if owned else ():
             put(ir, reader.name, own_inputs(reader.computation, {port}))
     return 0
