@@ -16,11 +16,10 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.element_wise import ElementWise, Unary
-from dmlgraph.operators.common.numerics import accurately, convert, erf, greater
+from dmlgraph.operators.common.numerics import accurate, accurately, convert, erf, greater
 from dmlgraph.operators.declaration.constraints import at_least
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.declaration.traits import AffineMap, Bounds
 
 
@@ -116,9 +115,6 @@ class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_REL
     slope: Input
     output: Output = inferred()
 
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
-
     def apply(self, *arrays: Array) -> Array:
         x, slope = arrays
         return np.where(x >= 0, x, x * slope)
@@ -181,8 +177,7 @@ class ActivationTanh(Activation, dml="ACTIVATION_TANH"):
     def with_scale_bias(self) -> tuple[type[Operator], Mapping[str, Any]]:
         return ops.Tanh, {}
 
-    def function(self, x: Array) -> Array:
-        return accurately(np.tanh, x)
+    function: ClassVar = accurate(np.tanh)
 
 
 class ActivationScaledTanh(Activation, dml="ACTIVATION_SCALED_TANH"):

@@ -34,9 +34,7 @@ class BitAnd(BitwiseBinary, dml="ELEMENT_WISE_BIT_AND"):
     idempotent: ClassVar = True
     neutral: ClassVar = NumberOfType(integers=-1)
     absorbing: ClassVar = NumberOfType(integers=0)
-
-    def function(self, a: Array, b: Array) -> Array:
-        return np.bitwise_and(a, b)
+    function: ClassVar = np.bitwise_and
 
 
 class BitOr(BitwiseBinary, dml="ELEMENT_WISE_BIT_OR"):
@@ -46,9 +44,7 @@ class BitOr(BitwiseBinary, dml="ELEMENT_WISE_BIT_OR"):
     idempotent: ClassVar = True
     neutral: ClassVar = NumberOfType(integers=0)
     absorbing: ClassVar = NumberOfType(integers=-1)
-
-    def function(self, a: Array, b: Array) -> Array:
-        return np.bitwise_or(a, b)
+    function: ClassVar = np.bitwise_or
 
 
 class BitXor(BitwiseBinary, dml="ELEMENT_WISE_BIT_XOR"):
@@ -57,9 +53,7 @@ class BitXor(BitwiseBinary, dml="ELEMENT_WISE_BIT_XOR"):
     commutative: ClassVar = True
     neutral: ClassVar = NumberOfType(integers=0)
     cancels: ClassVar = True
-
-    def function(self, a: Array, b: Array) -> Array:
-        return np.bitwise_xor(a, b)
+    function: ClassVar = np.bitwise_xor
 
 
 class BitShiftLeft(BitwiseBinary, dml="ELEMENT_WISE_BIT_SHIFT_LEFT"):

@@ -31,7 +31,7 @@ from dmlgraph.operators.common.element_wise import (
     holds_bound,
     plain_bound,
 )
-from dmlgraph.operators.common.numerics import accurately, convert, erf, greater, lesser, working
+from dmlgraph.operators.common.numerics import accurate, accurately, convert, erf, greater, lesser, working
 from dmlgraph.operators.common.powers import half_power, integer_power, power
 from dmlgraph.operators.declaration.constraints import determined, dtype_is
 from dmlgraph.operators.declaration.fields import (
@@ -95,9 +95,7 @@ class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
     """The exponential function: e^x."""
 
     half_type: ClassVar = np.float32
-
-    def function(self, x: Array) -> Array:
-        return accurately(np.exp, x)
+    function: ClassVar = accurate(np.exp)
 
     def half(self, x: Array) -> Array:
         return shader.exp(x)
@@ -109,15 +107,13 @@ class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
     DirectML computes that of float16 as log2 x · ln 2 in float16, within 2 units in the last place (measured).
     """
 
-    def function(self, x: Array) -> Array:
-        return accurately(np.log, x)
+    function: ClassVar = accurate(np.log)
 
 
 class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):
     """The square root of x, NaN below zero."""
 
-    def function(self, x: Array) -> Array:
-        return np.sqrt(x)
+    function: ClassVar = np.sqrt
 
 
 class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
@@ -160,9 +156,7 @@ class Erf(ScaledUnary, dml="ELEMENT_WISE_ERF"):
     """The error function, 2/√π ∫ e^(−t²) dt from 0 to x; measured: DirectML approximates it within 5e-7."""
 
     half_type: ClassVar = np.float32
-
-    def function(self, x: Array) -> Array:
-        return accurately(erf, x)
+    function: ClassVar = accurate(erf)
 
     def half(self, x: Array) -> Array:
         return shader.erf(x)
@@ -172,18 +166,14 @@ class Floor(ScaledUnary, dml="ELEMENT_WISE_FLOOR"):
     """The greatest whole number that is not above x."""
 
     idempotent: ClassVar = True
-
-    def function(self, x: Array) -> Array:
-        return np.floor(x)
+    function: ClassVar = np.floor
 
 
 class Ceil(ScaledUnary, dml="ELEMENT_WISE_CEIL"):
     """The least whole number that is not below x."""
 
     idempotent: ClassVar = True
-
-    def function(self, x: Array) -> Array:
-        return np.ceil(x)
+    function: ClassVar = np.ceil
 
 
 class Round(Unary, dml="ELEMENT_WISE_ROUND"):
@@ -343,8 +333,7 @@ class Add(Binary, dml="ELEMENT_WISE_ADD"):
     def with_activation(cls) -> type[Operator]:
         return Add1
 
-    def function(self, a: Array, b: Array) -> Array:
-        return a + b
+    function: ClassVar = np.add
 
 
 class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
@@ -378,8 +367,7 @@ class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
     def line(starts: Sequence[Fraction], deltas: Sequence[Fraction]) -> tuple[Fraction, Fraction]:
         return starts[0] - starts[1], deltas[0] - deltas[1]
 
-    def function(self, a: Array, b: Array) -> Array:
-        return a - b
+    function: ClassVar = np.subtract
 
 
 class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
@@ -397,8 +385,7 @@ class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
         (a, b), (da, db) = starts, deltas
         return a * b, da * b + a * db  # one of them is constant
 
-    def function(self, a: Array, b: Array) -> Array:
-        return a * b
+    function: ClassVar = np.multiply
 
 
 class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
@@ -434,8 +421,7 @@ class Max(Binary, dml="ELEMENT_WISE_MAX"):
         number = other_number(numbers)
         return Bounds.above(plain(number), number.dtype)
 
-    def function(self, a: Array, b: Array) -> Array:
-        return greater(a, b)
+    function: ClassVar = staticmethod(greater)
 
 
 class Min(Binary, dml="ELEMENT_WISE_MIN"):
@@ -450,8 +436,7 @@ class Min(Binary, dml="ELEMENT_WISE_MIN"):
         number = other_number(numbers)
         return Bounds.below(plain(number), number.dtype)
 
-    def function(self, a: Array, b: Array) -> Array:
-        return lesser(a, b)
+    function: ClassVar = staticmethod(lesser)
 
 
 class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
@@ -558,9 +543,6 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
     output: Output = inferred()
     scale_bias: OptionalScaleBias = None
 
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
-
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         if level < FeatureLevel.V3_0:
             message = f"must have the input's data type at feature level {level}; others are legal from 3.0"
@@ -603,6 +585,9 @@ class If(ElementWise, dml="ELEMENT_WISE_IF"):
     a: Input
     b: Input
     output: Output = inferred()
+
+    def infer(self, given: Given) -> Outcome:
+        return {"output": self.a.like()}
 
     def evaluate(self, condition: Array, a: Array, b: Array) -> tuple[Array, ...]:
         return (np.where(condition != 0, a, b),)

@@ -29,36 +29,31 @@ class Comparison(Binary):
 class LogicalEquals(Comparison, dml="ELEMENT_WISE_LOGICAL_EQUALS"):
     """Whether a = b."""
 
-    def function(self, a: Array, b: Array) -> Array:
-        return np.equal(a, b)
+    function: ClassVar = np.equal
 
 
 class LogicalGreaterThan(Comparison, dml="ELEMENT_WISE_LOGICAL_GREATER_THAN"):
     """Whether a > b."""
 
-    def function(self, a: Array, b: Array) -> Array:
-        return np.greater(a, b)
+    function: ClassVar = np.greater
 
 
 class LogicalLessThan(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN"):
     """Whether a < b."""
 
-    def function(self, a: Array, b: Array) -> Array:
-        return np.less(a, b)
+    function: ClassVar = np.less
 
 
 class LogicalGreaterThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL"):
     """Whether a ≥ b."""
 
-    def function(self, a: Array, b: Array) -> Array:
-        return np.greater_equal(a, b)
+    function: ClassVar = np.greater_equal
 
 
 class LogicalLessThanOrEqual(Comparison, dml="ELEMENT_WISE_LOGICAL_LESS_THAN_OR_EQUAL"):
     """Whether a ≤ b."""
 
-    def function(self, a: Array, b: Array) -> Array:
-        return np.less_equal(a, b)
+    function: ClassVar = np.less_equal
 
 
 class LogicalAnd(Binary, dml="ELEMENT_WISE_LOGICAL_AND"):
@@ -66,9 +61,7 @@ class LogicalAnd(Binary, dml="ELEMENT_WISE_LOGICAL_AND"):
 
     is_truth: ClassVar = True
     absorbing: ClassVar = NumberOfType(integers=0)
-
-    def function(self, a: Array, b: Array) -> Array:
-        return np.logical_and(a, b)
+    function: ClassVar = np.logical_and
 
 
 class LogicalOr(Binary, dml="ELEMENT_WISE_LOGICAL_OR"):
@@ -76,27 +69,21 @@ class LogicalOr(Binary, dml="ELEMENT_WISE_LOGICAL_OR"):
 
     is_truth: ClassVar = True
     absorbing: ClassVar = NumberOfType(integers=1)
-
-    def function(self, a: Array, b: Array) -> Array:
-        return np.logical_or(a, b)
+    function: ClassVar = np.logical_or
 
 
 class LogicalXor(Binary, dml="ELEMENT_WISE_LOGICAL_XOR"):
     """Whether one of a and b is zero and the other is not."""
 
     is_truth: ClassVar = True
-
-    def function(self, a: Array, b: Array) -> Array:
-        return np.logical_xor(a, b)
+    function: ClassVar = np.logical_xor
 
 
 class LogicalNot(Unary, dml="ELEMENT_WISE_LOGICAL_NOT"):
     """Whether x is zero."""
 
     is_truth: ClassVar = True
-
-    def function(self, x: Array) -> Array:
-        return np.logical_not(x)
+    function: ClassVar = np.logical_not
 
 
 class Predicate(Unary):
@@ -113,8 +100,7 @@ class Predicate(Unary):
 class IsNan(Predicate, dml="ELEMENT_WISE_IS_NAN"):
     """Whether x is NaN."""
 
-    def function(self, x: Array) -> Array:
-        return np.isnan(x)
+    function: ClassVar = np.isnan
 
 
 class IsInfinity(Predicate, dml="ELEMENT_WISE_IS_INFINITY"):

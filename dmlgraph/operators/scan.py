@@ -8,7 +8,6 @@ import numpy as np
 
 from dmlgraph.operators.declaration.fields import Axis, Bool, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import AxisDirection
 
 
@@ -26,9 +25,6 @@ class Scan(Operator):
     output: Output = inferred()
     axis: Axis
     axis_direction: AxisDirection = AxisDirection.INCREASING
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         lines = np.moveaxis(x, self.axis, -1)

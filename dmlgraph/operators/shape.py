@@ -160,9 +160,6 @@ class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
     output: Output = inferred()
     axis: Axis
 
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
-
     def constraints(self) -> Iterator[Problem]:
         if self.sequence_lengths.rank == self.input.rank:
             message = f"must be those of the input, with 1 along axis {self.axis}"

@@ -6,7 +6,7 @@ size 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -17,17 +17,15 @@ from dmlgraph.operators.common.numerics import accurately, convert, working
 from dmlgraph.operators.declaration.constraints import sizes_hold
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 
 class AlongAxes(Operator):
     """Base: the output has the input's sizes and data type; `over` returns the axes of the function."""
 
+    function: ClassVar[Callable[..., Array]]
+
     input: Input
     output: Output = inferred()
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
@@ -40,9 +38,6 @@ class AlongAxes(Operator):
     def apply(self, *arrays: Array) -> Array:
         (x,) = arrays
         return accurately(lambda wide: self.function(wide, self.over(x.ndim)), x)
-
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        raise NotImplementedError
 
 
 class LastAxis(AlongAxes):
@@ -96,40 +91,34 @@ def hardmax(x: Array, axes: tuple[int, ...]) -> Array:
 class ActivationSoftmax(LastAxis, dml="ACTIVATION_SOFTMAX"):
     """e^x / Σ e^x along the last axis."""
 
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return softmax(x, axes)
+    function: ClassVar = staticmethod(softmax)
 
 
 class ActivationLogSoftmax(LastAxis, dml="ACTIVATION_LOG_SOFTMAX"):
     """ln(e^x / Σ e^x) along the last axis."""
 
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return log_softmax(x, axes)
+    function: ClassVar = staticmethod(log_softmax)
 
 
 class ActivationHardmax(LastAxis, dml="ACTIVATION_HARDMAX"):
     """1 at the first greatest element of each row, else 0."""
 
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return hardmax(x, axes)
+    function: ClassVar = staticmethod(hardmax)
 
 
 class ActivationSoftmax1(ChosenAxes, dml="ACTIVATION_SOFTMAX1"):
     """e^x / Σ e^x; the sum is over all of `axes` together, by default over the last axis."""
 
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return softmax(x, axes)
+    function: ClassVar = staticmethod(softmax)
 
 
 class ActivationLogSoftmax1(ChosenAxes, dml="ACTIVATION_LOG_SOFTMAX1"):
     """ln(e^x / Σ e^x); the sum is over all of `axes` together, by default over the last axis."""
 
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return log_softmax(x, axes)
+    function: ClassVar = staticmethod(log_softmax)
 
 
 class ActivationHardmax1(ChosenAxes, dml="ACTIVATION_HARDMAX1"):
     """1 at the first greatest element over all of `axes` together (by default the last), row-major, else 0."""
 
-    def function(self, x: Array, axes: tuple[int, ...]) -> Array:
-        return hardmax(x, axes)
+    function: ClassVar = staticmethod(hardmax)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,13 +13,12 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import FLOAT16_MAX, convert, working
 from dmlgraph.operators.declaration.fields import Input, OptionalScaleBias, Output, ScaleBias, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
-from dmlgraph.operators.declaration.outputs import Given, Outcome
 
 EXACT_INTEGERS = 1 << 24  # float32, the type of FLOAT attributes, holds all integers up to here
 
 
 class ElementWise(Operator):
-    """Base: the output has the sizes of the first input, and of all inputs, and the data type of the values."""
+    """Base: the output has the sizes of all inputs."""
 
     in_place: ClassVar = True
     inner_dimensions: ClassVar = 0
@@ -28,10 +27,6 @@ class ElementWise(Operator):
         output: TensorDesc
 
     broadcasts: ClassVar = True
-
-    def infer(self, given: Given) -> Outcome:
-        values = getattr(self, self.input_fields[-1])
-        return {"output": values.like()}
 
     def evaluate(self, *inputs: Any, **_: Any) -> tuple[Array, ...]:  # typed so that subclasses may have other tensors
         arrays = [working(array) for array in inputs if array is not None]
@@ -47,9 +42,11 @@ class Unary(ElementWise):
     """Base of f(x).
 
     Attributes:
+        function: f, of an array in the type of its computation; a method or a function.
         half_type: the type in which DirectML computes the function of a float16 tensor (measured).
     """
 
+    function: ClassVar[Callable[..., Array]]
     half_type: ClassVar[type[np.floating[Any]]] = np.float16
 
     input: Input
@@ -63,9 +60,6 @@ class Unary(ElementWise):
     def of_half(self) -> bool:
         """Whether the input is a float16 tensor."""
         return self.input.dtype is DataType.FLOAT16
-
-    def function(self, x: Array) -> Array:
-        raise NotImplementedError
 
     def half(self, x: Array) -> Array:
         """The function of a float16 tensor, given in `half_type`, as DirectML computes it; here in float32."""
@@ -115,7 +109,9 @@ def scale_bias_fits(scale_bias: ScaleBias | None, tensor: TensorDesc) -> Iterato
 
 
 class Binary(ElementWise):
-    """Base of f(a, b)."""
+    """Base of f(a, b); `function` is as in `Unary`."""
+
+    function: ClassVar[Callable[..., Array]]
 
     a: Input
     b: Input
@@ -123,9 +119,6 @@ class Binary(ElementWise):
 
     def apply(self, *arrays: Array) -> Array:
         return self.function(*arrays)
-
-    def function(self, a: Array, b: Array) -> Array:
-        raise NotImplementedError
 
 
 def for_typed_store(x: Array) -> Array:

@@ -25,6 +25,11 @@ def accurately(function: Callable[[Array], Array], x: Array) -> Array:
     return function(x.astype(np.float64))
 
 
+def accurate(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """A float function computed in float64, for the class of an operator."""
+    return staticmethod(lambda x: accurately(function, x))
+
+
 def greater(a: Array, b: Array) -> Array:
     """The greater of two numbers, or the one that is not NaN; of zeros of different signs the second.
 

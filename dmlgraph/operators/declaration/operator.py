@@ -34,7 +34,14 @@ from dmlgraph.operators.declaration.descriptor import described
 from dmlgraph.operators.declaration.enumeration import Enumeration
 from dmlgraph.operators.declaration.fields import Kind, Missing, Role
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.declaration.struct import FieldMember, Member, members_of, struct_values, take_fields
+from dmlgraph.operators.declaration.struct import (
+    FieldMember,
+    Member,
+    in_struct_order,
+    members_of,
+    struct_values,
+    take_fields,
+)
 from dmlgraph.operators.declaration.support import OperatorSupport, level_problem, support
 from dmlgraph.operators.declaration.traits import Traits
 
@@ -81,7 +88,7 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
         cls.name = dml.removeprefix("ELEMENT_WISE_").lower()
         cls.family = cls.__module__.rpartition(".")[2]
         bases = [each for each in reversed(cls.__mro__) if issubclass(each, Operator)]
-        cls.fields = {field: member for base in bases for field, member in base.own_fields.items()}
+        cls.fields = in_struct_order(base.own_fields for base in bases)
         members = cls.fields.values()
         cls.members = tuple(members_of(members))
         cls.input_arrays = {m.field: m.count is not None for m in members if m.role is Role.INPUT}
@@ -155,8 +162,11 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
         return {}
 
     def infer(self, given: Given) -> Outcome:
-        """The outputs' descriptions, by field, from the inputs, the attributes and the requests."""
-        raise NotImplementedError
+        """The outputs' descriptions, by field, from the inputs, the attributes and the requests.
+
+        Here there is one, which is like the first input.
+        """
+        return {self.output_fields[0]: getattr(self, self.input_fields[0]).like()}
 
     def constraints(self) -> Iterator[Problem]:
         """The broken rules of this operator."""
