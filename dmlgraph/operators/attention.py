@@ -253,16 +253,26 @@ class Attention(Operator):
     }
     heavy: ClassVar = True
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        bias: TensorDesc | None
-        mask: TensorDesc | None
-        past_key: TensorDesc | None
-        past_value: TensorDesc | None
-        mask_type: MultiheadAttentionMaskType
-        mask_filter_value: float
-        scale: float
+    query: OptionalInput = None
+    key: OptionalInput = None
+    value: OptionalInput = None
+    stacked_query_key: OptionalInput = None
+    stacked_key_value: OptionalInput = None
+    stacked_query_key_value: OptionalInput = None
+    bias: OptionalInput = None
+    mask: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
+    relative_position_bias: OptionalInput = None
+    past_key: OptionalInput = None
+    past_value: OptionalInput = None
+    output: Output = inferred()
+    output_present_key: AskedOutput = inferred()
+    output_present_value: AskedOutput = inferred()
+    scale: Float
+    mask_filter_value: Float = inferred()
 
     head_fields: ClassVar[tuple[str, str]]  # the counts of query heads and of key heads
+    if TYPE_CHECKING:
+        mask_type: MultiheadAttentionMaskType  # a field of the subclasses, each at its place
 
     def products(self) -> int:
         """Those of queries and keys for the scores, and of these and values."""
@@ -453,22 +463,6 @@ class MultiheadAttention(Attention, dml="MULTIHEAD_ATTENTION"):
         "scale: 0.5, mask_filter_value: -10000, head_count: 2, mask_type: key_sequence_length"
     )
 
-    query: OptionalInput = None
-    key: OptionalInput = None
-    value: OptionalInput = None
-    stacked_query_key: OptionalInput = None
-    stacked_key_value: OptionalInput = None
-    stacked_query_key_value: OptionalInput = None
-    bias: OptionalInput = None
-    mask: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
-    relative_position_bias: OptionalInput = None
-    past_key: OptionalInput = None
-    past_value: OptionalInput = None
-    output: Output = inferred()
-    output_present_key: AskedOutput = inferred()
-    output_present_value: AskedOutput = inferred()
-    scale: Float
-    mask_filter_value: Float = inferred()
     head_count: UInt = inferred()
     mask_type: MultiheadAttentionMaskType = MultiheadAttentionMaskType.NONE
 
@@ -497,23 +491,7 @@ class MultiheadAttention1(Attention, dml="MULTIHEAD_ATTENTION1"):
         "query_head_count: 4, key_value_head_count: 2, mask_type: none"
     )
 
-    query: OptionalInput = None
-    key: OptionalInput = None
-    value: OptionalInput = None
-    stacked_query_key: OptionalInput = None
-    stacked_key_value: OptionalInput = None
-    stacked_query_key_value: OptionalInput = None
-    bias: OptionalInput = None
-    mask: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
-    relative_position_bias: OptionalInput = None
-    past_key: OptionalInput = None
-    past_value: OptionalInput = None
     past_sequence_lengths: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
-    output: Output = inferred()
-    output_present_key: AskedOutput = inferred()
-    output_present_value: AskedOutput = inferred()
-    scale: Float
-    mask_filter_value: Float = inferred()
     query_head_count: UInt = inferred()
     key_value_head_count: UInt = inferred()
     mask_type: MultiheadAttentionMaskType = MultiheadAttentionMaskType.NONE

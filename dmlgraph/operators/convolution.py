@@ -61,11 +61,16 @@ class FilteredWindows(Windowed):
     }
     heavy: ClassVar = True
 
+    strides: OnePerSpatial = inferred()
+    dilations: OnePerSpatial = inferred()
+    start_padding: ZeroPerSpatial = inferred()
+    end_padding: ZeroPerSpatial = inferred()
+    group_count: UInt = inferred()
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         input: TensorDesc
         filter: TensorDesc
         output: TensorDesc
-        group_count: int
 
     def products(self) -> int:
         """Each element of the output is a sum over a filter."""
@@ -265,11 +270,6 @@ class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
     filter: Annotated[Input, NumberType("input")]
     filter_zero_point: OptionalInput = None
     output: Output = inferred()
-    strides: OnePerSpatial = inferred()
-    dilations: OnePerSpatial = inferred()
-    start_padding: ZeroPerSpatial = inferred()
-    end_padding: ZeroPerSpatial = inferred()
-    group_count: UInt = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -316,11 +316,6 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
     output_scale: ScaleInput
     output_zero_point: Annotated[OptionalInput, NumberType("input")] = None
     output: Output = inferred()
-    strides: OnePerSpatial = inferred()
-    dilations: OnePerSpatial = inferred()
-    start_padding: ZeroPerSpatial = inferred()
-    end_padding: ZeroPerSpatial = inferred()
-    group_count: UInt = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

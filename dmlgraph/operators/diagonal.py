@@ -15,7 +15,6 @@ from dmlgraph.operators.declaration.fields import (
     Int,
     NumberType,
     OptionalInput,
-    Output,
     ScalarDataType,
     ScalarValue,
     TypedBy,
@@ -47,7 +46,6 @@ class DiagonalMatrix(DiagonalFill, dml="DIAGONAL_MATRIX"):
     meanings: ClassVar = {"offset": "The diagonal, counted upwards from the main one, which is 0."}
     example: ClassVar = "output: {dtype: float32, sizes: [1, 1, 3, 3]}, offset: 0, value: 1"
 
-    output: Output = inferred()
     offset: Int
     value: Float
 
@@ -72,7 +70,6 @@ class DiagonalMatrix1(DiagonalFill, dml="DIAGONAL_MATRIX1"):
     example: ClassVar = "input: [1, 1, 3, 3], value: 7, diagonal_fill_begin: 0, diagonal_fill_end: 1"
 
     input: Annotated[OptionalInput, NumberType("output")] = None
-    output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
     value: Annotated[ScalarValue, TypedBy("value_data_type")]
     diagonal_fill_begin: Int

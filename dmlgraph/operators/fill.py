@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -25,10 +25,9 @@ class Fill(Operator):
         "value_data_type": "The data type of the value; the output's by default.",
     }
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        output: TensorDesc
-
     output_keywords: ClassVar = ("sizes", "dtype", "strides")
+
+    output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
         asked, why = given["output"], "a fill has no input that determines it"
@@ -44,7 +43,6 @@ class FillValueConstant(Fill, dml="FILL_VALUE_CONSTANT"):
 
     example: ClassVar = "output: {dtype: float32, sizes: [1, 1, 2, 4]}, value: 13.0"
 
-    output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
     value: Annotated[ScalarValue, TypedBy("value_data_type")]
 
@@ -70,7 +68,6 @@ class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
     }
     example: ClassVar = "output: {dtype: float32, sizes: [1, 1, 1, 3]}, value_start: 3, value_delta: 2"
 
-    output: Output = inferred()
     value_data_type: ScalarDataType = inferred()
     value_start: Annotated[ScalarValue, TypedBy("value_data_type")]
     value_delta: Annotated[ScalarValue, TypedBy("value_data_type")]

@@ -151,6 +151,8 @@ class TupleIndexed(Operator):
 
     input: Input
     indices: IndexInput
+    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
+    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
 
     if TYPE_CHECKING:  # a field of some subclasses, a constant of the others
 
@@ -228,9 +230,6 @@ class GatherNd(GatherTuples, dml="GATHER_ND"):
     )
     batch_dimension_count: ClassVar = 0
 
-    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
-    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
-
 
 class GatherNd1(GatherTuples, dml="GATHER_ND1"):
     """gather_nd for each batch: output[b…, k…, slice…] = input[b…, indices[b…, k…, 0], …, slice…].
@@ -245,8 +244,6 @@ class GatherNd1(GatherTuples, dml="GATHER_ND1"):
         "batch_dimension_count: 1"
     )
 
-    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
-    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
     batch_dimension_count: UInt = 0
 
 
@@ -266,9 +263,6 @@ class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
     updates: Input
     output: Output = inferred()
     axis: Axis
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
         indices, source, axis = self.indices, self.input, self.axis
@@ -305,11 +299,6 @@ class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
 
     updates: Input
     output: Output = inferred()
-    input_dimension_count: Annotated[UInt, RankOf("input")] = inferred()
-    indices_dimension_count: Annotated[UInt, RankOf("indices")] = inferred()
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
         yield from _are_updates(self.updates, self._result_sizes(), "those of the indexed slices")

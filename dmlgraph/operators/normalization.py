@@ -58,9 +58,6 @@ class Normalization(Operator):
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
         return as_channels(inputs, cls.parameters)
 
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
-
     def constraints(self) -> Iterator[Problem]:
         for field in self.parameters:
             yield from broadcastable(field, getattr(self, field), self.input.sizes)
@@ -179,9 +176,12 @@ class MeanVariance(Normalization):
 
     meanings: ClassVar = {"normalize_variance": "Whether the input is also divided by the root of its variance."}
 
+    input: Input
+    scale: OptionalInput = None
+    bias: OptionalInput = None
+    output: Output = inferred()
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        scale: TensorDesc | None
-        bias: TensorDesc | None
         axes: tuple[int, ...]
         normalize_variance: bool
         epsilon: float
@@ -227,10 +227,6 @@ class MeanVarianceNormalization(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION")
 
     example: ClassVar = "input: [1, 2, 2, 3], cross_channel: false, normalize_variance: true, epsilon: 0.00001"
 
-    input: Input
-    scale: OptionalInput = None
-    bias: OptionalInput = None
-    output: Output = inferred()
     cross_channel: Bool
     normalize_variance: Bool
     epsilon: Float
@@ -255,10 +251,6 @@ class MeanVarianceNormalization1(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION1
         "epsilon: 0.00001"
     )
 
-    input: Input
-    scale: OptionalInput = None
-    bias: OptionalInput = None
-    output: Output = inferred()
     axes: AxisList
     normalize_variance: Bool
     epsilon: Float
@@ -293,10 +285,6 @@ class MeanVarianceNormalization2(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION2
         "input: [1, 2, 2, 3], scale: [1, 1, 1, 3], axes: [3], use_mean: false, use_variance: true, epsilon: 0.00001"
     )
 
-    input: Input
-    scale: OptionalInput = None
-    bias: OptionalInput = None
-    output: Output = inferred()
     axes: AxisList
     use_mean: Bool
     use_variance: Bool
@@ -313,11 +301,11 @@ class LocalResponse(Operator):
 
     meanings: ClassVar = {"local_size": "The number of elements of the neighbourhood."}
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        cross_channel: bool
-        local_size: int
-        alpha: float
-        bias: float
+    cross_channel: Bool
+    local_size: UInt
+    alpha: Float
+    beta: Float
+    bias: Float
 
     @property
     def neighbourhood(self) -> tuple[int, ...]:
@@ -359,14 +347,6 @@ class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATIO
 
     input: Input
     output: Output = inferred()
-    cross_channel: Bool
-    local_size: UInt
-    alpha: Float
-    beta: Float
-    bias: Float
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         (x,) = wide(x)
@@ -391,9 +371,6 @@ class LpNormalization(Operator, dml="LP_NORMALIZATION"):
     axis: Axis
     epsilon: Float
     p: UInt
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output": self.input.like()}
 
     def constraints(self) -> Iterator[Problem]:
         return one_of("p", self.p, (1, 2), "is not a norm of DirectML")

@@ -15,7 +15,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import as_channels
 from dmlgraph.operators.declaration.constraints import broadcastable
-from dmlgraph.operators.declaration.fields import Bool, Float, Input, Output, UInt, inferred
+from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.normalization import LocalResponse, reduced_axes, wide
@@ -131,14 +131,6 @@ class LocalResponseNormalizationGrad(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZ
     input: Input
     input_gradient: Input
     output_gradient: Output = inferred()
-    cross_channel: Bool
-    local_size: UInt
-    alpha: Float
-    beta: Float
-    bias: Float
-
-    def infer(self, given: Given) -> Outcome:
-        return {"output_gradient": self.input.like()}
 
     def evaluate(self, x: Array, gradient: Array) -> tuple[Array, ...]:
         x, gradient = wide(x, gradient)

@@ -7,7 +7,7 @@ the root.  DirectML adds up in float16, unless one window is the whole input (me
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -74,22 +74,14 @@ class DilatedWindow(Window):
     dilations: OnePerSpatial = inferred()
 
 
-class Pooled(Operator):
-    """Base: the tensors of an operator that pools one into another."""
+class Pooling(Window):
+    """Base of the operators that pool one tensor into another, {N, C, (D,) H, W} each."""
 
     input: Input
     output: Output = inferred()
 
-
-class Pooling(Window):
-    """Base of the operators that pool one tensor into another, {N, C, (D,) H, W} each."""
-
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input: TensorDesc
-
     def infer(self, given: Given) -> Outcome:
-        tensor: TensorDesc = self.input
-        return {"output": tensor.like(sizes=self.pooled(tensor))}
+        return {"output": self.input.like(sizes=self.pooled(self.input))}
 
 
 def sums(window: Windows, x: Array) -> Array:
@@ -120,7 +112,7 @@ class Averages(Pooling):
             return (averages(self.window, x, self.include_padding),)
 
 
-class AveragePooling(Averages, Pooled, dml="AVERAGE_POOLING"):
+class AveragePooling(Averages, dml="AVERAGE_POOLING"):
     """The mean of each window: of all its elements if `include_padding`, else of those inside the input.
 
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
@@ -132,7 +124,7 @@ class AveragePooling(Averages, Pooled, dml="AVERAGE_POOLING"):
     )
 
 
-class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
+class AveragePooling1(Averages, DilatedWindow, dml="AVERAGE_POOLING1"):
     """AVERAGE_POOLING of windows whose elements are `dilations` apart."""
 
     example: ClassVar = (
@@ -141,18 +133,7 @@ class AveragePooling1(Averages, DilatedWindow, Pooled, dml="AVERAGE_POOLING1"):
     )
 
 
-class QuantizedPooled(Operator):
-    """Base: the tensors of QUANTIZED_LINEAR_AVERAGE_POOLING."""
-
-    input: Input
-    input_scale: ScaleInput
-    input_zero_point: OptionalInput = None
-    output_scale: ScaleInput
-    output_zero_point: Annotated[OptionalInput, NumberType("input")] = None
-    output: Output = inferred()
-
-
-class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dml="QUANTIZED_LINEAR_AVERAGE_POOLING"):
+class QuantizedLinearAveragePooling(Averages, DilatedWindow, dml="QUANTIZED_LINEAR_AVERAGE_POOLING"):
     """The mean of each window of a quantized tensor, quantized: q stands for (q − zero_point) · scale.
 
     output = clamp(round(mean / output_scale) + output_zero_point), halves to even, where the mean is that of
@@ -167,6 +148,11 @@ class QuantizedLinearAveragePooling(Averages, DilatedWindow, QuantizedPooled, dm
         "output_scale: {dtype: float32, sizes: [1], data: [0.25]}, window_size: [2, 2], strides: [2, 2], "
         "include_padding: true"
     )
+
+    input_scale: ScaleInput
+    input_zero_point: OptionalInput = None
+    output_scale: ScaleInput
+    output_zero_point: Annotated[OptionalInput, NumberType("input")] = None
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -213,7 +199,7 @@ class LpNorms(Pooling):
             return (norms.astype(x.dtype),)
 
 
-class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
+class LpPooling(LpNorms, dml="LP_POOLING"):
     """The p-norm of each window: (Σ |x|^p)^(1/p); p is usually 1 or 2.
 
     Shapes: {N, C, (D,) H, W}; a spatial size of the output is ⌊(padded − window) / stride⌋ + 1.
@@ -224,7 +210,7 @@ class LpPooling(LpNorms, Pooled, dml="LP_POOLING"):
     )
 
 
-class LpPooling1(LpNorms, DilatedWindow, Pooled, dml="LP_POOLING1"):
+class LpPooling1(LpNorms, DilatedWindow, dml="LP_POOLING1"):
     """LP_POOLING of windows whose elements are `dilations` apart."""
 
     example: ClassVar = (
@@ -277,8 +263,7 @@ class Maxima(Pooling):
         return next(iter(self.output_descs[1:]), None)
 
     def infer(self, given: Given) -> Outcome:
-        tensor: TensorDesc = self.input
-        output = tensor.like(sizes=self.pooled(tensor))
+        output = self.input.like(sizes=self.pooled(self.input))
         if "output_indices" not in self.output_fields:
             return {"output": output}
         asked = given["output_indices"]
@@ -294,7 +279,7 @@ class Maxima(Pooling):
         return output, np.maximum(indices, 0).astype(asked.dtype.numpy)
 
 
-class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
+class MaxPooling(Maxima, dml="MAX_POOLING"):
     """The greatest element of each window.  NaN is ignored, and −infinity counts as the least finite number.
 
     If one window is the whole input, −infinity stays, and is the result for only NaN (measured).
@@ -306,15 +291,7 @@ class MaxPooling(Maxima, Pooled, dml="MAX_POOLING"):
     )
 
 
-class PooledWithIndices(Operator):
-    """Base: the tensors of a max pooling that can give the indices of the maxima."""
-
-    input: Input
-    output: Output = inferred()
-    output_indices: AskedOutput = inferred()
-
-
-class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
+class MaxPooling1(Maxima, dml="MAX_POOLING1"):
     """The greatest element of each window and, if requested, its index in the input.
 
     `output_indices: true` (or a `dtype`: uint32, or uint64) requests the indices: row-major, counted over the
@@ -326,21 +303,18 @@ class MaxPooling1(Maxima, PooledWithIndices, dml="MAX_POOLING1"):
         "output_indices: true"
     )
 
+    output_indices: AskedOutput = inferred()
 
-class MaxPooling2(Maxima, DilatedWindow, PooledWithIndices, dml="MAX_POOLING2"):
+
+class MaxPooling2(Maxima, DilatedWindow, dml="MAX_POOLING2"):
     """MAX_POOLING1 of windows whose elements are `dilations` apart."""
 
     example: ClassVar = "input: [1, 1, 4, 6], window_size: [2, 2], dilations: [2, 2], output_indices: true"
 
-
-class AveragePoolingGradTensors(Operator):
-    """Base: the tensors of AVERAGE_POOLING_GRAD."""
-
-    input_gradient: Input
-    output_gradient: Output = inferred()
+    output_indices: AskedOutput = inferred()
 
 
-class AveragePoolingGrad(Window, AveragePoolingGradTensors, dml="AVERAGE_POOLING_GRAD"):
+class AveragePoolingGrad(Window, dml="AVERAGE_POOLING_GRAD"):
     """The gradient of AVERAGE_POOLING: each element of the input is spread over its window in equal parts.
 
     Shapes: the input has the sizes of AVERAGE_POOLING's output, the output those of its input; `output_gradient` must
@@ -353,6 +327,8 @@ class AveragePoolingGrad(Window, AveragePoolingGradTensors, dml="AVERAGE_POOLING
         "strides: [1, 1], include_padding: true"
     )
 
+    input_gradient: Input
+    output_gradient: Output = inferred()
     include_padding: Bool = False
 
     def infer(self, given: Given) -> Outcome:
@@ -374,15 +350,7 @@ class AveragePoolingGrad(Window, AveragePoolingGradTensors, dml="AVERAGE_POOLING
             return (window.crop(total),)
 
 
-class MaxPoolingGradTensors(Operator):
-    """Base: the tensors of MAX_POOLING_GRAD."""
-
-    input: Input
-    input_gradient: Input
-    output_gradient: Output = inferred()
-
-
-class MaxPoolingGrad(DilatedWindow, MaxPoolingGradTensors, dml="MAX_POOLING_GRAD"):
+class MaxPoolingGrad(DilatedWindow, dml="MAX_POOLING_GRAD"):
     """The gradient of MAX_POOLING2: each element of `input_gradient` is added at the maximum of its window.
 
     If there are several maxima, it is added at the first.  Elements that are not a maximum have gradient zero.
@@ -390,6 +358,10 @@ class MaxPoolingGrad(DilatedWindow, MaxPoolingGradTensors, dml="MAX_POOLING_GRAD
     """
 
     example: ClassVar = "input: [1, 1, 3, 3], input_gradient: [1, 1, 2, 2], window_size: [2, 2]"
+
+    input: Input
+    input_gradient: Input
+    output_gradient: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
         check_pooled_sizes(self.input_gradient, self.pooled(self.input))

@@ -16,13 +16,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.catalog.registry import REGISTRY
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.common.numerics import convert
@@ -45,7 +45,7 @@ from dmlgraph.operators.declaration.fields import (
     OptionalOutput,
     inferred,
 )
-from dmlgraph.operators.declaration.fused import Activations, FusedActivation
+from dmlgraph.operators.declaration.fused import Activations
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
@@ -68,12 +68,16 @@ class Recurrent(Operator):
         "direction": "Whether it goes forward through time, backward, or both ways.",
     }
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input: TensorDesc
-        weight: TensorDesc
-        recurrence: TensorDesc
-        activation_descs: tuple[FusedActivation, ...]
-        direction: RecurrentNetworkDirection
+    input: Input
+    weight: Input
+    recurrence: Input
+    bias: OptionalInput = None
+    hidden_init: OptionalInput = None
+    sequence_lengths: OptionalCountInput = None
+    output_sequence: OptionalOutput = inferred()
+    output_single: OptionalOutput = inferred()
+    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
+    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
 
     heavy: ClassVar = True
     takes_owned: ClassVar = False
@@ -243,17 +247,6 @@ class Rnn(Recurrent, dml="RNN"):
         "direction: forward, activation_descs: [activation_tanh]"
     )
 
-    input: Input
-    weight: Input
-    recurrence: Input
-    bias: OptionalInput = None
-    hidden_init: OptionalInput = None
-    sequence_lengths: OptionalCountInput = None
-    output_sequence: OptionalOutput = inferred()
-    output_single: OptionalOutput = inferred()
-    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
-    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
-
     def _step(self, given: Mapping[str, Any], direction: int) -> Step:
         (weights,), (bias,) = self._recurrence(given, direction)
         (function,) = self._functions(direction)
@@ -301,19 +294,10 @@ class Lstm(Recurrent, dml="LSTM"):
         "clip_threshold: 5"
     )
 
-    input: Input
-    weight: Input
-    recurrence: Input
-    bias: OptionalInput = None
-    hidden_init: OptionalInput = None
     cell_mem_init: OptionalInput = None
     sequence_lengths: OptionalCountInput = None
     peephole: OptionalInput = None
-    output_sequence: OptionalOutput = inferred()
-    output_single: OptionalOutput = inferred()
     output_cell_single: OptionalOutput = inferred()
-    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
-    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
     clip_threshold: Float = inferred()
     use_clip_threshold: Bool = inferred()
     couple_input_forget: Bool = False
@@ -387,16 +371,6 @@ class Gru(Recurrent, dml="GRU"):
         "direction: forward, activation_descs: [activation_sigmoid, activation_tanh], linear_before_reset: true"
     )
 
-    input: Input
-    weight: Input
-    recurrence: Input
-    bias: OptionalInput = None
-    hidden_init: OptionalInput = None
-    sequence_lengths: OptionalCountInput = None
-    output_sequence: OptionalOutput = inferred()
-    output_single: OptionalOutput = inferred()
-    activation_descs: Annotated[Activations, Count("ActivationDescCount")]
-    direction: RecurrentNetworkDirection = RecurrentNetworkDirection.FORWARD
     linear_before_reset: Bool = False
 
     @property

@@ -183,12 +183,18 @@ class Resampling(Operator):
         return at_least("scales", scales, _LEAST_SCALE, "is too small", code="sizes", allowed=allowed)
 
 
-class Resampled(Operator):
-    """Base: the tensors of an operator that resamples."""
+class Directed(Resampling):
+    """Base of the operators that round positions between two elements in a direction."""
 
-    input: Input
-    output: Output = inferred()
-    interpolation_mode: InterpolationMode
+    rounding_direction: AxisDirection = AxisDirection.INCREASING
+
+
+class WithOffsets(Resampling):
+    """Base of the operators with the places of elements' middles."""
+
+    scales: FloatPerDimension = inferred()
+    input_pixel_offsets: InputOffsets = inferred()
+    output_pixel_offsets: OutputOffsets = inferred()
 
 
 class ForwardResampling(Resampling):
@@ -196,9 +202,9 @@ class ForwardResampling(Resampling):
 
     moves: ClassVar[tuple[str, ...]] = ("input",)
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input: TensorDesc
-        output: TensorDesc
+    input: Input
+    output: Output = inferred()
+    interpolation_mode: InterpolationMode
 
     @property
     def only_moves(self) -> bool:
@@ -233,7 +239,7 @@ class ForwardResampling(Resampling):
             return (convert(result, output.dtype),)
 
 
-class Resample(ForwardResampling, Resampled, dml="RESAMPLE"):
+class Resample(ForwardResampling, dml="RESAMPLE"):
     """The input stretched by `scales`, one for each dimension; the middles of elements are aligned.
 
     Along every dimension, `linear` interpolates between the two elements beside an output element's position.
@@ -248,7 +254,7 @@ class Resample(ForwardResampling, Resampled, dml="RESAMPLE"):
     scales: Annotated[FloatPerDimension, Count("ScaleCount")] = inferred()
 
 
-class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
+class Resample1(WithOffsets, ForwardResampling, dml="RESAMPLE1"):
     """RESAMPLE with given pixel offsets.
 
     Input element i is at the output's position (i + input_pixel_offset) · scale + output_pixel_offset.  By default the
@@ -257,18 +263,8 @@ class Resample1(ForwardResampling, Resampled, dml="RESAMPLE1"):
 
     example: ClassVar = "input: [1, 1, 2, 3], output: {sizes: [1, 1, 4, 6]}, interpolation_mode: linear"
 
-    scales: FloatPerDimension = inferred()
-    input_pixel_offsets: InputOffsets = inferred()
-    output_pixel_offsets: OutputOffsets = inferred()
 
-
-class DirectedResampled(Resampled):
-    """Base: the tensors of RESAMPLE2 and 3, and the direction in which nearest_neighbor rounds."""
-
-    rounding_direction: AxisDirection = AxisDirection.INCREASING
-
-
-class Resample2(ForwardResampling, DirectedResampled, dml="RESAMPLE2"):
+class Resample2(WithOffsets, Directed, ForwardResampling, dml="RESAMPLE2"):
     """RESAMPLE1, but `nearest_neighbor` rounds the position where it reads up (`increasing`) or down (`decreasing`).
 
     To take the nearest element, shift `input_pixel_offsets` by half an element: by 0.5 for `increasing`, where
@@ -280,12 +276,8 @@ class Resample2(ForwardResampling, DirectedResampled, dml="RESAMPLE2"):
         "rounding_direction: decreasing, input_pixel_offsets: [0, 0, 0, 0], output_pixel_offsets: [0, 0, 0, 0]"
     )
 
-    scales: FloatPerDimension = inferred()
-    input_pixel_offsets: InputOffsets = inferred()
-    output_pixel_offsets: OutputOffsets = inferred()
 
-
-class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
+class Resample3(WithOffsets, Directed, ForwardResampling, dml="RESAMPLE3"):
     """RESAMPLE2 with, if `antialiased`, a wider filter if `linear` shrinks a dimension to less than half.
 
     The filter weights all elements nearer than 1 / scale to the position by their nearness; the weights add up to one,
@@ -298,9 +290,6 @@ class Resample3(ForwardResampling, DirectedResampled, dml="RESAMPLE3"):
         "input: [1, 1, 8, 8], output: {sizes: [1, 1, 2, 2]}, interpolation_mode: linear, antialiased: true"
     )
 
-    scales: FloatPerDimension = inferred()
-    input_pixel_offsets: InputOffsets = inferred()
-    output_pixel_offsets: OutputOffsets = inferred()
     antialiased: Bool = False
 
 
@@ -339,20 +328,12 @@ class Upsample2d(ForwardResampling, dml="UPSAMPLE_2D"):
         return {}
 
 
-class ResampledGradient(Operator):
-    """Base: the tensors of the gradient of an operator that resamples."""
+class BackwardResampling(Resampling):
+    """Base of the gradients: the forward operator's input has the sizes of `output_gradient`."""
 
     input_gradient: Input
     output_gradient: Output = inferred()
     interpolation_mode: InterpolationMode
-
-
-class BackwardResampling(Resampling):
-    """Base of the gradients: the forward operator's input has the sizes of `output_gradient`."""
-
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input_gradient: TensorDesc
-        output_gradient: TensorDesc
 
     # Measured: an offset belongs to the tensor with its name; the input gradient is the forward output.
     offset_fields: ClassVar = ("output_pixel_offsets", "input_pixel_offsets")
@@ -379,7 +360,7 @@ class BackwardResampling(Resampling):
             return (convert(result, output.dtype),)
 
 
-class ResampleGrad(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD"):
+class ResampleGrad(WithOffsets, BackwardResampling, dml="RESAMPLE_GRAD"):
     """The gradient of RESAMPLE1: each element, times its weight, is added to the elements that it was computed from.
 
     Shapes: `input_gradient` has the sizes of RESAMPLE1's output; `output_gradient`, whose sizes must be given, those of
@@ -391,12 +372,8 @@ class ResampleGrad(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD"):
         "input_gradient: [1, 1, 1, 3], output_gradient: {sizes: [1, 1, 2, 2]}, interpolation_mode: nearest_neighbor"
     )
 
-    scales: FloatPerDimension = inferred()
-    input_pixel_offsets: InputOffsets = inferred()
-    output_pixel_offsets: OutputOffsets = inferred()
 
-
-class ResampleGrad1(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD1"):
+class ResampleGrad1(WithOffsets, Directed, BackwardResampling, dml="RESAMPLE_GRAD1"):
     """The gradient of RESAMPLE2: each element, times its weight, is added to the elements that it was computed from.
 
     Shapes: `input_gradient` has the sizes of RESAMPLE2's output; `output_gradient`, whose sizes must be given, those of
@@ -409,8 +386,3 @@ class ResampleGrad1(BackwardResampling, ResampledGradient, dml="RESAMPLE_GRAD1")
         "rounding_direction: increasing, scales: [1, 1, 0.5, 1.5], input_pixel_offsets: [-0.5, -0.5, -0.5, -0.5], "
         "output_pixel_offsets: [0.5, 0.5, 0.5, 0.5]"
     )
-
-    rounding_direction: AxisDirection = AxisDirection.INCREASING
-    scales: FloatPerDimension = inferred()
-    input_pixel_offsets: InputOffsets = inferred()
-    output_pixel_offsets: OutputOffsets = inferred()

@@ -153,13 +153,14 @@ class Aligning(Operator):
     }
     heavy: ClassVar = True
 
+    reduction_function: ReduceFunction
+    interpolation_mode: InterpolationMode
+    spatial_scale_x: Float
+    spatial_scale_y: Float
+
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         roi: TensorDesc
         batch_indices: TensorDesc
-        reduction_function: ReduceFunction
-        interpolation_mode: InterpolationMode
-        spatial_scale_x: float
-        spatial_scale_y: float
         minimum_samples_per_output: int
         maximum_samples_per_output: int
 
@@ -240,9 +241,12 @@ class AligningForward(Aligning):
 
     meanings: ClassVar = {"out_of_bounds_input_value": "The value of a sample outside the input."}
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input: TensorDesc
-        output: TensorDesc
+    input: Input
+    roi: Input
+    batch_indices: CountInput
+    output: Output = inferred()
+
+    if TYPE_CHECKING:  # a field of the subclasses, each in the order of its struct
         out_of_bounds_input_value: float
 
     output_keywords: ClassVar = ("sizes",)
@@ -296,14 +300,6 @@ class RoiAlign(AligningForward, dml="ROI_ALIGN"):
     output_pixel_offset: ClassVar = -0.5
     align_regions_to_corners: ClassVar = False
 
-    input: Input
-    roi: Input
-    batch_indices: CountInput
-    output: Output = inferred()
-    reduction_function: ReduceFunction
-    interpolation_mode: InterpolationMode
-    spatial_scale_x: Float
-    spatial_scale_y: Float
     out_of_bounds_input_value: Float
     minimum_samples_per_output: UInt
     maximum_samples_per_output: UInt
@@ -332,14 +328,6 @@ class RoiAlign1(AligningForward, dml="ROI_ALIGN1"):
         "input_pixel_offset: 0.5, output_pixel_offset: -0.5, align_regions_to_corners: false"
     )
 
-    input: Input
-    roi: Input
-    batch_indices: CountInput
-    output: Output = inferred()
-    reduction_function: ReduceFunction
-    interpolation_mode: InterpolationMode
-    spatial_scale_x: Float
-    spatial_scale_y: Float
     input_pixel_offset: Float
     output_pixel_offset: Float
     out_of_bounds_input_value: Float

@@ -23,7 +23,7 @@ from dmlgraph.operators.declaration.fields import (
 )
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
-from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
+from dmlgraph.operators.directml_enums import ReduceFunction
 from dmlgraph.operators.roi import Aligning, Samples, beside
 
 
@@ -57,10 +57,6 @@ class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
     batch_indices: CountInput
     output_gradient: AskedOutput = inferred()
     output_roi_gradient: AskedOutput = inferred()
-    reduction_function: ReduceFunction
-    interpolation_mode: InterpolationMode
-    spatial_scale_x: Float
-    spatial_scale_y: Float
     input_pixel_offset: Float
     output_pixel_offset: Float
     minimum_samples_per_output: UInt

@@ -63,10 +63,13 @@ class Windowed(Operator):
         "input_window_strides": "The step inside the window; a negative one reads it backwards.",
     }
 
+    input_window_offsets: UIntPerDimension
+    input_window_sizes: UIntPerDimension
+    input_window_strides: Annotated[IntPerDimension, Entries(default=1)] = inferred()
+
     @property
     def _window(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        offsets, sizes, strides = (getattr(self, f"input_window_{each}") for each in ("offsets", "sizes", "strides"))
-        return offsets, sizes, strides
+        return self.input_window_offsets, self.input_window_sizes, self.input_window_strides
 
     @property
     def _greatest_sizes(self) -> tuple[int, ...]:
@@ -118,9 +121,6 @@ class Slice1(Windowed, dml="SLICE1"):
 
     input: Input
     output: Output = inferred()
-    input_window_offsets: UIntPerDimension
-    input_window_sizes: UIntPerDimension
-    input_window_strides: Annotated[IntPerDimension, Entries(default=1)] = inferred()
 
     def why_copy(self) -> str | None:
         return "takes the whole tensor" if _takes_all(self.input, self.output, self.input_window_strides) else None
@@ -150,9 +150,6 @@ class SliceGrad(Windowed, dml="SLICE_GRAD"):
 
     input_gradient: Input
     output_gradient: Output = inferred()
-    input_window_offsets: UIntPerDimension
-    input_window_sizes: UIntPerDimension
-    input_window_strides: Annotated[IntPerDimension, Entries(default=1)] = inferred()
 
     def infer(self, given: Given) -> Outcome:
         self._check_window()

@@ -73,6 +73,26 @@ def take_fields(cls: type) -> dict[str, FieldMember]:
     return fields
 
 
+def in_struct_order(declared: Iterable[Mapping[str, FieldMember]]) -> dict[str, FieldMember]:
+    """The fields of an operator, from those that its bases and its class declare, the most general base first.
+
+    A struct has the inputs first, then the outputs, then the rest: so the tensors that a class adds come before the
+    attributes that it inherits.  A field that is declared again moves to its new place.  The fields of one class alone
+    keep their order.
+    """
+    fields: dict[str, FieldMember] = {}
+    for own in declared:
+        inherited = {field: member for field, member in fields.items() if field not in own}
+        fields = {**inherited, **own}
+        if inherited:
+            ordered = sorted(fields.values(), key=lambda member: _ROLES.index(member.role))
+            fields = {member.field: member for member in ordered}
+    return fields
+
+
+_ROLES = (Role.INPUT, Role.OUTPUT, None)
+
+
 def struct_name(field: str, kind: Kind) -> str:
     """The name of a field's C member: `trans_a` → TransA, the tensor `a` → ATensor, `inputs` → InputTensors."""
     words = "".join("ROI" if word == "roi" else word.capitalize() for word in field.split("_"))
