@@ -50,8 +50,7 @@ def block_product(gemm: Operator, weights: Operator, lowered: Lowered) -> Lowere
         (a, integers.desc, c, single.desc, zero_point[0].desc if zero_point else None),
         product.output,
     )
-    parts.extend([blocks, *others], {scale.source: single})
-    return parts.finish()
+    return parts.extend([blocks, *others], {scale.source: single}).finish()
 
 
 def _step(gemm: Gemm, weights: Dequantize | DequantizeLinear) -> cpu_steps.BlockGemm | None:

@@ -51,8 +51,7 @@ def _diagonals(
     other = parts.number(0, output.dtype, rank) if rest is None else rest
     place = column + count
     is_filled = apply("LOGICAL_AND", (row + low).is_at_most(place), place.is_less(row + high))
-    parts.store(choose(is_filled, *((inside, other) if begin <= end else (other, inside))), output)
-    return parts.finish()
+    return parts.store(choose(is_filled, *((inside, other) if begin <= end else (other, inside))), output).finish()
 
 
 def _value_scale(operator: ValueScale2d) -> Lowered | None:
@@ -62,8 +61,7 @@ def _value_scale(operator: ValueScale2d) -> Lowered | None:
     rank = x.desc.rank
     scale = parts.number(operator.scale, x.dtype, rank)
     bias = parts.constant(np.array(operator.bias).reshape(*(1,) * (rank - 3), -1, 1, 1), x.dtype)
-    parts.store(x * scale + bias, operator.output)
-    return parts.finish()
+    return parts.store(x * scale + bias, operator.output).finish()
 
 
 def _random(operator: RandomGenerator) -> Lowered | None:

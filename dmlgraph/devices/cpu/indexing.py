@@ -89,8 +89,7 @@ def _one_hot(operator: OneHot) -> Lowered | None:
         zero, size = (parts.number(number, DataType.INT64, rank) for number in (0, depth))
         index = index.convert(DataType.INT64)
         index = choose(index.is_less(zero), index + size, index)
-    parts.store(choose(index.equals(places.convert(index.dtype)), on, off), output)
-    return parts.finish()
+    return parts.store(choose(index.equals(places.convert(index.dtype)), on, off), output).finish()
 
 
 def _top(operator: Top) -> Lowered | None:

@@ -15,6 +15,7 @@ from dmlgraph.devices.cpu.lowering import Lowerings, lowers
 from dmlgraph.devices.cpu.nodes import Instruction, Lowered
 from dmlgraph.devices.cpu.parts import Parts, Tensor
 from dmlgraph.devices.cpu.products import SUMS
+from dmlgraph.devices.cpu.windows import placement
 from dmlgraph.operators.convolution import ConvolutionInteger, QuantizedLinearConvolution
 from dmlgraph.operators.matrix_integer import (
     MatrixMultiplyInteger,
@@ -38,15 +39,9 @@ def _product(
     """
     repeated = [each.as_desc(each.desc.broadcast_to(output.sizes)) for each in read]
     zero_points = [f"{field}_zero_point" for field in fields]
-    parts.step(
-        step,
-        *(parts.input(field) for field in fields),
-        *repeated,
-        *(parts.optional(field) or parts.port(field) for field in zero_points),
-        output=output,
-        followers=followers,
-    )
-    return parts.finish()
+    inputs = [*(parts.input(field) for field in fields), *repeated]
+    last = [parts.optional(field) or parts.port(field) for field in zero_points]
+    return parts.step(step, *inputs, *last, output=output, followers=followers).finish()
 
 
 def _requantized(
@@ -96,15 +91,8 @@ def _quantized_convolve(operator: QuantizedLinearConvolution) -> Lowered | None:
 
 
 def _convolution(operator: ConvolutionInteger | QuantizedLinearConvolution) -> cpu_steps.Convolution:
-    window = operator.window
-    return cpu_steps.Convolution(
-        groups=operator.group_count,
-        strides=window.strides,
-        dilations=window.dilations,
-        padding=window.start,
-        mirrored=False,
-        backward=False,
-    )
+    groups, window = operator.group_count, operator.window
+    return cpu_steps.Convolution(groups=groups, mirrored=False, backward=False, **placement(window))
 
 
 def _to_float(operator: MatrixMultiplyIntegerToFloat) -> Lowered | None:
@@ -119,8 +107,7 @@ def _to_float(operator: MatrixMultiplyIntegerToFloat) -> Lowered | None:
     followers = instructions(sums.convert(dtype))
     if followers is None:
         return None
-    parts.step(_GEMM, *read, output=operator.output, followers=followers)
-    return parts.finish()
+    return parts.step(_GEMM, *read, output=operator.output, followers=followers).finish()
 
 
 def _dequantized(parts: Parts, field: str, dtype: DataType) -> Tensor:

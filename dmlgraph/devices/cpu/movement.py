@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dmlgraph.base.tensor import MAX_RANK, TensorDesc
-from dmlgraph.devices.cpu.lowering import Lowerings, lowers
+from dmlgraph.devices.cpu.lowering import Lower, Lowerings, lowers
 from dmlgraph.devices.cpu.nodes import AffineMap, Lowered, Move, Piece, View
 from dmlgraph.devices.cpu.parts import Parts
 from dmlgraph.operators.directml_enums import DepthSpaceOrder, PaddingMode
@@ -41,19 +41,11 @@ def _at(rank: int, axis: int, index: int) -> tuple[int, ...]:
     return tuple(index if each == axis else 0 for each in range(rank))
 
 
-def _whole_bytes(*descs: TensorDesc) -> bool:
-    return all(desc.dtype.bits > 4 for desc in descs)
-
-
 def _slice(operator: Slice) -> Lowered | None:
-    if not _whole_bytes(operator.input):
-        return None
     return View((_part(operator.offsets, operator.strides),))
 
 
 def _slice1(operator: Slice1) -> Lowered | None:
-    if not _whole_bytes(operator.input):
-        return None
     return View((_in_window(operator),))
 
 
@@ -67,8 +59,6 @@ def _in_window(operator: Slice1 | SliceGrad) -> AffineMap:
 def _slice_gradient(operator: SliceGrad) -> Lowered | None:
     """The gradient at the elements that were sliced, and zeros: beside a slice without gaps, or before everywhere."""
     gradient, output = operator.input_gradient, operator.output_gradient
-    if not _whole_bytes(output):
-        return None
     to, zero = _in_window(operator), bytes(output.dtype.bits // 8)
     steps = zip(operator.input_window_strides, gradient.sizes, strict=True)
     if all(stride == 1 or size == 1 for stride, size in steps):
@@ -79,16 +69,12 @@ def _slice_gradient(operator: SliceGrad) -> Lowered | None:
 
 
 def _split(operator: Split) -> Lowered | None:
-    if not _whole_bytes(operator.input):
-        return None
     rank, axis = operator.input.rank, operator.axis
     starts = itertools.accumulate((part.sizes[axis] for part in operator.outputs), initial=0)
     return View(tuple(_part(_at(rank, axis, start)) for start, _ in zip(starts, operator.outputs, strict=False)))
 
 
 def _join(operator: Join) -> Lowered | None:
-    if not _whole_bytes(operator.output):
-        return None
     rank, axis = operator.output.rank, operator.axis
     starts = itertools.accumulate((part.sizes[axis] for part in operator.inputs), initial=0)
     everything = _part((0,) * rank)
@@ -112,7 +98,7 @@ def _tile(operator: Tile) -> Lowered | None:
         sizes.append(size * repeats if size == 1 else size)
         source.append((axis, 1) if size > 1 else (-1, 0))
         target.append((axis, 1))
-    if len(sizes) > MAX_RANK or not _whole_bytes(operator.input):
+    if len(sizes) > MAX_RANK:
         return None
     origin = (0,) * operator.input.rank
     return Move(None, (Piece(0, tuple(sizes), _map(source, origin), _map(target, origin)),))
@@ -124,8 +110,6 @@ def _map(dimensions: Sequence[tuple[int, int]], origin: tuple[int, ...]) -> Affi
 
 
 def _pad(operator: Padding | Padding1) -> Lowered | None:
-    if not _whole_bytes(operator.input):
-        return None
     if operator.padding_mode is not PaddingMode.CONSTANT:
         return _continued([indices.tolist() for indices in operator.sources()])
     constant = np.asarray(operator.constant(), operator.input.dtype.numpy)
@@ -191,7 +175,7 @@ def _blocks(
     block, order = operator.block_size, operator.order
     batch = image.sizes[:-3]
     lead, channels = len(batch), image.sizes[-3]
-    if lead + 5 > MAX_RANK or not _whole_bytes(image):
+    if lead + 5 > MAX_RANK:
         return None
     sizes = (*batch, block, block, channels, *deep.sizes[-2:])
     front, ones = tuple(range(lead)), (1,) * lead
@@ -207,8 +191,6 @@ def _blocks(
 def _unfold(operator: Unfold) -> Lowered | None:
     """Of the padded image one piece {N, C, window…, blocks…}, whose dimensions of one element are left out."""
     image, output = operator.input, operator.output
-    if not _whole_bytes(image):
-        return None
     padded, blocks = operator.padded(image.sizes), operator.blocks(image.sizes)
     whole = TensorDesc(dtype=image.dtype, sizes=(*image.sizes[:2], *padded))
     window = operator.window_sizes
@@ -228,8 +210,7 @@ def _unfold(operator: Unfold) -> Lowered | None:
         return windows
     parts = Parts(operator)
     padding = surrounded((0, 0, *operator.start_padding), image.sizes, whole.sizes, bytes(image.dtype.bits // 8))
-    parts.add(windows, [parts.add(padding, [parts.input("input")], whole)], output)
-    return parts.finish()
+    return parts.add(windows, [parts.add(padding, [parts.input("input")], whole)], output).finish()
 
 
 def _space_to_depth(operator: SpaceToDepthMove) -> Lowered | None:
@@ -245,7 +226,12 @@ def _depth_to_space(operator: DepthToSpaceMove) -> Lowered | None:
     return Move(None, (Piece(0, sizes, in_channels, in_image),))
 
 
-MOVEMENTS: Lowerings = {
+def _of_whole_bytes(lower: Lower) -> Lower:
+    """The same way for tensors whose elements are not parts of bytes."""
+    return lambda operator: lower(operator) if operator.first_output.dtype.bits > 4 else None
+
+
+_MOVEMENTS: Lowerings = {
     **lowers(_slice, Slice),
     **lowers(_slice1, Slice1),
     **lowers(_slice_gradient, SliceGrad),
@@ -258,3 +244,4 @@ MOVEMENTS: Lowerings = {
     **lowers(_space_to_depth, SpaceToDepth, SpaceToDepth1),
     **lowers(_depth_to_space, DepthToSpace, DepthToSpace1),
 }
+MOVEMENTS: Lowerings = {each: _of_whole_bytes(lower) for each, lower in _MOVEMENTS.items()}

@@ -84,6 +84,14 @@ class Tensor(Expression):
         """The same value read through another description."""
         return Tensor(self.parts, self.source, desc)
 
+    def finish(self, output: TensorDesc | None = None) -> tuple[Part, ...]:
+        """All parts, of which the last is the output; it is copied for other strides or another type."""
+        if output is not None and self.dtype is not output.dtype:
+            self.parts.store(self, output)
+        elif output is not None and self.desc.strides != output.strides:
+            self.copy(output)
+        return self.parts.finish()
+
 
 class Parts:
     """Collects the parts of an operator."""
@@ -182,6 +190,10 @@ class Parts:
             self._made.append(dataclasses.replace(part, sources=tuple(sources)))
         return Tensor(self, ~(len(self._made) - 1), self._made[-1].output)
 
+    def result(self, value: Expression | None, output: TensorDesc) -> tuple[Part, ...] | None:
+        """All parts, and last the node's output; None without a value."""
+        return None if value is None else self.store(value, output).finish()
+
     def finish(self) -> tuple[Part, ...]:
         """The parts of a node whose outputs are those of the last parts."""
         return tuple(self._made)
@@ -214,7 +226,4 @@ def packed_step(operator: Operator, step: cpu_steps.Step) -> Lowered | None:
     if len(operator.output_descs) > 1:
         return None
     parts, output = Parts(operator), operator.first_output
-    made = parts.step(step, *[each.packed() for each in parts.inputs()], output=output.like())
-    if output.strides is not None:
-        made.copy(output)
-    return parts.finish()
+    return parts.step(step, *[each.packed() for each in parts.inputs()], output=output.like()).finish(output)

@@ -17,6 +17,7 @@ from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.nodes import Lowered, Native, Part
 from dmlgraph.devices.cpu.parts import Parts
 from dmlgraph.devices.cpu.reduction import REDUCTIONS
+from dmlgraph.devices.cpu.windows import placement
 from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode, MatrixTransform
@@ -50,8 +51,7 @@ def _followed(operator: Gemm, activation: FusedActivation) -> tuple[Part, ...] |
         return None
     parts = Parts(operator)
     product = parts.extend(first)
-    parts.extend(then, {0: product})
-    return parts.finish()
+    return parts.extend(then, {0: product}).finish()
 
 
 def _scaled(x: Expression, factor: float) -> Expression:
@@ -115,10 +115,7 @@ def _of_single_elements(operator: Convolution) -> Lowered | None:
         bias = parts.input("bias").as_desc(operator.bias.broadcast_to(output.sizes))
         result = sums + bias.convert(DataType.FLOAT32)
     activated = finished(operator.fused_activation, result, output.dtype)
-    if activated is None:
-        return None
-    parts.store(activated, output)
-    return parts.finish()
+    return parts.result(activated, output)
 
 
 def _unpadded(operator: Convolution) -> tuple[Part, ...] | None:
@@ -127,14 +124,11 @@ def _unpadded(operator: Convolution) -> tuple[Part, ...] | None:
     if bias is not None:
         bias = bias.broadcast_to(operator.output.sizes)
         result = result + Operand(_ADDEND, bias.dtype).convert(DataType.FLOAT32)
-    window = operator.window
     step = cpu_steps.Convolution(
         groups=operator.group_count,
-        strides=window.strides,
-        dilations=window.dilations,
-        padding=window.start,
         mirrored=operator.mode is ConvolutionMode.CONVOLUTION,
         backward=operator.direction is ConvolutionDirection.BACKWARD,
+        **placement(operator.window),
     )
     return _step(step, operator, (operator.input, operator.filter, bias), result)
 

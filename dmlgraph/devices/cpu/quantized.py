@@ -26,8 +26,7 @@ def _add(operator: QuantizedLinearAdd) -> Lowered:
         for field in "ab"
     )
     scale, zero_point = parts.input("output_scale"), parts.optional("output_zero_point")
-    parts.store(quantized(a + b, scale, zero_point, operator.output.dtype), operator.output)
-    return parts.finish()
+    return parts.store(quantized(a + b, scale, zero_point, operator.output.dtype), operator.output).finish()
 
 
 def _by_range(operator: DynamicQuantizeLinear) -> Lowered:
@@ -46,8 +45,7 @@ def _by_range(operator: DynamicQuantizeLinear) -> Lowered:
     zero_point = parts.store(quantized(apply("MIN", least, zero), -scale, start, dtype))
     parts.store(quantized(x, scale, zero_point, dtype), operator.output)
     scale.copy(operator.output_scale)
-    zero_point.copy(operator.output_zero_point)
-    return parts.finish()
+    return zero_point.copy(operator.output_zero_point).finish()
 
 
 class Steps(NamedTuple):
@@ -97,8 +95,7 @@ def _by_blocks(operator: Dequantize | Quantize) -> Lowered | None:
         result = dequantized(x, scale, zero_point)
     else:
         result = quantized(x, scale, zero_point, output.dtype)
-    parts.store(result, output)
-    return parts.finish()
+    return parts.store(result, output).finish()
 
 
 QUANTIZED: Lowerings = {

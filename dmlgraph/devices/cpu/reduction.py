@@ -70,15 +70,13 @@ def _reduce(operator: Reduce) -> Lowered | None:
     function, last = _ROOTS_AND_LOGARITHMS[operator.function]
     if operator.function is ReduceFunction.LOG_SUM_EXP:
         x = parts.store(x.single().apply("EXP"))
-    parts.store(x.reduce(function, operator.axes, DOUBLE).apply(last), operator.output)
-    return parts.finish()
+    return parts.store(x.reduce(function, operator.axes, DOUBLE).apply(last), operator.output).finish()
 
 
 def _reduction(function: str, x: Tensor, axes: tuple[int, ...], output: TensorDesc) -> Lowered | None:
     if x.dtype.bits == 4 or output.dtype.bits == 4:
         return None
-    x.reduce(function, axes, output.dtype, output)
-    return x.parts.finish()
+    return x.reduce(function, axes, output.dtype, output).finish()
 
 
 def _extreme(name: str) -> Callable[[ArgExtreme], Lowered | None]:
@@ -102,8 +100,7 @@ def _softmax(operator: AlongAxes) -> Lowered | None:
     parts, axes = Parts(operator), operator.over(operator.input.rank)
     _, powers = _powers(parts.input("input").single(), axes)
     total = powers.reduce("SUM_ALIKE", axes, DOUBLE)
-    parts.store(powers * parts.store(total.apply("RECIP").convert(SINGLE)), operator.output)
-    return parts.finish()
+    return parts.store(powers * parts.store(total.apply("RECIP").convert(SINGLE)), operator.output).finish()
 
 
 def _log_softmax(operator: AlongAxes) -> Lowered | None:
@@ -112,8 +109,7 @@ def _log_softmax(operator: AlongAxes) -> Lowered | None:
     x = parts.input("input").single()
     greatest, powers = _powers(x, axes)
     less = parts.store(powers.sum(axes).apply("LOG") + greatest.convert(DOUBLE))
-    parts.store(apply("SUBTRACT_WIDE", x, less, result=SINGLE), operator.output)
-    return parts.finish()
+    return parts.store(apply("SUBTRACT_WIDE", x, less, result=SINGLE), operator.output).finish()
 
 
 def _hardmax(operator: AlongAxes) -> Lowered | None:
@@ -121,8 +117,7 @@ def _hardmax(operator: AlongAxes) -> Lowered | None:
     x = parts.input("input")
     place = x.reduce("ARGMAX", axes, DataType.UINT32)
     places = parts.sequence(tuple(size if axis in axes else 1 for axis, size in enumerate(x.desc.sizes)))
-    parts.store(places.equals(place), operator.output)
-    return parts.finish()
+    return parts.store(places.equals(place), operator.output).finish()
 
 
 # Normalizations.
@@ -162,14 +157,7 @@ def _mean_variance(operator: MeanVariance) -> Lowered | None:
         count = x.desc.element_count // squares.desc.element_count
         result = result * parts.store(inverse_root(squares, operator.epsilon, 1 / count))
     scale, bias = single(parts, "scale"), single(parts, "bias")
-    return _stored(parts, finish(result if scale is None else result * scale, bias, operator), operator.output)
-
-
-def _stored(parts: Parts, result: Expression | None, output: TensorDesc) -> Lowered | None:
-    if result is None:
-        return None
-    parts.store(result, output)
-    return parts.finish()
+    return parts.result(finish(result if scale is None else result * scale, bias, operator), operator.output)
 
 
 def _batch_normalization(operator: BatchNormalization) -> Lowered | None:
@@ -179,7 +167,7 @@ def _batch_normalization(operator: BatchNormalization) -> Lowered | None:
     root = parts.store(inverse_root(parts.input("variance").convert(DOUBLE), operator.epsilon))
     factor = parts.store(root * parts.input("scale").single())
     difference = parts.store(x - mean)
-    return _stored(parts, finish(difference * factor, single(parts, "bias"), operator), operator.output)
+    return parts.result(finish(difference * factor, single(parts, "bias"), operator), operator.output)
 
 
 def _lp_normalization(operator: LpNormalization) -> Lowered | None:
@@ -189,8 +177,8 @@ def _lp_normalization(operator: LpNormalization) -> Lowered | None:
     norm = x.reduce("SUM_ABS" if operator.p == 1 else "SUM_SQUARE_WIDE", (operator.axis,), DOUBLE)
     square = norm.convert(operator.input.dtype)
     square = square * square if operator.p == 1 else square
-    parts.store(x * parts.store(inverse_root(square.convert(DOUBLE), operator.epsilon)), operator.output)
-    return parts.finish()
+    factor = parts.store(inverse_root(square.convert(DOUBLE), operator.epsilon))
+    return parts.store(x * factor, operator.output).finish()
 
 
 # Running totals: a native step.
@@ -204,9 +192,7 @@ def _total_product(operator: CumulativeProduct) -> Lowered | None:
     return _scan(operator, is_exclusive=operator.has_exclusive_product, is_product=True)
 
 
-def _scan(
-    operator: CumulativeSummation | CumulativeProduct, *, is_exclusive: bool, is_product: bool
-) -> Lowered | None:
+def _scan(operator: CumulativeSummation | CumulativeProduct, *, is_exclusive: bool, is_product: bool) -> Lowered | None:
     from_end = operator.axis_direction is AxisDirection.DECREASING
     step = cpu_steps.Scan(axis=operator.axis, from_end=from_end, is_exclusive=is_exclusive, is_product=is_product)
     return packed_step(operator, step)

@@ -58,8 +58,8 @@ def _gradient(operator: BackwardResampling) -> Lowered:
 def _followed(operator: ForwardResampling | BackwardResampling, step: cpu_steps.Step) -> Lowered:
     """The step of the one input, then the conversion to the type of the output."""
     parts, output = Parts(operator), operator.first_output
-    parts.step(step, *parts.inputs(), output=output, followers=instructions(_RESULT.convert(output.dtype)))
-    return parts.finish()
+    followers = instructions(_RESULT.convert(output.dtype))
+    return parts.step(step, *parts.inputs(), output=output, followers=followers).finish()
 
 
 def _terms(taps: Taps, size: int) -> tuple[Array, Array, Array]:
@@ -75,5 +75,6 @@ def _terms(taps: Taps, size: int) -> tuple[Array, Array, Array]:
 
 RESAMPLINGS: Lowerings = {
     **lowers(_resample, Resample, Resample1, Resample2, Resample3, Upsample2d),
-    **lowers(_gradient, ResampleGrad, ResampleGrad1),
+    **lowers(_gradient, ResampleGrad),
+    **lowers(_gradient, ResampleGrad1),
 }

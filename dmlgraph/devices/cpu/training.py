@@ -25,8 +25,7 @@ def _batch_normalization_training(operator: BatchNormalizationTraining) -> Lower
         return None
     parts.store(result, operator.output)
     parts.store(mean, operator.output_mean)
-    parts.store(variance, operator.output_variance)
-    return parts.finish()
+    return parts.store(variance, operator.output_variance).finish()
 
 
 def _batch_gradient(operator: BatchGradient) -> Lowered | None:
@@ -45,8 +44,7 @@ def _batch_gradient(operator: BatchGradient) -> Lowered | None:
         gradient = _without_own(difference, gradient, total, of_products, root)
     parts.store(gradient * factor, operator.output_gradient)
     parts.store(of_products * root.convert(DOUBLE), operator.output_scale_gradient)
-    parts.store(total, operator.output_bias_gradient)
-    return parts.finish()
+    return parts.store(total, operator.output_bias_gradient).finish()
 
 
 def _without_own(difference: Tensor, gradient: Tensor, total: Tensor, of_products: Tensor, root: Tensor) -> Tensor:

@@ -64,8 +64,7 @@ def _average(operator: AveragePooling | AveragePooling1) -> Lowered:
     x = parts.input("input")
     divisors = parts.constant(_divisors(operator.window, x.desc.sizes[2:], operator.include_padding), _SINGLE)
     mean = _SUMS / Operand(_OPERAND, _SINGLE)
-    _sums(_pooling(operator.window), x, x, [divisors], mean, operator.output)
-    return parts.finish()
+    return _sums(_pooling(operator.window), x, x, [divisors], mean, operator.output).finish()
 
 
 def _quantized_average(operator: QuantizedLinearAveragePooling) -> Lowered:
@@ -85,8 +84,7 @@ def _quantized_average(operator: QuantizedLinearAveragePooling) -> Lowered:
         read.append(zero_point)
     x_zero_point = parts.optional("input_zero_point") or parts.port("input_zero_point")
     x, x_scale = parts.input("input"), parts.input("input_scale")
-    _sums(_pooling(operator.window), x, x_scale, read, result, output, x_zero_point)
-    return parts.finish()
+    return _sums(_pooling(operator.window), x, x_scale, read, result, output, x_zero_point).finish()
 
 
 def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
@@ -112,8 +110,7 @@ def _norm(operator: LpPooling | LpPooling1) -> Lowered:
         root = root.apply("SQRT")
     elif p > 2:
         root = root.apply("CONSTANT_POW", 1 / p)
-    _sums(_pooling(operator.window, power=p), x, x, [], root, operator.output)
-    return parts.finish()
+    return _sums(_pooling(operator.window, power=p), x, x, [], root, operator.output).finish()
 
 
 def _neighbourhood(
@@ -145,8 +142,7 @@ def _local_response(operator: LocalResponseNormalization) -> Lowered | None:
         return None
     base = _SUMS.linear(operator.alpha_share, operator.bias)
     result = Operand(_OPERAND, x.dtype).convert(_SINGLE) / _power(base, operator.beta)
-    _sums(_pooling(window, power=2), x, x, [x], result, operator.output)
-    return parts.finish()
+    return _sums(_pooling(window, power=2), x, x, [x], result, operator.output).finish()
 
 
 def _local_response_gradient(operator: LocalResponseNormalizationGrad) -> Lowered | None:
@@ -163,8 +159,7 @@ def _local_response_gradient(operator: LocalResponseNormalizationGrad) -> Lowere
     products = parts.store(direct * (x / base))
     passed, number = (Operand(_OPERAND + k, _SINGLE) for k in range(2))
     result = passed - number.linear(2 * operator.alpha_share * operator.beta) * _SUMS
-    _sums(_pooling(window), products, products, [direct, x], result, operator.output_gradient)
-    return parts.finish()
+    return _sums(_pooling(window), products, products, [direct, x], result, operator.output_gradient).finish()
 
 
 def _in_range(x: Expression, dtype: DataType) -> Expression:
@@ -185,17 +180,16 @@ def _power(base: Expression, exponent: float) -> Expression:
     return root if exponent == 0.5 else root * root.apply("SQRT")  # √x · √√x
 
 
+def placement(window: Windows) -> dict[str, Sizes]:
+    """The arguments of native steps that say where windows are."""
+    return {"strides": window.strides, "dilations": window.dilations, "padding": window.start}
+
+
 def _pooling(
     window: Windows, *, is_maximum: bool = False, from_infinity: bool = False, power: int = 0
 ) -> cpu_steps.Pooling:
     return cpu_steps.Pooling(
-        is_maximum=is_maximum,
-        from_infinity=from_infinity,
-        power=power,
-        taps=window.taps,
-        strides=window.strides,
-        dilations=window.dilations,
-        padding=window.start,
+        is_maximum=is_maximum, from_infinity=from_infinity, power=power, taps=window.taps, **placement(window)
     )
 
 
@@ -213,13 +207,7 @@ def _sums(
 
 
 def _gradient_step(window: Windows, *, is_maximum: bool) -> cpu_steps.PoolingGradient:
-    return cpu_steps.PoolingGradient(
-        is_maximum=is_maximum,
-        taps=window.taps,
-        strides=window.strides,
-        dilations=window.dilations,
-        padding=window.start,
-    )
+    return cpu_steps.PoolingGradient(is_maximum=is_maximum, taps=window.taps, **placement(window))
 
 
 def _maximum_gradient(operator: MaxPoolingGrad) -> Lowered | None:
@@ -234,10 +222,8 @@ def _average_gradient(operator: AveragePoolingGrad) -> Lowered:
     gradient = parts.input("input_gradient")
     divisors = _divisors(operator.window, output.sizes[2:], operator.include_padding)
     shares = parts.store(gradient / parts.constant(divisors, gradient.dtype))
-    total = parts.step(_gradient_step(operator.window, is_maximum=False), shares, output=output.like())
-    if output.strides is not None:
-        total.copy(output)
-    return parts.finish()
+    step = _gradient_step(operator.window, is_maximum=False)
+    return parts.step(step, shares, output=output.like()).finish(output)
 
 
 def _fold(operator: Fold) -> Lowered:
@@ -255,10 +241,7 @@ def _fold(operator: Fold) -> Lowered:
         dilations=operator.dilations,
         padding=operator.start_padding,
     )
-    made = parts.step(step, x.single() if is_half else x.packed(), output=sums)
-    if sums != output:
-        parts.store(made, output)
-    return parts.finish()
+    return parts.step(step, x.single() if is_half else x.packed(), output=sums).finish(output)
 
 
 def _unpool(operator: MaxUnpooling) -> Lowered | None:
@@ -269,8 +252,7 @@ def _unpool(operator: MaxUnpooling) -> Lowered | None:
     zeros = parts.add(Fill(bytes(x.dtype.bits // 8)), [], TensorDesc(dtype=x.dtype, sizes=(size,)))
     lines = [parts.input(field) for field in ("indices", "input")]
     given = [each.as_desc(TensorDesc(dtype=each.dtype, sizes=(count,))) for each in lines]
-    parts.step(cpu_steps.Scatter(tuples=count, slice=1, sizes=(size,)), zeros, *given, output=output)
-    return parts.finish()
+    return parts.step(cpu_steps.Scatter(tuples=count, slice=1, sizes=(size,)), zeros, *given, output=output).finish()
 
 
 WINDOWS: Lowerings = {
