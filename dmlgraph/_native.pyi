@@ -276,9 +276,7 @@ class CpuGraph:
 
     def __init__(self, inputs: Sequence[Desc]) -> None:
         """`inputs`: the descriptions of the graph's inputs, packed."""
-    def fill(
-        self, name: str, sources: Sequence[int], inputs: _Descs, outputs: _Descs, element: bytes
-    ) -> None: ...
+    def fill(self, name: str, sources: Sequence[int], inputs: _Descs, outputs: _Descs, element: bytes) -> None: ...
     def constant(self, name: str, sources: Sequence[int], inputs: _Descs, outputs: _Descs, data: bytes) -> None: ...
     def element_wise(
         self,

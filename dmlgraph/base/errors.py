@@ -208,15 +208,21 @@ def suggestion(name: str, known: Iterable[str], elsewhere: Mapping[str, str] | N
     return None if near is None else f"did you mean '{near}'?"
 
 
-def unknown_array(name: object, known: Collection[str], what: str) -> BindingError:
-    """An array that is given for what is not an input, or an output, of the graph."""
-    return BindingError(
-        f"is not an {what} of the graph",
-        code="unknown-array",
-        field=str(name),
-        allowed=listing(known) or f"nothing: the graph has no {what}s",
-        hint=suggestion(str(name), known),
-    )
+def check_known(names: Iterable[object], known: Collection[str], what: str) -> None:
+    """Refuses arrays for names that are not inputs, or outputs, of the graph.
+
+    Raises:
+        BindingError: names the first.
+    """
+    for name in names:
+        if name not in known:
+            raise BindingError(
+                f"is not an {what} of the graph",
+                code="unknown-array",
+                field=str(name),
+                allowed=listing(known) or f"nothing: the graph has no {what}s",
+                hint=suggestion(str(name), known),
+            )
 
 
 # Limits of the search for the intended name.  A document may have thousands of wrong names, and as many right ones;

@@ -122,6 +122,11 @@ class _Call(NamedTuple):
 _Step = Number | str | _Call  # of an expression in postfix notation: a number, a name, or what is done with those
 
 
+def _both_ways(sign: str) -> tuple[Callable[[Any, object], Any], Callable[[Any, object], Any]]:
+    """The methods of an operator and of its mirror image."""
+    return lambda self, other: _or_refused(self, sign, other), lambda self, other: _or_refused(other, sign, self)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Expression:
     """A number computed from dims.  Made by `Graph.dim`, by arithmetic on what that gives, or by `parse`.
@@ -155,47 +160,13 @@ class Expression:
     def __reduce__(self) -> tuple[Any, ...]:
         return name_of if self.names == (self.text,) else parse, (self.text,)
 
-    def __add__(self, other: object) -> Any:
-        return _or_refused(self, "+", other)
-
-    def __radd__(self, other: object) -> Any:
-        return _or_refused(other, "+", self)
-
-    def __sub__(self, other: object) -> Any:
-        return _or_refused(self, "-", other)
-
-    def __rsub__(self, other: object) -> Any:
-        return _or_refused(other, "-", self)
-
-    def __mul__(self, other: object) -> Any:
-        return _or_refused(self, "*", other)
-
-    def __rmul__(self, other: object) -> Any:
-        return _or_refused(other, "*", self)
-
-    def __truediv__(self, other: object) -> Any:
-        return _or_refused(self, "/", other)
-
-    def __rtruediv__(self, other: object) -> Any:
-        return _or_refused(other, "/", self)
-
-    def __floordiv__(self, other: object) -> Any:
-        return _or_refused(self, "//", other)
-
-    def __rfloordiv__(self, other: object) -> Any:
-        return _or_refused(other, "//", self)
-
-    def __mod__(self, other: object) -> Any:
-        return _or_refused(self, "%", other)
-
-    def __rmod__(self, other: object) -> Any:
-        return _or_refused(other, "%", self)
-
-    def __pow__(self, other: object) -> Any:
-        return _or_refused(self, "**", other)
-
-    def __rpow__(self, other: object) -> Any:
-        return _or_refused(other, "**", self)
+    __add__, __radd__ = _both_ways("+")
+    __sub__, __rsub__ = _both_ways("-")
+    __mul__, __rmul__ = _both_ways("*")
+    __truediv__, __rtruediv__ = _both_ways("/")
+    __floordiv__, __rfloordiv__ = _both_ways("//")
+    __mod__, __rmod__ = _both_ways("%")
+    __pow__, __rpow__ = _both_ways("**")
 
     def __neg__(self) -> Expression:
         return _short(_negative(self))

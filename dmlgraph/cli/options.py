@@ -21,9 +21,9 @@ from dmlgraph.base.errors import (
     DmlGraphError,
     ModelError,
     Problem,
+    check_known,
     listing,
     shorten,
-    unknown_array,
 )
 from dmlgraph.base.report import Report
 from dmlgraph.cli.completion import complete_devices
@@ -358,8 +358,7 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
     slots = {node.name: node.desc for node in graph.inputs}
     arrays = {}
     for name, file in files.items():
-        if name not in slots:
-            raise unknown_array(name, slots, "input")
+        check_known([name], slots, "input")
         desc, array = slots[name], file.array
         with Report(BindingError, place=functools.partial(_naming, file.path, name)):
             array = from_stored(array, desc.dtype)

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, DeviceError, listing, plural, unknown_array
+from dmlgraph.base.errors import BindingError, DeviceError, check_known, listing, plural
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
@@ -258,9 +258,7 @@ class Executable(abc.ABC):
 
     def _check_inputs(self, inputs: Mapping[str, Any]) -> list[Array]:
         """The arrays in slot order."""
-        for name in inputs:
-            if name not in self._given:
-                raise unknown_array(name, self._given, "input")
+        check_known(inputs, self._given, "input")
         checked = {name: _checked(value, self._given[name], "input") for name, value in inputs.items()}
         owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
         missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
@@ -277,8 +275,7 @@ class Executable(abc.ABC):
 
     def _check_outputs(self, out: Mapping[str, Any]) -> dict[str, Array]:
         for name, value in out.items():
-            if name not in self._slots:
-                raise unknown_array(name, self._slots, "output")
+            check_known([name], self._slots, "output")
             if not isinstance(value, np.ndarray):
                 raise BindingError(
                     "must be a NumPy array to write into", code="kind", field=name, got=type(value).__name__

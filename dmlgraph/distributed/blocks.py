@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, DmlGraphError, GraphError, listing, suggestion, unknown_array
+from dmlgraph.base.errors import BindingError, DmlGraphError, GraphError, check_known, listing, suggestion
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.executable import Array, by_name
 from dmlgraph.distributed.extra import need
@@ -136,9 +136,7 @@ def _cut(graph: Graph, arrays: Mapping[str, Any], whole: Mapping[str, Array]) ->
     import dask.array as da
 
     names = [node.name for node in graph.inputs]
-    for name in arrays:
-        if name not in names:
-            raise unknown_array(name, names, "input")
+    check_known(arrays, names, "input")
     missing = [name for name in names if name not in arrays and name not in whole]
     if missing:
         raise BindingError(f"inputs are missing: {listing(missing)}", code="missing-input")
@@ -205,9 +203,7 @@ def _check(graph: Graph, name: str, array: Any) -> None:
 def _wanted(graph: Graph, outputs: Iterable[str] | None) -> list[str]:
     names = list(graph.outputs)
     wanted = names if outputs is None else list(outputs)
-    for name in wanted:
-        if name not in names:
-            raise unknown_array(name, names, "output")
+    check_known(wanted, names, "output")
     if not wanted:
         raise GraphError("there is no output to compute", code="no-outputs", hint=suggestion("", names))
     return wanted

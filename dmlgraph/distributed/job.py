@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import dmlgraph
-from dmlgraph.base.errors import BindingError, DeviceError, GraphError, listing, suggestion, unknown_array
+from dmlgraph.base.errors import BindingError, DeviceError, GraphError, check_known, listing, suggestion
 from dmlgraph.devices.executable import by_name
 from dmlgraph.distributed.blocks import Cut, forms
 from dmlgraph.distributed.inputs import Folder, Input, opened
@@ -129,9 +129,7 @@ def job_of(
     graph = runner.graph
     names = [node.name for node in graph.inputs]
     given = by_name(inputs, "inputs")
-    for name in given:
-        if name not in names:
-            raise unknown_array(name, names, "input")
+    check_known(given, names, "input")
     missing = [name for name in names if name not in given]
     if missing:
         raise BindingError(f"inputs are missing: {listing(missing)}", code="missing-input")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, Problem, unknown_array
+from dmlgraph.base.errors import BindingError, Problem, check_known
 from dmlgraph.devices import check_name
 from dmlgraph.devices.executable import Array, by_name
 from dmlgraph.devices.recipe import MOST, Recipe, SharedFile, Source, chosen_rules
@@ -59,9 +59,7 @@ class Runner:
         self._recipes: dict[tuple[tuple[str, tuple[int, ...]], ...], Recipe] = {}  # by the shapes of the arrays
         self.inputs = {name: np.asarray(array) for name, array in by_name(inputs, "inputs").items()}
         known = [node.name for node in self.graph.inputs]
-        for name in self.inputs:
-            if name not in known:
-                raise unknown_array(name, known, "input")
+        check_known(self.inputs, known, "input")
 
     @property
     def graph(self) -> Graph:
@@ -112,8 +110,7 @@ def fitting_dims(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
     found: dict[str, tuple[int, str]] = {}  # by dim: its size, and of which axis
     problems: list[Problem] = []
     for name, shape in shapes.items():
-        if name not in names:
-            raise unknown_array(name, names, "input")
+        check_known([name], names, "input")
         axes = named_axes(graph, name)
         if len(shape) != len(axes):
             allowed = f"{len(axes)} dimensions"

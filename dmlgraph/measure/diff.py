@@ -177,8 +177,7 @@ def _first_difference(
     outputs = {source: name for name, source in a.outputs.items()}
     for batch in _batches(_shared_values(a, b)):
         values = [
-            _run_exposing(each, batch, side.device, inputs)
-            for each, side in zip((a, b), pair.sides, strict=True)
+            _run_exposing(each, batch, side.device, inputs) for each, side in zip((a, b), pair.sides, strict=True)
         ]
         for source in batch:
             name = a.reference(*source)

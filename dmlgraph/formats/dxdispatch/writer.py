@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, GraphError, unknown_array
+from dmlgraph.base.errors import BindingError, GraphError, check_known
 from dmlgraph.base.file_names import FileNames
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.memory import enough_memory
@@ -115,9 +115,7 @@ class _Writer:
 
     def _check_inputs(self) -> None:
         names = [node.name for node in self.graph.inputs]
-        for name in self.inputs:
-            if name not in names:
-                raise unknown_array(name, names, "input")
+        check_known(self.inputs, names, "input")
 
     # Resources.
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.base.errors import OperatorError, Problem, ScalarError, TensorError
+from dmlgraph.base.errors import OperatorError, Problem, TensorError
+from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.declaration.fields import AxesDefault, Entries, Everywhere, Kind
@@ -173,25 +174,16 @@ def _typed_scalars(operator: Operator, given: Given) -> dict[str, Any]:
         OperatorError: another data type is given, or a number that does not fit in the data type.
     """
     fields: dict[str, Any] = {}
-    problems: list[Problem] = []
-    for field, typed_by in operator.scalars.items():
-        output = operator.first_output
-        said: DataType = given.get(typed_by, output.dtype)
-        if said is not output.dtype:
-            raise OperatorError(
-                "must be the output's data type",
-                code="dtype",
-                field=typed_by,
-                got=str(said),
-                allowed=str(output.dtype),
-            )
-        fields[typed_by] = said
-        try:
-            fields[field] = Scalar.of(given[field], said)
-        except ScalarError as error:
-            problems += [problem.within(field) for problem in error.problems]
-    if problems:
-        raise OperatorError(problems)
+    with Report(OperatorError) as report:
+        for field, typed_by in operator.scalars.items():
+            dtype = operator.first_output.dtype
+            said: DataType = given.get(typed_by, dtype)
+            if said is not dtype:
+                message, allowed = "must be the output's data type", str(dtype)
+                raise OperatorError(message, code="dtype", field=typed_by, got=str(said), allowed=allowed)
+            fields[typed_by] = said
+            with report.at(field=field):
+                fields[field] = Scalar.of(given[field], said)
     return fields
 
 
@@ -205,10 +197,5 @@ def _check_array_lengths(operator: Operator) -> None:
         length = len(array)
         first, expected = lengths.setdefault(member.count, (member.field, length))
         if length != expected:
-            raise OperatorError(
-                f"must have as many entries as '{first}'",
-                code="count",
-                field=member.field,
-                got=length,
-                allowed=str(expected),
-            )
+            message, allowed = f"must have as many entries as '{first}'", str(expected)
+            raise OperatorError(message, code="count", field=member.field, got=length, allowed=allowed)
