@@ -41,9 +41,10 @@ def convolved(x: dg.Value, taps: int = 3, **more: Any) -> dg.Value:
     return dg.convolution(small, weights(x.graph, x.desc.sizes[1], taps), **pad, **more)
 
 
-def regions(executable: Executable) -> list[list[str]]:
-    """Those that do not make numbers small."""
-    return [names for names in executable.stats["regions"] if not names[0].startswith("small")]
+def plan(graph: dg.Graph) -> list[str]:
+    """The steps, but those that make numbers small, as `dmlgraph lower` prints them."""
+    _, *steps = CpuDevice(1).plan(graph.lower(fuse=False)).split("\n")
+    return [each for each in steps if each and not each.startswith("region [small")]
 
 
 def check(graph: dg.Graph, threads: int = 1) -> Executable:
@@ -64,10 +65,8 @@ def test_what_follows_a_convolution_is_part_of_its_step() -> None:
     scale = g.input("scale", sizes=(1, 5, 1, 1), dtype="float32")
     y = dg.add(dg.multiply(convolved(x, name="product"), scale, name="scaled"), skip, name="sum")
     g.output("y", dg.activation_relu(y, name="y"))
-    executable = check(g)
-    assert executable.stats["native"] == ["product", "scaled", "sum", "y"]
-    assert regions(executable) == []
-    steps = executable.profile(
+    assert plan(g) == ["convolution [product, scaled, sum, y]: #1, w4, scale, skip -> y"]
+    steps = check(g).profile(
         dict.fromkeys(("x", "skip"), np.ones(SIZES, np.float32)) | {"scale": np.ones((1, 5, 1, 1), np.float32)}
     )
     assert steps is not None
@@ -80,23 +79,24 @@ def test_a_matrix_product_takes_the_same() -> None:
     x, w = g.input("x", sizes=(5, 7), dtype="float32"), g.input("w", sizes=(7, 33), dtype="float32")
     row, column = (g.input(name, sizes=sizes, dtype="float32") for name, sizes in (("r", (1, 33)), ("c", (5, 1))))
     g.output("y", dg.clip((dg.gemm(x, w, name="product") + row) * column, min=-50, max=60))
-    assert regions(check(g)) == []
+    assert plan(g) == ["gemm [product, add, multiply, clip]: x, w, r, c -> y"]
+    check(g)
 
 
 def test_nodes_that_meet_again_are_taken_together() -> None:
     g = dg.Graph()
     product = convolved(g.input("x", sizes=SIZES, dtype="float32"))
     g.output("y", dg.multiply(product, dg.clip(dg.add(product, 3), min=0, max=6)))  # x · clip(x + 3)
-    assert regions(check(g)) == []
+    assert plan(g) == ["convolution [convolution, add, clip, multiply]: #1, w2, constants -> y"]
+    check(g)
 
 
 def test_the_second_of_two_products_stays_apart() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=SIZES, dtype="float32")
     g.output("y", dg.add(convolved(x), convolved(x, 1), name="y"))
-    executable = check(g)
-    assert executable.stats["native"].count("y") == 1
-    assert regions(executable) == []
+    assert plan(g) == ["convolution [convolution_1]: #2, w5 -> #3", "convolution [convolution, y]: #1, w2, #3 -> y"]
+    check(g)
 
 
 def _output_between(product: dg.Value) -> dg.Value:
@@ -129,16 +129,24 @@ def _across_memory(product: dg.Value) -> dg.Value:
 
 
 @pytest.mark.parametrize(
-    "follow", [_output_between, _other_reader, _flattened, _beside_a_sequence, _across_memory, _way_out_and_back]
+    ("follow", "stored", "afterwards"),
+    [
+        (_output_between, "between", ["region [abs, activation_relu]: between -> y"]),
+        (_other_reader, "joined", ["region [join]: joined -> joined", "region [abs, activation_relu]: joined -> y"]),
+        (_flattened, "#2", ["region [abs, activation_relu]: #2 -> y"]),
+        (_beside_a_sequence, "#2", ["region [add, activation_relu]: #2, constants -> y"]),
+        (_across_memory, "#2", ["region [add, activation_relu]: #2, turned, constants -> y"]),
+        (_way_out_and_back, "#2", ["convolution [convolution, sum, activation_relu]: #3, w5, #2 -> y"]),
+    ],
 )
-def test_what_cannot_join_runs_afterwards(follow: Callable[[dg.Value], dg.Value]) -> None:
+def test_what_cannot_join_runs_afterwards(
+    follow: Callable[[dg.Value], dg.Value], stored: str, afterwards: list[str]
+) -> None:
     g = dg.Graph()
     product = convolved(g.input("x", sizes=SIZES, dtype="float32"), name="product")
     g.output("y", dg.activation_relu(follow(product)))
-    executable = check(g)
-    steps = executable.profile({s.name: np.ones(s.desc.sizes, np.float32) for s in g.inputs})
-    assert steps is not None
-    assert ("product",) in [step.nodes for step in steps if step.kernel]
+    assert plan(g) == [f"convolution [product]: #1, w2 -> {stored}", *afterwards]
+    check(g)
 
 
 # Endings: numbers and tensors that are added, and bounds, in the registers of a convolution.

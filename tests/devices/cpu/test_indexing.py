@@ -75,7 +75,9 @@ def test_gather_nd(index_dtype: str, members: int) -> None:
 def test_gather_nd_of_batches(index_dtype: str, batches: int) -> None:
     x = numbers((1, 2, 3, 7, 30), "float32")
     counts: dict[str, Any] = {
-        "input_dimension_count": 4, "indices_dimension_count": 4, "batch_dimension_count": batches,
+        "input_dimension_count": 4,
+        "indices_dimension_count": 4,
+        "batch_dimension_count": batches,
     }
     for members in range(1, 4 - batches):
         sizes = (1, 2, 3 if batches == 2 else 1, 11, members)
