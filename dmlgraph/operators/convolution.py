@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -61,16 +61,14 @@ class FilteredWindows(Windowed):
     }
     heavy: ClassVar = True
 
+    input: Input
+    filter: Input
+    output: Output = inferred()
     strides: OnePerSpatial = inferred()
     dilations: OnePerSpatial = inferred()
     start_padding: ZeroPerSpatial = inferred()
     end_padding: ZeroPerSpatial = inferred()
     group_count: UInt = inferred()
-
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input: TensorDesc
-        filter: TensorDesc
-        output: TensorDesc
 
     def products(self) -> int:
         """Each element of the output is a sum over a filter."""
@@ -173,10 +171,7 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
         "end_padding: [1, 1], fused_activation: activation_relu"
     )
 
-    input: Input
-    filter: Input
     bias: OptionalInput = None
-    output: Output = inferred()
     mode: ConvolutionMode = ConvolutionMode.CROSS_CORRELATION
     direction: ConvolutionDirection = ConvolutionDirection.FORWARD
     strides: OnePerSpatial = inferred()
@@ -265,11 +260,9 @@ class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):
         "filter: {dtype: int8, sizes: [2, 1, 3, 3]}"
     )
 
-    input: Input
     input_zero_point: OptionalInput = None
     filter: Annotated[Input, NumberType("input")]
     filter_zero_point: OptionalInput = None
-    output: Output = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,7 +299,6 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
         "output_zero_point: {dtype: uint8, sizes: [1], data: [128]}"
     )
 
-    input: Input
     input_scale: ScaleInput
     input_zero_point: OptionalInput = None
     filter: Annotated[Input, NumberType("input")]
@@ -315,7 +307,6 @@ class QuantizedLinearConvolution(FilteredWindows, dml="QUANTIZED_LINEAR_CONVOLUT
     bias: Annotated[OptionalInput, NumberType(DataType.INT32)] = None
     output_scale: ScaleInput
     output_zero_point: Annotated[OptionalInput, NumberType("input")] = None
-    output: Output = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

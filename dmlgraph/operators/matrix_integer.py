@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -33,10 +33,9 @@ class IntegerProduct(Operator):
     heavy: ClassVar = True
     multiplies_integers: ClassVar = True
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        a: TensorDesc
-        b: TensorDesc
-        output: TensorDesc
+    a: Annotated[Input, NumberType("b")]
+    b: Annotated[Input, NumberType("a")]
+    output: Output = inferred()
 
     def products(self) -> int:
         return self.output.element_count * self.a.sizes[-1]
@@ -117,11 +116,9 @@ class MatrixMultiplyInteger(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER"):
         "a: [1, 1, 2, 3], a_zero_point: {dtype: uint8, sizes: [1], data: [128]}, b: {dtype: int8, sizes: [1, 1, 3, 4]}"
     )
 
-    a: Annotated[Input, NumberType("b")]
     a_zero_point: OptionalInput = None
     b: Annotated[Input, NumberType("a")]
     b_zero_point: OptionalInput = None
-    output: Output = inferred()
 
     def output_dtype(self, given: Given) -> DataType:
         return DataType.INT32
@@ -148,7 +145,6 @@ class QuantizedLinearMatrixMultiply(IntegerProduct, dml="QUANTIZED_LINEAR_MATRIX
         "output_scale: {dtype: float32, sizes: [1], data: [0.5]}"
     )
 
-    a: Annotated[Input, NumberType("b")]
     a_scale: ScaleInput
     a_zero_point: OptionalInput = None
     b: Annotated[Input, NumberType("a")]
@@ -156,7 +152,6 @@ class QuantizedLinearMatrixMultiply(IntegerProduct, dml="QUANTIZED_LINEAR_MATRIX
     b_zero_point: OptionalInput = None
     output_scale: ScaleInput
     output_zero_point: Annotated[OptionalInput, NumberType("a")] = None
-    output: Output = inferred()
 
     def output_dtype(self, given: Given) -> DataType:
         if self.output_zero_point is not None:
@@ -194,7 +189,6 @@ class MatrixMultiplyIntegerToFloat(IntegerProduct, dml="MATRIX_MULTIPLY_INTEGER_
     b_scale: ScaleInput
     b_zero_point: OptionalInput = None
     bias: Annotated[OptionalInput, NumberType(DataType.FLOAT32)] = None
-    output: Output = inferred()
 
     @classmethod
     def adapt(cls, inputs: dict[str, Any], attributes: Mapping[str, Any]) -> dict[str, Any]:

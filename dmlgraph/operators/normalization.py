@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.numerics import convert, in_range
 from dmlgraph.operators.common.scales import as_channels
 from dmlgraph.operators.declaration.constraints import at_least, broadcastable, one_of, size_is
@@ -28,7 +28,6 @@ from dmlgraph.operators.declaration.fields import (
     inferred,
 )
 from dmlgraph.operators.declaration.fused import (
-    FusedActivation,
     OptionalActivation,
     activate,
     activation_fits,
@@ -46,10 +45,10 @@ def wide(*arrays: Array) -> tuple[Array, ...]:
 class Normalization(Operator):
     """Base: scale and bias, a fused activation, and an output like the input."""
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        input: TensorDesc
-        output: TensorDesc
-        fused_activation: FusedActivation | None
+    input: Input
+    output: Output = inferred()
+    epsilon: Float
+    fused_activation: OptionalActivation = None
 
     parameters: ClassVar[tuple[str, ...]] = ("scale", "bias")
     fuses_like: ClassVar[str | None] = None  # the operator whose list of activations this one shares
@@ -94,12 +93,10 @@ class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
         "fused_activation: activation_relu"
     )
 
-    input: Input
     mean: Input
     variance: Input
     scale: Input
     bias: Input
-    output: Output = inferred()
     spatial: Bool
     epsilon: Float
     fused_activation: OptionalActivation = None
@@ -136,15 +133,11 @@ class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAININ
     }
     example: ClassVar = "input: [2, 3, 2, 2], scale: [3], bias: [3], epsilon: 0.00001"
 
-    input: Input
     scale: Input
     bias: Input
     fused_add: OptionalInput = None
-    output: Output = inferred()
     output_mean: Output = inferred()
     output_variance: Output = inferred()
-    epsilon: Float
-    fused_activation: OptionalActivation = None
 
     def infer(self, given: Given) -> Outcome:
         return {
@@ -176,15 +169,12 @@ class MeanVariance(Normalization):
 
     meanings: ClassVar = {"normalize_variance": "Whether the input is also divided by the root of its variance."}
 
-    input: Input
     scale: OptionalInput = None
     bias: OptionalInput = None
-    output: Output = inferred()
 
     if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
         axes: tuple[int, ...]
         normalize_variance: bool
-        epsilon: float
 
     @property
     def reduced(self) -> tuple[int, ...]:

@@ -69,8 +69,10 @@ class Linear(ElementWise):
     meanings: ClassVar = {"zero_point": "The integer that stands for 0."}
     in_place: ClassVar = False
 
-    if TYPE_CHECKING:  # fields of the subclasses, each in the order of its struct
-        zero_point: TensorDesc | None
+    input: Input
+    scale: ScaleInput
+    zero_point: OptionalInput = None
+    output: Output = inferred()
 
     def level_constraints(self, level: FeatureLevel) -> Iterator[Problem]:
         if level < FeatureLevel.V6_2:
@@ -95,7 +97,6 @@ class QuantizeLinear(Linear, dml="ELEMENT_WISE_QUANTIZE_LINEAR"):
     input: Annotated[Input, NumberType("scale")]
     scale: Annotated[Input, NumberType("input", DataType.FLOAT32)]
     zero_point: OptionalInput = None
-    output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
         return {"output": self.input.like(dtype=quantized_dtype(self.zero_point, given))}
@@ -116,11 +117,6 @@ class DequantizeLinear(Linear, dml="ELEMENT_WISE_DEQUANTIZE_LINEAR"):
     """
 
     example: ClassVar = "input: {dtype: uint8, sizes: [1, 1, 2, 3]}, scale: {dtype: float32, sizes: [1], data: [0.5]}"
-
-    input: Input
-    scale: ScaleInput
-    zero_point: OptionalInput = None
-    output: Output = inferred()
 
     def infer(self, given: Given) -> Outcome:
         return {"output": self.scale.like()}
