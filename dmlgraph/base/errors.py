@@ -188,6 +188,14 @@ class ModelError(DmlGraphError, ValueError):
 class BindingError(DmlGraphError, ValueError):
     """The arrays given to a run do not fit the graph's inputs and outputs."""
 
+    @classmethod
+    def another(
+        cls, thing: str, name: str, got: object, allowed: object, *, of: str = "the input", hint: str | None = None
+    ) -> BindingError:
+        """An array has another `thing`: data type, shape or rank."""
+        code = {"data type": "dtype", "shape": "sizes", "rank": "rank"}[thing]
+        return cls(f"{of} has another {thing}", code=code, field=name, got=got, allowed=str(allowed), hint=hint)
+
 
 class DeviceError(DmlGraphError, RuntimeError):
     """A device is unknown, missing, or failed."""

@@ -363,13 +363,12 @@ def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array
         with Report(BindingError, place=functools.partial(_naming, file.path, name)):
             array = from_stored(array, desc.dtype)
         advice = f"convert it with array.astype('{desc.dtype}') before saving"
-        for what, code, found, wanted, hint in (
-            ("data type", "dtype", array.dtype, desc.dtype, advice),
-            ("shape", "sizes", list(array.shape), list(desc.sizes), None),
+        for thing, found, wanted, hint in (
+            ("data type", array.dtype, desc.dtype, advice),
+            ("shape", list(array.shape), list(desc.sizes), None),
         ):
             if str(found) != str(wanted):
-                message, got = f"the input has another {what}", f"{found} in '{file.path}'"
-                raise BindingError(message, code=code, field=name, got=got, allowed=str(wanted), hint=hint)
+                raise BindingError.another(thing, name, f"{found} in '{file.path}'", wanted, hint=hint)
         arrays[name] = array
     return arrays
 

@@ -321,21 +321,9 @@ def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
         raise BindingError(f"the {what} is not an array: {error}", code="kind", field=slot.name) from None
     dtype = slot.desc.dtype
     if array.dtype != dtype.numpy:
-        raise BindingError(
-            f"the {what} has another data type",
-            code="dtype",
-            field=slot.name,
-            got=str(array.dtype),
-            allowed=str(dtype),
-            hint=f"array.astype('{dtype}') converts" if what == "input" and dtype.bits > 4 else None,
-        )
+        hint = f"array.astype('{dtype}') converts" if what == "input" and dtype.bits > 4 else None
+        raise BindingError.another("data type", slot.name, str(array.dtype), dtype, of=f"the {what}", hint=hint)
     if array.shape != slot.desc.sizes:
-        raise BindingError(
-            f"the {what} has another shape",
-            code="sizes",
-            field=slot.name,
-            got=list(array.shape),
-            allowed=str(list(slot.desc.sizes)),
-        )
+        raise BindingError.another("shape", slot.name, list(array.shape), list(slot.desc.sizes), of=f"the {what}")
     # Equal types may be marked otherwise: "<f4" on a little-endian machine.
     return array if array.dtype.byteorder in "=|" else array.view(dtype.numpy)

@@ -169,19 +169,10 @@ def _check(graph: Graph, name: str, array: Any) -> None:
     """Refuses a Dask array of another data type or rank, of unknown sizes, or cut where the graph names no size."""
     desc = graph.desc(name, 0)
     if array.dtype != desc.dtype.numpy:
-        raise BindingError(
-            "the input has another data type",
-            code="dtype",
-            field=name,
-            got=str(array.dtype),
-            allowed=str(desc.dtype),
-            hint=f"array.astype('{desc.dtype}') converts",
-        )
+        hint = f"array.astype('{desc.dtype}') converts"
+        raise BindingError.another("data type", name, str(array.dtype), desc.dtype, hint=hint)
     if array.ndim != len(desc.sizes):
-        allowed = f"{len(desc.sizes)} dimensions"
-        raise BindingError(
-            "the input has another rank", code="rank", field=name, got=list(array.shape), allowed=allowed
-        )
+        raise BindingError.another("rank", name, list(array.shape), f"{len(desc.sizes)} dimensions")
     for axis, (dim, size, blocks) in enumerate(zip(named_axes(graph, name), array.shape, array.numblocks, strict=True)):
         if np.isnan(size):
             raise BindingError(

@@ -234,21 +234,10 @@ def _check_sizes(
             for dim, size in zip(each.axes, each.shape, strict=True)
         ]
         if shape != list(desc.sizes):
-            raise BindingError(
-                "the input has another shape",
-                code="sizes",
-                field=each.name,
-                got=list(each.shape),
-                allowed=str(list(graph.with_dims(lengths).desc(each.name, 0).sizes)),
-            )
+            wanted = list(graph.with_dims(lengths).desc(each.name, 0).sizes)
+            raise BindingError.another("shape", each.name, list(each.shape), wanted)
         if not _holds(each, str(desc.dtype)):
-            raise BindingError(
-                "the input has another data type",
-                code="dtype",
-                field=each.name,
-                got=each.dtype,
-                allowed=str(desc.dtype),
-            )
+            raise BindingError.another("data type", each.name, each.dtype, desc.dtype)
     for dim, sizes in cut.items():
         if sizes[-1] != sizes[0]:
             graph.with_dims(plan.first | {dim: sizes[-1]})

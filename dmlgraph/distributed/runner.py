@@ -113,10 +113,7 @@ def fitting_dims(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
         check_known([name], names, "input")
         axes = named_axes(graph, name)
         if len(shape) != len(axes):
-            allowed = f"{len(axes)} dimensions"
-            problems.append(
-                Problem("the input has another rank", code="rank", field=name, got=list(shape), allowed=allowed)
-            )
+            problems += BindingError.another("rank", name, list(shape), f"{len(axes)} dimensions").problems
             continue
         for axis, (dim, size) in enumerate(zip(axes, shape, strict=True)):
             if dim is not None:
