@@ -25,7 +25,7 @@ imports("Softplus", how="activation_softplus")(of_one("activation_softplus"))
 @imports(how="activation_relu")
 def Relu(node: Node, X: Tensor) -> Tensor:
     if X.dtype.itemsize == 8 and not X.is_float:
-        return node.tensor(node.dml.max(X, Tensor.of(np.zeros(1, X.dtype))), X.shape)
+        return node.tensor(node.max(X, Tensor.of(np.zeros(1, X.dtype))), X.shape)
     return applied(node, "activation_relu", X)
 
 
@@ -36,14 +36,13 @@ def Swish(node: Node, X: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 @imports(since=9, how="activation_shrink; of integers in float32; a negative lambd: also negate")
 def Shrink(node: Node, input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Result:
-    dml = node.dml
-    value = dml.value(input)
+    value = node.value(input)
     if not input.is_float:  # DirectML rounds the result to an integer, ONNX cuts its fraction
-        value = dml.converted(value, "float32")
+        value = node.converted(value, "float32")
     # A number may be on both sides of a negative threshold: DirectML looks at the upper side first, ONNX at the lower.
     turned = lambd < 0
-    made = dml.activation_shrink(dml.negate(value) if turned else value, bias=bias, threshold=lambd)
-    return node.tensor(dml.negate(made) if turned else made, input.shape)
+    made = node.activation_shrink(node.negate(value) if turned else value, bias=bias, threshold=lambd)
+    return node.tensor(node.negate(made) if turned else made, input.shape)
 
 
 @imports(since=14, how="activation_hard_swish")
@@ -61,10 +60,10 @@ def Gelu(node: Node, X: Tensor, *, approximate: str = "none") -> Result:
 @imports(how="activation_parameterized_relu; integers: multiply, if_")
 def PRelu(node: Node, X: Tensor, slope: Tensor) -> Result:
     if not X.is_float:
-        x, zero = node.dml.value(X), Tensor.of(np.zeros(1, X.dtype))
-        below = node.dml.logical_less_than(x, zero, dtype="uint8")
-        return node.tensor(node.dml.if_(below, node.dml.multiply(x, slope), x), X.shape)
-    return applied(node, "activation_parameterized_relu", X, slope=node.dml.expanded(slope, X.sizes))
+        x, zero = node.value(X), Tensor.of(np.zeros(1, X.dtype))
+        below = node.logical_less_than(x, zero, dtype="uint8")
+        return node.tensor(node.if_(below, node.multiply(x, slope), x), X.shape)
+    return applied(node, "activation_parameterized_relu", X, slope=node.expanded(slope, X.sizes))
 
 
 BY_AXIS = 13  # the first opset in which they work along one axis
@@ -92,16 +91,15 @@ for _name, _function in _ALONG.items():
 
 
 def _along(node: Node, function: str, x: Tensor, axes: list[int]) -> Tensor:
-    dml = node.dml
-    if dml.has(f"{function}1"):
+    if node.has(f"{function}1"):
         return applied(node, f"{function}1", x, axes=axes)
     # The earlier version works along the last axis of a matrix.
     order = [*(axis for axis in range(len(x.sizes)) if axis not in axes), *axes]
-    moved = dml.transposed(x, order)
+    moved = node.transposed(x, order)
     columns = math.prod(x.sizes[axis] for axis in axes)
-    made = getattr(dml, function)(dml.reshaped(moved, (1, 1, x.count // columns, columns)))
-    made = dml.reshaped(made, moved.sizes)
-    return node.tensor(dml.transposed(made, [order.index(axis) for axis in range(len(order))]), x.shape)
+    made = getattr(node, function)(node.reshaped(moved, (1, 1, x.count // columns, columns)))
+    made = node.reshaped(made, moved.sizes)
+    return node.tensor(node.transposed(made, [order.index(axis) for axis in range(len(order))]), x.shape)
 
 
 # What is written.

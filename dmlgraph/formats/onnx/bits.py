@@ -9,7 +9,7 @@ from dmlgraph.formats.onnx.export.emitter import BOOL, UINT32, UINT64, Emitter, 
 from dmlgraph.formats.onnx.node import Node, Result, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
 from dmlgraph.formats.onnx.table import applies, exports, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored, type_name
+from dmlgraph.formats.onnx.tensors import Tensor, stored, type_name
 from dmlgraph.graph.value import Value
 from dmlgraph.operators import Operator
 
@@ -31,44 +31,44 @@ def BitCast(node: Node, input: Tensor, *, to: int) -> Result:
         message = "DirectML does not read the bits of floats as integers, nor those of integers as floats or bools"
         hint = give_values(input.depends)
         raise Refusal(message, field="to", got=type_name(dtype), allowed="another integer type", hint=hint)
-    value = node.dml.value(input)
+    value = node.value(input)
     if wanted.bits < 32:  # a cast to 8 bits clamps
-        value = wrapped(node.dml, node.dml.converted(value, "int32"), wanted)
-    return Tensor(dtype, input.shape, made=node.dml.converted(value, wanted))
+        value = wrapped(node, node.converted(value, "int32"), wanted)
+    return Tensor(dtype, input.shape, made=node.converted(value, wanted))
 
 
 @imports(since=11, how="bit_shift_left, bit_shift_right; signed: cast, bit_not, if_")
 def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
     if direction not in ("LEFT", "RIGHT"):
         raise unsupported("direction", "LEFT, RIGHT", direction)
-    dml, (x, y) = node.dml, node.dml.value([X, Y])
+    (x, y) = node.value([X, Y])
     bits, signed = x.dtype.bits, x.dtype.is_signed
     wide = max(bits, 32) if signed else bits  # casts to 8 bits do not wrap
     if signed:
-        x, y = dml.converted(x, f"int{wide}"), dml.converted(y, f"int{wide}")
-    negative = dml.logical_less_than(x, 0, dtype="uint8") if signed and direction == "RIGHT" else None
+        x, y = node.converted(x, f"int{wide}"), node.converted(y, f"int{wide}")
+    negative = node.logical_less_than(x, 0, dtype="uint8") if signed and direction == "RIGHT" else None
     if negative is not None:  # ones are shifted in: the opposite bits, and zeros
-        x = dml.if_(negative, dml.bit_not(x), x)
-    by = dml.converted(y, f"uint{wide}")
-    function = dml.bit_shift_left if direction == "LEFT" else dml.bit_shift_right
-    made = function(dml.converted(x, f"uint{wide}"), by)
+        x = node.if_(negative, node.bit_not(x), x)
+    by = node.converted(y, f"uint{wide}")
+    function = node.bit_shift_left if direction == "LEFT" else node.bit_shift_right
+    made = function(node.converted(x, f"uint{wide}"), by)
     known = Y.known
     if known is None or not ((known >= 0) & (known < bits)).all():  # DirectML takes the remainder
-        fits = dml.logical_less_than(by, bits, dtype="uint8")
-        made = dml.if_(fits, made, Tensor.of(np.zeros(1, f"uint{wide}")))
+        fits = node.logical_less_than(by, bits, dtype="uint8")
+        made = node.if_(fits, made, Tensor.of(np.zeros(1, f"uint{wide}")))
     if signed:
-        made = dml.converted(made, f"int{wide}")
+        made = node.converted(made, f"int{wide}")
         if negative is not None:
-            made = dml.if_(negative, dml.bit_not(made), made)
+            made = node.if_(negative, node.bit_not(made), made)
         elif wide > bits:
-            made = wrapped(dml, made, stored(X.dtype))
-    return node.tensor(dml.converted(made, stored(X.dtype)), node.broadcast)
+            made = wrapped(node, made, stored(X.dtype))
+    return node.tensor(node.converted(made, stored(X.dtype)), node.broadcast)
 
 
-def wrapped(dml: Calls, x: Value, dtype: DataType) -> Value:
+def wrapped(node: Node, x: Value, dtype: DataType) -> Value:
     """Whole numbers modulo 2^N, in the range of a type of N bits."""
     lowest, _ = dtype.range
-    made: Value = dml.add(dml.bit_and(dml.subtract(x, lowest), 2**dtype.bits - 1), lowest)
+    made: Value = node.add(node.bit_and(node.subtract(x, lowest), 2**dtype.bits - 1), lowest)
     return made
 
 

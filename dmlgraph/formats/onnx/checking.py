@@ -16,6 +16,7 @@ import onnx_ir as ir
 from dmlgraph.base.errors import listing, plural, suggestion
 from dmlgraph.formats.onnx.definitions import schema
 from dmlgraph.formats.onnx.forms import ANY, MOST, Shape, check_forms, shapes
+from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import MICROSOFT
 from dmlgraph.formats.onnx.tensors import Tensor, TensorList, type_name
@@ -132,31 +133,19 @@ def _types(names: Iterable[str]) -> frozenset[np.dtype[Any]] | None:
     return frozenset(found)
 
 
-def check(
-    known: Signature,
-    inputs: Sequence[Tensor | None],
-    outputs: int,
-    attributes: Mapping[str, ir.Attr],
-    others: Collection[np.dtype[Any]] = (),
-) -> None:
-    """Checks a node.
-
-    Args:
-        known: of its operator.
-        inputs: None for those that are left out.
-        outputs: their number.
-        attributes: those that are given.
-        others: types that the import puts in place of others; they are allowed everywhere.
+def check(known: Signature, node: Node, others: Collection[np.dtype[Any]] = ()) -> None:
+    """Checks a node against the signature of its operator; `others` are types that are allowed everywhere.
 
     Raises:
         Refusal: the node breaks the schema.
     """
+    inputs, outputs = node.inputs, len(node.outputs)
     for what, count, (least, most) in zip(("input", "output"), (len(inputs), outputs), known.counts, strict=True):
         if not least <= count <= most:
             allowed = f"{least}" if least == most else f"at least {least}" if count < least else f"at most {most}"
             raise Refusal(f"the node has {plural(count, what)}", code="count", allowed=allowed)
-    _check_attributes(known, attributes)
-    said = attributes.get("num_outputs")
+    _check_attributes(known, node.attributes)
+    said = node.attributes.get("num_outputs")
     if said is not None and said.value != outputs:
         message = "differs from the number of outputs"
         raise Refusal(message, code="count", field=said.name, got=said.value, allowed=str(outputs))

@@ -33,8 +33,8 @@ def If(node: Node, cond: Tensor, *, then_branch: ir.Graph, else_branch: ir.Graph
         if then.shape != other.shape or then.dtype != other.dtype or is_list:
             message = "the branches give tensors of different shapes, and the condition is not known"
             raise Refusal(message, code="unknown-value", got=[list(then.shape), list(other.shape)], hint=hint)
-        one = node.dml.reshaped(cond, (1,) * len(then.sizes))
-        chosen.append(Tensor(then.dtype, then.shape, made=node.dml.if_(one, then, other)))
+        one = node.reshaped(cond, (1,) * len(then.sizes))
+        chosen.append(Tensor(then.dtype, then.shape, made=node.if_(one, then, other)))
     return chosen
 
 
@@ -100,8 +100,8 @@ def joined(node: Node, parts: list[Tensor], axis: int = 0) -> Tensor:
         return Tensor.of(np.stack([each.known for each in parts if each.known is not None], axis))
     shape = parts[0].shape
     new = (*shape[:axis], 1, *shape[axis:])
-    values = [node.dml.reshaped(each, new) for each in parts]
-    made = values[0] if len(values) == 1 else node.dml.join(values, axis=axis)
+    values = [node.reshaped(each, new) for each in parts]
+    made = values[0] if len(values) == 1 else node.join(values, axis=axis)
     return Tensor(parts[0].dtype, (*shape[:axis], len(parts), *shape[axis:]), made=made)
 
 
@@ -207,5 +207,5 @@ def _part(node: Node, x: Tensor, axis: int, index: int) -> Tensor:
     if x.known is not None:
         return Tensor.of(x.known.take(index, axis))
     places = [slice(index, index + 1) if each == axis else slice(None) for each in range(x.rank)]
-    part = sliced(node.dml, x, places)
-    return Tensor(x.dtype, tuple(shape), made=node.dml.reshaped(part, tuple(shape) or (1,)))
+    part = sliced(node, x, places)
+    return Tensor(x.dtype, tuple(shape), made=node.reshaped(part, tuple(shape) or (1,)))

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Tensor, parse_dtype
 
@@ -23,14 +24,10 @@ def schema(domain: str, operator: str, opset: int) -> Any:
         return None
 
 
-def output_types(
-    domain: str, operator: str, opset: int, inputs: Sequence[Tensor | None], count: int
-) -> list[np.dtype[Any] | None]:
+def output_types(node: Node) -> list[np.dtype[Any] | None]:
     """The types of a node's outputs; None where the schema leaves them open."""
-    known = schema(domain, operator, opset)
-    if known is None:
-        return [None] * count
-    return [_type(known, inputs, index) for index in range(count)]
+    known = schema(node.domain, node.operator, node.opset)
+    return [None if known is None else _type(known, node.inputs, index) for index in range(len(node.outputs))]
 
 
 def _type(known: Any, inputs: Sequence[Tensor | None], index: int) -> np.dtype[Any] | None:

@@ -33,7 +33,6 @@ def DeformConv(
 
     Offsets are {N, groups · taps · dimensions, output…}, masks {N, groups · taps, output…}, both of offset groups.
     """
-    dml = node.dml
     window = Window.of(X.shape[2:], kernel_shape or W.shape[2:], **attributes)
     batch, channels = X.shape[:2]
     taps, rank = math.prod(window.kernel), len(window.spatial)
@@ -53,24 +52,24 @@ def DeformConv(
         + np.stack(np.meshgrid(*steps, indexing="ij"), 0)[axis].reshape(1, places)
         for axis in range(rank)
     ]
-    split = dml.reshaped(dml.converted(offset, "float32"), (batch * offset_group, taps, rank, places))
-    parts = dml.split(split, axis=2, outputs=[1] * rank) if rank > 1 else [split]
+    split = node.reshaped(node.converted(offset, "float32"), (batch * offset_group, taps, rank, places))
+    parts = node.split(split, axis=2, outputs=[1] * rank) if rank > 1 else [split]
     at = []
     for shift, place, size in zip(parts, regular, window.spatial, strict=True):
-        moved = dml.add(dml.reshaped(shift, (batch * offset_group, 1, taps * places)), _row(place))
-        at.append(linear_taps(dml, moved, size))
-    data = dml.reshaped(X, (batch * offset_group, channels // offset_group, math.prod(window.spatial)))
-    columns = gathered(dml, data, window.spatial, at)
+        moved = node.add(node.reshaped(shift, (batch * offset_group, 1, taps * places)), _row(place))
+        at.append(linear_taps(node, moved, size))
+    data = node.reshaped(X, (batch * offset_group, channels // offset_group, math.prod(window.spatial)))
+    columns = gathered(node, data, window.spatial, at)
     if mask is not None:
-        factors = dml.reshaped(mask, (batch * offset_group, 1, taps * places))
-        columns = dml.multiply(columns, factors)
-    made = dml.gemm(
-        dml.reshaped(W, (1, group, W.shape[0] // group, W.shape[1] * taps)),
-        dml.reshaped(columns, (batch, group, W.shape[1] * taps, places)),
+        factors = node.reshaped(mask, (batch * offset_group, 1, taps * places))
+        columns = node.multiply(columns, factors)
+    made = node.gemm(
+        node.reshaped(W, (1, group, W.shape[0] // group, W.shape[1] * taps)),
+        node.reshaped(columns, (batch, group, W.shape[1] * taps, places)),
     )
-    made = dml.reshaped(made, (batch, W.shape[0], *output))
+    made = node.reshaped(made, (batch, W.shape[0], *output))
     if B is not None:
-        made = dml.add(made, dml.reshaped(B, (1, W.shape[0], *[1] * rank)))
+        made = node.add(made, node.reshaped(B, (1, W.shape[0], *[1] * rank)))
     return node.tensor(made)
 
 

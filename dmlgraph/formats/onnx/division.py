@@ -21,7 +21,7 @@ _BY_MAGNITUDE = ("int8", "int32")  # types that DirectML divides without their s
 
 @imports(since=10, how="modulus_floor, modulus_truncate")
 def Mod(node: Node, A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
-    function = node.dml.modulus_truncate if fmod else node.dml.modulus_floor
+    function = node.modulus_truncate if fmod else node.modulus_floor
     return node.tensor(function(A, B), node.broadcast)
 
 

@@ -42,8 +42,8 @@ exports("logical_not", how="Not, Cast")(as_logic("Not", "input"))
 @imports(how="add, multiply")
 def Mean(node: Node, *data: Tensor) -> Tensor:
     node.there(0, node.inputs[0])
-    total = functools.reduce(node.dml.add, data) if len(data) > 1 else node.dml.value(data[0])
-    return node.tensor(node.dml.multiply(total, 1 / len(data)), node.broadcast)
+    total = functools.reduce(node.add, data) if len(data) > 1 else node.value(data[0])
+    return node.tensor(node.multiply(total, 1 / len(data)), node.broadcast)
 
 
 @exports("mean", how="Mean; integers: Add, Div")
@@ -67,9 +67,9 @@ def Clip(node: Node, input: Tensor, min: Maybe = None, max: Maybe = None) -> Ten
     if min is not None and max is not None and min.known is not None and max.known is not None:
         low, high = node.scalar(min), node.scalar(max)
         return applied(node, "clip1", input, min=high if high < low else low, max=high)  # ONNX: the greater bound wins
-    made = node.dml.value(input)
-    made = made if min is None else node.dml.max(made, min)
-    made = made if max is None else node.dml.min(made, max)
+    made = node.value(input)
+    made = made if min is None else node.max(made, min)
+    made = made if max is None else node.min(made, max)
     return node.tensor(made, input.shape)
 
 
@@ -84,7 +84,7 @@ def IsInf(node: Node, X: Tensor, *, detect_negative: int = 1, detect_positive: i
 
 @imports(since=9, how="if_")
 def Where(node: Node, condition: Tensor, X: Tensor, Y: Tensor) -> Result:
-    return node.tensor(node.dml.if_(condition, X, Y), node.broadcast)
+    return node.tensor(node.if_(condition, X, Y), node.broadcast)
 
 
 @imports(how="none: the tensor itself")
@@ -111,25 +111,25 @@ def CastLike(node: Node, input: Tensor, target_type: Tensor) -> Result:
 
 def cast(node: Node, tensor: Tensor, dtype: np.dtype[Any]) -> Tensor:
     """A tensor with another ONNX type."""
-    dtype = node.converted(dtype)
+    dtype = node.dtype_of(dtype)
     if dtype == tensor.dtype:
         return tensor
-    dml, x = node.dml, node.dml.value(tensor)
+    x = node.value(tensor)
     if x.dtype.bits == 4:  # DirectML's cast takes no numbers of 4 bits
-        x = dml.dequantize(x, [_one(node, tensor)], quantization_type="scale")
+        x = node.dequantize(x, [_one(node, tensor)], quantization_type="scale")
     if dtype == BOOL:
-        return Tensor(BOOL, tensor.shape, made=dml.logical_not(dml.logical_equals(x, 0, dtype="uint8")))
+        return Tensor(BOOL, tensor.shape, made=node.logical_not(node.logical_equals(x, 0, dtype="uint8")))
     wanted = stored(dtype)
     if wanted.bits == 4:
-        whole = dml.converted(wrapped(dml, dml.converted(x, "int32"), wanted), "float32")
-        made = dml.quantize(whole, [_one(node, tensor)], dtype=wanted, quantization_type="scale")
+        whole = node.converted(wrapped(node, node.converted(x, "int32"), wanted), "float32")
+        made = node.quantize(whole, [_one(node, tensor)], dtype=wanted, quantization_type="scale")
     else:
-        made = dml.converted(x, wanted)
+        made = node.converted(x, wanted)
     return Tensor(dtype, tensor.shape, made=made)
 
 
 def _one(node: Node, like: Tensor) -> Value:
-    made: Value = node.dml.fill_value_constant(sizes=[1] * len(like.sizes), dtype="float32", value=1)
+    made: Value = node.fill_value_constant(sizes=[1] * len(like.sizes), dtype="float32", value=1)
     return made
 
 

@@ -62,7 +62,7 @@ def _numbers(name: str, value: Any) -> list[float]:
 
 @imports(how="multiply", until=LAST)
 def Scale(node: Node, input: Tensor, *, scale: Any = 1.0) -> Tensor:
-    return node.tensor(node.dml.multiply(input, _number("scale", scale)), input.shape)
+    return node.tensor(node.multiply(input, _number("scale", scale)), input.shape)
 
 
 VALUE_SCALE_CHANNELS = (1, 3)  # that VALUE_SCALE_2D takes
@@ -75,9 +75,9 @@ def ImageScaler(node: Node, input: Tensor, *, scale: Any = 1.0, bias: Any = None
         allowed = "a number for each channel of an image {N, C, H, W}"
         raise Refusal("the bias does not fit the image", code="count", field="bias", got=added, allowed=allowed)
     if len(added) in VALUE_SCALE_CHANNELS:
-        return node.tensor(node.dml.value_scale_2d(input, scale=factor, bias=added))
+        return node.tensor(node.value_scale_2d(input, scale=factor, bias=added))
     by_channel = Tensor.of(np.reshape(added, (1, -1, 1, 1)).astype(input.dtype))
-    return node.tensor(node.dml.add(node.dml.multiply(input, factor), by_channel))
+    return node.tensor(node.add(node.multiply(input, factor), by_channel))
 
 
 @imports(how="slice1", until=LAST)
@@ -96,7 +96,7 @@ def Crop(node: Node, input: Tensor, *, border: Any, scale: Any = None) -> Tensor
             got = [*rows, *columns]
             message = "the part must lie in the image"
             raise Refusal(message, code="range", field="border", got=got, allowed=str(size))
-    return sliced(node.dml, input, [slice(None), slice(None), slice(*rows), slice(*columns)])
+    return sliced(node, input, [slice(None), slice(None), slice(*rows), slice(*columns)])
 
 
 @imports(how="as Slice", until=LAST)

@@ -24,7 +24,7 @@ def ConstantOfShape(node: Node, input: Tensor, *, value: Array | None = None) ->
     shape = node.ints("shape", input, [])
     if min(shape, default=0) < 0:
         raise Refusal("a size is negative", code="range", got=shape)
-    return repeated(number.astype(node.converted(number.dtype)).reshape(()), shape)
+    return repeated(number.astype(node.dtype_of(number.dtype)).reshape(()), shape)
 
 
 MOST_COUNTED = 1 << 24  # elements of a sequence
@@ -52,8 +52,8 @@ def Range(node: Node, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     dtype = start.dtype
     known = (first + np.arange(count) * step).astype(dtype)
 
-    def make(dml: Calls) -> Value:
-        made: Value = dml.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
+    def make(calls: Calls) -> Value:
+        made: Value = calls.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
         return made
 
     return Tensor(dtype, (count,), known, make=make)
@@ -125,6 +125,6 @@ def _diagonals(node: Emitter) -> Symbol:
 
 @imports(since=9, how="diagonal_matrix")
 def EyeLike(node: Node, input: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
-    to = node.converted(input.dtype if dtype is None else numbered_dtype("dtype", dtype))
-    made = node.dml.diagonal_matrix(sizes=input.shape, dtype=stored(to), offset=k, value=1)
+    to = node.dtype_of(input.dtype if dtype is None else numbered_dtype("dtype", dtype))
+    made = node.diagonal_matrix(sizes=input.shape, dtype=stored(to), offset=k, value=1)
     return Tensor(to, input.shape, made=made)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
-import onnx
 import onnx_ir as ir
 
 import dmlgraph as dg
@@ -19,17 +19,16 @@ from dmlgraph.formats.onnx import folding, table
 from dmlgraph.formats.onnx.arguments import Arguments, not_given
 from dmlgraph.formats.onnx.checking import check, signature
 from dmlgraph.formats.onnx.definitions import default_attributes, definition, output_types
-from dmlgraph.formats.onnx.empty import empty_results, reads_empty
+from dmlgraph.formats.onnx.empty import empty_results
 from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.formats.onnx.node import Node, Result
 from dmlgraph.formats.onnx.noting import Notes
 from dmlgraph.formats.onnx.numbers import elements
-from dmlgraph.formats.onnx.old_opsets import RENEWED, renewed
+from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Refusal
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.graph.value import Value
 
-_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 UNDETERMINED, UNKNOWN_VALUE = "undetermined", "unknown-value"  # codes of what the caller must give
 MOST_NESTED = 64  # functions and subgraphs inside one another
 MOST_NODES = 100_000  # to which functions and the steps of loops expand, as templates do …
@@ -218,15 +217,25 @@ class Importer:
     def _has_function(self, node: ir.Node) -> bool:
         return node.op_identifier() in self.model.functions
 
-    def _run_node(self, node: ir.Node, label: str, env: Env, opset: int, attributes: Attributes) -> None:
-        given = _resolved(node.attributes, attributes)
-        inputs = [self._read(each, env) for each in node.inputs]
-        if self._has_function(node):
-            function = self.model.functions[node.op_identifier()]
+    def _run_node(self, source: ir.Node, label: str, env: Env, opset: int, attributes: Attributes) -> None:
+        given = _resolved(source.attributes, attributes)
+        inputs = [self._read(each, env) for each in source.inputs]
+        if self._has_function(source):
+            function = self.model.functions[source.op_identifier()]
             results: Sequence[Tensor | None] = self.call(function, inputs, given, label)
         else:
-            results = self._apply(node, label, env, opset, inputs, given)
-        for value, tensor in zip(node.outputs, results, strict=False):
+            row = table.find(source.domain, source.op_type, opset)
+            node = Node(
+                *(self.graph, self.names, label, row.how if row else ""),
+                source=source,
+                opset=opset,
+                inputs=inputs,
+                attributes=given,
+                run=functools.partial(self._subgraph, env, label),
+                dtype_of=self._converted,
+            )
+            results = self._apply(node, row)
+        for value, tensor in zip(source.outputs, results, strict=False):
             if tensor is not None:
                 tensor.name = tensor.name or label
                 env[value] = tensor
@@ -239,118 +248,59 @@ class Importer:
             raise Refusal("no node computes an input", code="unknown-node", got=value.name)
         return env[value]
 
-    def _apply(
-        self,
-        node: ir.Node,
-        label: str,
-        env: Env,
-        opset: int,
-        inputs: Sequence[Tensor | None],
-        given: Attributes,
-    ) -> Sequence[Tensor | None]:
+    def _apply(self, node: Node, row: table.Row | None) -> Sequence[Tensor | None]:
         """The outputs of an operator's node: computed on the host, by its rule, or by its definition."""
-        if opset < table.OLDEST:
+        if node.opset < table.OLDEST:
             raise Refusal("the model imports no opset of ONNX's operators", code="opset")
-        domain = node.domain
-        rules = signature(domain, node.op_type, opset)
+        rules = signature(node.domain, node.operator, node.opset)
         if rules is not None:
-            check(rules, inputs, len(node.outputs), given, self.convert.values())
-        if domain == "" and node.op_type == "Constant":
-            return [self._constant_node(given)]
-        row = table.find(domain, node.op_type, opset)
-        if domain == "" and opset < RENEWED:
-            dml = Calls(self.graph, self.names, label)
-            old = Node(node.op_type, "", opset, inputs, [], given, dml, self._subgraph, self._converted)
-            inputs, given = renewed(old)
-            opset = RENEWED
-        folded = self._folded(node, domain, opset, inputs, given)
+            check(rules, node, self.convert.values())
+        if node.domain == "" and node.operator == "Constant":
+            return [self._constant_node(node.attributes)]
+        if node.domain == "" and node.opset < RENEWED:
+            renew(node)
+        folded = self._folded(node)
         if folded is not None:
             return folded
-        if reads_empty(inputs):
-            empty = empty_results(_proto(node, domain, inputs, given), domain, opset, inputs)
+        if any(0 in each.shape for each in node.given):
+            empty = empty_results(node)
             if empty is not None:
-                return [None if each is None else Tensor.of(each, depends=_depends(inputs)) for each in empty]
+                return [None if each is None else Tensor.of(each, depends=node.depends) for each in empty]
         try:
-            return self._by_rule(row, node, domain, label, env, opset, inputs, given)
+            return self._by_rule(node, row)
         except (Refusal, OperatorError):  # what DirectML lacks may be computed of constants
-            if not folding.is_folded(domain, node.op_type):
+            if not folding.is_folded(node.domain, node.operator):
                 raise
-            for each in inputs:
-                if each is not None:
-                    folding.numbers(each)
-            folded = self._folded(node, domain, opset, inputs, given)
+            for each in node.given:
+                folding.numbers(each)
+            folded = self._folded(node)
             if folded is None:
                 raise
             return folded
 
-    def _folded(
-        self, node: ir.Node, domain: str, opset: int, inputs: Sequence[Tensor | None], given: Attributes
-    ) -> list[Tensor] | None:
+    def _folded(self, node: Node) -> list[Tensor] | None:
         """The outputs of a node whose inputs are known, computed on the host; None for others."""
-        arrays = [None if each is None else each.known for each in inputs]
-        if any(each is not None and each.known is None for each in inputs):
+        arrays = [None if each is None else each.known for each in node.inputs]
+        if any(each.known is None for each in node.given) or not folding.can_fold(node.domain, node.operator, arrays):
             return None
-        if not folding.can_fold(domain, node.op_type, arrays):
-            return None
-        results = folding.evaluate(_proto(node, domain, inputs, given), opset, arrays)
-        return [Tensor.of(self._cast(each), depends=_depends(inputs)) for each in results]
+        results = folding.evaluate(node.proto(), node.opset, arrays)
+        return [Tensor.of(each.astype(node.dtype_of(each.dtype), copy=False), depends=node.depends) for each in results]
 
-    def _by_rule(
-        self,
-        row: table.Row | None,
-        node: ir.Node,
-        domain: str,
-        label: str,
-        env: Env,
-        opset: int,
-        inputs: Sequence[Tensor | None],
-        given: Attributes,
-    ) -> Sequence[Tensor | None]:
+    def _by_rule(self, node: Node, row: table.Row | None) -> Sequence[Tensor | None]:
         """The outputs of a node by the rule of its operator, or by ONNX's definition."""
         if row is None:
-            return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
-        dml = Calls(self.graph, self.names, label, row.how)
-
-        def run(graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
-            return self._subgraph(graph, env, tensors, label)
-
-        outputs = [bool(each.uses() or each.is_graph_output()) for each in node.outputs]
-        seen = Node(node.op_type, domain, opset, inputs, outputs, given, dml, run, self._converted)
+            return self._by_definition(node)
+        self.names.keep(node.label)
         try:
-            result = row.rule(seen)
+            result = row.rule(node)
         except ByDefinition:
-            return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
+            return self._by_definition(node)
         except OperatorError as error:
-            if not _is_too_new(error) or definition(domain, node.op_type, opset) is None:
+            if not _is_too_new(error) or definition(node.domain, node.operator, node.opset) is None:
                 raise
-            return self._by_definition(_proto(node, domain, inputs, given), opset, inputs, given, label)
-        types = output_types(domain, node.op_type, opset, inputs, len(outputs))
-        depends = _depends(inputs)
-        return [self._tensor(each, dtype, dml, depends) for each, dtype in zip(_listed(result), types, strict=False)]
-
-    def _tensor(
-        self,
-        result: Tensor | Value | Array | None,
-        dtype: np.dtype[Any] | None,
-        dml: Calls,
-        depends: frozenset[str],
-    ) -> Tensor | None:
-        """A result of a rule as a tensor of the type that ONNX says."""
-        if result is None:
-            return None
-        if isinstance(result, Value):
-            result = Tensor(result.dtype.numpy, result.sizes, made=result)
-        elif not isinstance(result, Tensor):
-            result = Tensor.of(result)
-        dtype = result.dtype if dtype is None else self._converted(dtype)
-        if result.made is not None and result.known is None:
-            wanted = stored(dtype)
-            result = Tensor(dtype, result.shape, made=dml.converted(result.made, wanted), name=result.name)
-        result.depends |= depends if result.known is None else depends - {DATA}  # of data only the sizes
-        return result
-
-    def _cast(self, array: Array) -> Array:
-        return array.astype(self.convert[array.dtype]) if array.dtype in self.convert else array
+            return self._by_definition(node)
+        types = output_types(node)
+        return [_tensor(node, each, dtype) for each, dtype in zip(_listed(result), types, strict=False)]
 
     def _constant_node(self, given: Attributes) -> Tensor:
         for key, attribute in given.items():
@@ -363,15 +313,14 @@ class Importer:
 
     # Functions and subgraphs.
 
-    def _by_definition(
-        self, proto: onnx.NodeProto, opset: int, inputs: Sequence[Tensor | None], given: Attributes, label: str
-    ) -> Sequence[Tensor | None]:
+    def _by_definition(self, node: Node) -> Sequence[Tensor | None]:
         """The outputs of an operator that ONNX defines by others."""
-        proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type in _GRAPHS)
-        found = definition(proto.domain, proto.op_type, opset, proto, inputs)
+        proto, operator = node.proto(with_graphs=True), (node.domain, node.operator)
+        found = definition(*operator, node.opset, proto, node.inputs)
         if found is None:
-            raise _no_counterpart(proto.domain, proto.op_type)
-        return self.call(found, inputs, default_attributes(proto.domain, proto.op_type, opset) | dict(given), label)
+            raise _no_counterpart(*operator)
+        given = default_attributes(*operator, node.opset) | dict(node.attributes)
+        return self.call(found, node.inputs, given, node.label)
 
     def call(
         self, function: ir.Function, inputs: Sequence[Tensor | None], given: Attributes, label: str
@@ -388,7 +337,7 @@ class Importer:
                 raise AlreadyNotedError
         return [env.get(each) for each in function.outputs]
 
-    def _subgraph(self, graph: ir.Graph, env: Env, tensors: Sequence[Tensor], label: str) -> list[Tensor]:
+    def _subgraph(self, env: Env, label: str, graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
         """The outputs of a subgraph, which sees the tensors outside."""
         env = ChainMap(dict(zip(graph.inputs, tensors, strict=False)), env)
         with _Deeper(self, label):
@@ -459,18 +408,20 @@ def _resolved(own: Mapping[str, ir.Attr], call: Attributes) -> dict[str, ir.Attr
     return found
 
 
-def _proto(node: ir.Node, domain: str, inputs: Sequence[Tensor | None], given: Attributes) -> onnx.NodeProto:
-    """The node for ONNX's own functions; subgraphs are left out."""
-    proto = onnx.NodeProto(op_type=node.op_type, domain=domain, name=node.name or "")
-    proto.input.extend("" if each is None else f"x{index}" for index, each in enumerate(inputs))
-    proto.output.extend(f"y{index}" if each.name else "" for index, each in enumerate(node.outputs))
-    proto.attribute.extend(ir.serde.serialize_attribute(each) for each in given.values() if each.type not in _GRAPHS)
-    return proto
-
-
-def _depends(inputs: Sequence[Tensor | None]) -> frozenset[str]:
-    """The model's inputs from which a node's outputs are computed."""
-    return frozenset[str]().union(*(each.depends for each in inputs if each is not None))
+def _tensor(node: Node, result: Tensor | Value | Array | None, dtype: np.dtype[Any] | None) -> Tensor | None:
+    """A result of a rule as a tensor of the type that ONNX says."""
+    if result is None:
+        return None
+    if isinstance(result, Value):
+        result = Tensor(result.dtype.numpy, result.sizes, made=result)
+    elif not isinstance(result, Tensor):
+        result = Tensor.of(result)
+    dtype = result.dtype if dtype is None else node.dtype_of(dtype)
+    if result.made is not None and result.known is None:
+        made = node.converted(result.made, stored(dtype))
+        result = Tensor(dtype, result.shape, made=made, name=result.name)
+    result.depends |= node.depends if result.known is None else node.depends - {DATA}  # of data only the sizes
+    return result
 
 
 def _listed(result: Result) -> Sequence[Tensor | Value | Array | None]:

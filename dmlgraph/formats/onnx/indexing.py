@@ -25,9 +25,9 @@ def Gather(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) -> Tenso
     axis = at_axis(axis, data.rank)
     shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
     rank = max(data.rank, len(shape), indices.rank, 1)
-    rows = node.dml.reshaped(data, (1,) * (rank - data.rank) + data.shape)
-    places = node.dml.reshaped(node.dml.index(indices), (1,) * (rank - indices.rank) + indices.shape)
-    made = node.dml.gather(rows, places, axis=axis + rank - data.rank, index_dimensions=max(indices.rank, 1))
+    rows = node.reshaped(data, (1,) * (rank - data.rank) + data.shape)
+    places = node.reshaped(node.index(indices), (1,) * (rank - indices.rank) + indices.shape)
+    made = node.gather(rows, places, axis=axis + rank - data.rank, index_dimensions=max(indices.rank, 1))
     return node.tensor(made, shape)
 
 
@@ -51,8 +51,8 @@ def GatherElements(node: Node, data: Tensor, indices: Tensor, *, axis: int = 0) 
         raise Refusal("the input has another rank", code="rank", field="indices", got=got, allowed=f"rank {x.rank}")
     within = tuple(size if each == axis else indices.shape[each] for each, size in enumerate(x.shape))
     if within != x.shape:  # the indices read the beginning of the other dimensions
-        x = sliced(node.dml, x, [slice(size) for size in within])
-    return node.tensor(node.dml.gather_elements(x, node.dml.index(indices), axis=axis))
+        x = sliced(node, x, [slice(size) for size in within])
+    return node.tensor(node.gather_elements(x, node.index(indices), axis=axis))
 
 
 @exports("gather_elements", how="GatherElements")
@@ -68,9 +68,9 @@ def GatherND(node: Node, data: Tensor, indices: Tensor, *, batch_dims: int = 0) 
     if 0 in shape:
         return np.empty(shape, data.dtype)
     rank = max(data.rank, indices.rank, len(shape))
-    made = node.dml.gather_nd1(
-        node.dml.reshaped(data, (1,) * (rank - data.rank) + data.shape),
-        node.dml.reshaped(node.dml.index(indices), (1,) * (rank - indices.rank) + indices.shape),
+    made = node.gather_nd1(
+        node.reshaped(data, (1,) * (rank - data.rank) + data.shape),
+        node.reshaped(node.index(indices), (1,) * (rank - indices.rank) + indices.shape),
         input_dimension_count=data.rank,
         indices_dimension_count=indices.rank,
         batch_dimension_count=batch_dims,
@@ -93,18 +93,18 @@ def OneHot(node: Node, indices: Tensor, depth: Tensor, values: Tensor, *, axis: 
         raise Refusal("must be at least 1", code="range", field="depth", got=count)
     within = (*indices.shape[:axis], 1, *indices.shape[axis:])
     shape = (*indices.shape[:axis], count, *indices.shape[axis:])
-    places = node.dml.reshaped(_whole(node, indices), within)
-    pair = node.dml.reshaped(values, (1,) * (len(shape) - 1) + (2,))
-    return node.tensor(node.dml.one_hot(places, pair, sizes=shape, axis=axis))
+    places = node.reshaped(_whole(node, indices), within)
+    pair = node.reshaped(values, (1,) * (len(shape) - 1) + (2,))
+    return node.tensor(node.one_hot(places, pair, sizes=shape, axis=axis))
 
 
 def _whole(node: Node, indices: Tensor) -> Tensor:
     """Indices as a type that DirectML takes as such."""
     if indices.known is not None:
         narrow = Tensor.of(indices.known.astype(np.int64))
-        return Tensor(narrow.dtype, narrow.shape, made=node.dml.index(narrow))
+        return Tensor(narrow.dtype, narrow.shape, made=node.index(narrow))
     fine = indices.dtype.kind in "iu" and indices.dtype.itemsize >= 4
-    return indices if fine else node.tensor(node.dml.converted(indices, "int32"), indices.shape)
+    return indices if fine else node.tensor(node.converted(indices, "int32"), indices.shape)
 
 
 @exports("one_hot", how="OneHot")
@@ -140,7 +140,7 @@ def _greatest(node: Node, x: Tensor, k: int, axis: int, *, largest: bool) -> Res
         none = [0 if each == axis else size for each, size in enumerate(x.shape)]
         return [np.empty(none, x.dtype), np.empty(none, np.int64)]
     direction = "decreasing" if largest else "increasing"
-    made = node.dml.top_k1(x, axis=axis, k=k, axis_direction=direction, output_index={"dtype": "uint64"})
+    made = node.top_k1(x, axis=axis, k=k, axis_direction=direction, output_index={"dtype": "uint64"})
     return [made.output_value, made.output_index]
 
 
@@ -171,14 +171,14 @@ def ReverseSequence(
     node: Node, input: Tensor, sequence_lens: Tensor, *, batch_axis: int = 1, time_axis: int = 0
 ) -> Tensor:
     sizes = [size if axis == batch_axis else 1 for axis, size in enumerate(input.shape)]
-    lengths = node.dml.reshaped(_counts(node, sequence_lens), sizes)
+    lengths = node.reshaped(_counts(node, sequence_lens), sizes)
     whole = [1 if axis == time_axis else size for axis, size in enumerate(input.shape)]
-    return node.tensor(node.dml.reverse_subsequences(input, node.dml.expanded(lengths, whole), axis=time_axis))
+    return node.tensor(node.reverse_subsequences(input, node.expanded(lengths, whole), axis=time_axis))
 
 
 def _counts(node: Node, tensor: Tensor) -> Tensor:
     """Lengths as uint32."""
-    return node.tensor(node.dml.converted(node.dml.index(tensor), "uint32"), tensor.shape)
+    return node.tensor(node.converted(node.index(tensor), "uint32"), tensor.shape)
 
 
 @imports(since=9, how="known inputs only")
@@ -190,13 +190,13 @@ def NonZero(node: Node, X: Tensor) -> NoReturn:
 @imports(since=9, how="known conditions only: gather")
 def Compress(node: Node, input: Tensor, condition: Tensor, *, axis: int | None = None) -> Result:
     chosen = np.flatnonzero(node.known(condition).ravel())
-    x = node.tensor(node.dml.reshaped(input, (input.count,))) if axis is None else input
+    x = node.tensor(node.reshaped(input, (input.count,))) if axis is None else input
     along = at_axis(axis or 0, x.rank)
     if not len(chosen):
         return np.empty([0 if each == along else size for each, size in enumerate(x.shape)], x.dtype)
-    places = node.dml.index(Tensor.of(chosen.astype(np.int64)))
-    indices = node.dml.reshaped(places, (1,) * (x.rank - 1) + (len(chosen),))
-    return node.tensor(node.dml.gather(x, indices, axis=along, index_dimensions=1))
+    places = node.index(Tensor.of(chosen.astype(np.int64)))
+    indices = node.reshaped(places, (1,) * (x.rank - 1) + (len(chosen),))
+    return node.tensor(node.gather(x, indices, axis=along, index_dimensions=1))
 
 
 @exports("scatter_elements", how="ScatterElements")

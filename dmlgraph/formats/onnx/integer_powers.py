@@ -25,24 +25,24 @@ def integer_power(node: Node, base: Tensor, exponent: Tensor) -> Value:
             raise Refusal(message, code="unsupported", field="input 1", hint=give_values(exponent.depends))
         exponent = Tensor.of(np.clip(known, -(2.0**31), 2.0**31).astype(np.int64))
     if exponent.known is not None and exponent.count == 1 and int(exponent.known.reshape(())) >= 0:
-        return _known_power(node, node.dml.value(base), int(exponent.known.reshape(())))
-    dml, x = node.dml, node.dml.value(base)
+        return _known_power(node, node.value(base), int(exponent.known.reshape(())))
+    x = node.value(base)
     one = Tensor.of(np.ones(1, base.dtype))
-    by = dml.converted(exponent, "int64")
-    odd = dml.bit_and(by, 1)
-    is_negative = dml.logical_less_than(by, 0, dtype="uint8")
-    is_large = dml.logical_greater_than(by, 2**_BITS - 1, dtype="uint8")
-    bits = dml.if_(is_negative, odd, dml.if_(is_large, dml.add(odd, 2**_BITS - 2), by))
+    by = node.converted(exponent, "int64")
+    odd = node.bit_and(by, 1)
+    is_negative = node.logical_less_than(by, 0, dtype="uint8")
+    is_large = node.logical_greater_than(by, 2**_BITS - 1, dtype="uint8")
+    bits = node.if_(is_negative, odd, node.if_(is_large, node.add(odd, 2**_BITS - 2), by))
     made: Value | None = None
     square = x
     for bit in range(_BITS):
-        has_bit = dml.logical_not(dml.logical_equals(dml.bit_and(bits, 1 << bit), 0, dtype="uint8"))
-        factor = dml.if_(has_bit, square, one)
-        made = factor if made is None else dml.multiply(made, factor)
-        square = dml.multiply(square, square)
-    is_unit = dml.logical_equals(dml.multiply(x, x), one, dtype="uint8")
-    vanishes = dml.logical_and(is_negative, dml.logical_not(is_unit))
-    result: Value = dml.if_(vanishes, Tensor.of(np.zeros(1, base.dtype)), made)
+        has_bit = node.logical_not(node.logical_equals(node.bit_and(bits, 1 << bit), 0, dtype="uint8"))
+        factor = node.if_(has_bit, square, one)
+        made = factor if made is None else node.multiply(made, factor)
+        square = node.multiply(square, square)
+    is_unit = node.logical_equals(node.multiply(x, x), one, dtype="uint8")
+    vanishes = node.logical_and(is_negative, node.logical_not(is_unit))
+    result: Value = node.if_(vanishes, Tensor.of(np.zeros(1, base.dtype)), made)
     return result
 
 
@@ -53,10 +53,10 @@ def _known_power(node: Node, x: Value, exponent: int) -> Value:
     made: Value | None = None
     while exponent:
         if exponent % 2:
-            made = x if made is None else node.dml.multiply(made, x)
+            made = x if made is None else node.multiply(made, x)
         exponent //= 2
         if exponent:
-            x = node.dml.multiply(x, x)
+            x = node.multiply(x, x)
     if made is None:
-        made = node.dml.value(Tensor.of(np.broadcast_to(np.ones((), x.dtype.numpy), x.sizes)))
+        made = node.value(Tensor.of(np.broadcast_to(np.ones((), x.dtype.numpy), x.sizes)))
     return made

@@ -28,17 +28,16 @@ class Factor:
 
 def dequantized_product(node: Node, left: Factor, right: Factor, alpha: float = 1.0, c: Any = None) -> Value:
     """alpha · (left · right + c), with the sizes that gemm gives; c are steps of the product, int32."""
-    dml = node.dml
-    a, b = as_matrices(dml, left.steps, right.steps)
+    a, b = as_matrices(node, left.steps, right.steps)
     rank = len(a.sizes)
     zeros = (_along(node, left.zero, left.steps, rank, -2), _along(node, right.zero, right.steps, rank, -1))
-    made = dml.matrix_multiply_integer(a, zeros[0], b, zeros[1])
+    made = node.matrix_multiply_integer(a, zeros[0], b, zeros[1])
     if c is not None:
-        made = dml.add(made, dml.expanded(c, made.sizes))
+        made = node.add(made, node.expanded(c, made.sizes))
     scales = (_along(node, left.scale, left.steps, rank, -2), _along(node, right.scale, right.steps, rank, -1))
-    scale = dml.multiply(*scales)
-    scale = scale if alpha == 1 else dml.multiply(scale, alpha)
-    product: Value = dml.multiply(dml.converted(made, "float32"), scale)
+    scale = node.multiply(*scales)
+    scale = scale if alpha == 1 else node.multiply(scale, alpha)
+    product: Value = node.multiply(node.converted(made, "float32"), scale)
     return product
 
 
@@ -52,4 +51,4 @@ def _along(node: Node, tensor: Tensor | None, steps: Tensor, rank: int, axis: in
             allowed = f"one number, or {steps.shape[axis]}"
             raise Refusal("does not fit the matrix", code="sizes", got=list(tensor.shape), allowed=allowed)
         sizes[axis] = tensor.count
-    return node.dml.reshaped(tensor, sizes)
+    return node.reshaped(tensor, sizes)

@@ -14,7 +14,7 @@ from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.directml_enums import MatrixTransform
 
@@ -32,9 +32,9 @@ def Gemm(
     transB: int = 0,
 ) -> Tensor:
     sizes = (A.shape[1 if transA else 0], B.shape[0 if transB else 1])
-    c = None if C is None or not beta else node.dml.expanded(C, sizes)
+    c = None if C is None or not beta else node.expanded(C, sizes)
     turned = {"trans_a": "transpose" if transA else "none", "trans_b": "transpose" if transB else "none"}
-    return node.tensor(node.dml.gemm(A, B, c, alpha=alpha, beta=beta, **turned))
+    return node.tensor(node.gemm(A, B, c, alpha=alpha, beta=beta, **turned))
 
 
 @exports("gemm", how="Gemm; more than two dimensions: MatMul, Transpose, Mul, Add")
@@ -79,16 +79,16 @@ def _matrix(node: Emitter, field: str, transposed: bool) -> Symbol:
 def MatMul(node: Node, A: Tensor, B: Tensor) -> Result:
     shape = product_shape(A.shape, B.shape)
     if not A.is_float:
-        return node.tensor(_integer_product(node.dml, A, B), shape)
-    a, b = as_matrices(node.dml, A, B)
-    return node.tensor(node.dml.gemm(a, b), shape)
+        return node.tensor(_integer_product(node, A, B), shape)
+    a, b = as_matrices(node, A, B)
+    return node.tensor(node.gemm(a, b), shape)
 
 
-def _integer_product(dml: Calls, a: Tensor, b: Tensor) -> Value:
+def _integer_product(node: Node, a: Tensor, b: Tensor) -> Value:
     """The sum of products of rows {…, M, K, 1} and columns {…, 1, K, N}: DirectML's gemm takes floats."""
-    rows = dml.reshaped(a, (*a.shape, 1) if a.rank > 1 else (1, *a.shape, 1))
-    columns = dml.reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]) if b.rank > 1 else (1, *b.shape, 1))
-    made: Value = dml.reduce(dml.multiply(rows, columns), function="sum", axes=[-2])
+    rows = node.reshaped(a, (*a.shape, 1) if a.rank > 1 else (1, *a.shape, 1))
+    columns = node.reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]) if b.rank > 1 else (1, *b.shape, 1))
+    made: Value = node.reduce(node.multiply(rows, columns), function="sum", axes=[-2])
     return made
 
 
@@ -108,7 +108,7 @@ def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return (*batch, *((first[-2],) if len(a) > 1 else ()), *((second[-1],) if len(b) > 1 else ()))
 
 
-def as_matrices(dml: Calls, a: Tensor, b: Tensor) -> tuple[Value, Value]:
+def as_matrices(node: Node, a: Tensor, b: Tensor) -> tuple[Value, Value]:
     """Two tensors with the sizes {batches…, rows, columns} that gemm takes, of at most four dimensions.
 
     Raises:
@@ -120,18 +120,18 @@ def as_matrices(dml: Calls, a: Tensor, b: Tensor) -> tuple[Value, Value]:
     if len(batch) <= 2:  # zero strides broadcast
         rank = len(batch) + 2
         return (
-            dml.reshaped(a, (1,) * (rank - len(first)) + first),
-            dml.reshaped(b, (1,) * (rank - len(second)) + second),
+            node.reshaped(a, (1,) * (rank - len(first)) + first),
+            node.reshaped(b, (1,) * (rank - len(second)) + second),
         )
-    return _flattened(dml, a, first, batch), _flattened(dml, b, second, batch)
+    return _flattened(node, a, first, batch), _flattened(node, b, second, batch)
 
 
-def _flattened(dml: Calls, x: Tensor, shape: tuple[int, ...], batch: tuple[int, ...]) -> Value:
+def _flattened(node: Node, x: Tensor, shape: tuple[int, ...], batch: tuple[int, ...]) -> Value:
     """Broadcast to all batches, which become one dimension."""
     if math.prod(shape[:-2]) == 1:
-        return dml.reshaped(x, (1, *shape[-2:]))
-    whole = dml.expanded(dml.reshaped(x, shape), (*batch, *shape[-2:]))
-    return dml.reshaped(whole, (math.prod(batch), *shape[-2:]))
+        return node.reshaped(x, (1, *shape[-2:]))
+    whole = node.expanded(node.reshaped(x, shape), (*batch, *shape[-2:]))
+    return node.reshaped(whole, (math.prod(batch), *shape[-2:]))
 
 
 LARGEST_DETERMINANT = 3  # rows; the number of products grows with the factorial
@@ -149,18 +149,18 @@ def Det(node: Node, X: Tensor) -> Result:
     whole = [slice(None)] * (X.rank - 2)
 
     def element(row: int, column: int) -> Tensor:
-        return sliced(node.dml, X, [*whole, slice(row, row + 1), slice(column, column + 1)])
+        return sliced(node, X, [*whole, slice(row, row + 1), slice(column, column + 1)])
 
     def determinant(row: int, columns: Sequence[int]) -> Value:
         """Of the rows from this one on, by the first of them."""
         if len(columns) == 1:
-            only: Value = node.dml.value(element(row, columns[0]))
+            only: Value = node.value(element(row, columns[0]))
             return only
         total: Value | None = None
         for index, column in enumerate(columns):
             rest = determinant(row + 1, [each for each in columns if each != column])
-            term = node.dml.multiply(element(row, column), rest)
-            total = term if total is None else (node.dml.subtract if index % 2 else node.dml.add)(total, term)
+            term = node.multiply(element(row, column), rest)
+            total = term if total is None else (node.subtract if index % 2 else node.add)(total, term)
         assert total is not None
         return total
 
@@ -178,7 +178,7 @@ def Einsum(node: Node, *inputs: Tensor, equation: str) -> Tensor:
     if set(labels) != set(output):
         raise Refusal("the equation gives no output dimension a size", code="sizes", field="equation")
     sizes = tuple(made.sizes[labels.index(label)] for label in output)
-    return node.tensor(node.dml.transposed(made, [labels.index(each) for each in output]) if output else made, sizes)
+    return node.tensor(node.transposed(made, [labels.index(each) for each in output]) if output else made, sizes)
 
 
 _TERM = re.compile(r"[A-Za-z]*(\.\.\.)?[A-Za-z]*")
@@ -212,7 +212,7 @@ def _labels(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[
 
 def _diagonals(node: Node, tensor: Tensor, labels: list[str]) -> tuple[Value, list[str]]:
     """A term in which each label is once: of a label that is there twice, the diagonal."""
-    x = node.dml.value(tensor)
+    x = node.value(tensor)
     labels = list(labels)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -224,8 +224,8 @@ def _diagonals(node: Node, tensor: Tensor, labels: list[str]) -> tuple[Value, li
                 got = [size, x.sizes[second]]
                 raise Refusal(f"the dimensions {label} have two sizes", code="sizes", field="equation", got=got)
             sizes = [x.sizes[axis] for axis in rest]
-            x = node.dml.reshaped(node.dml.transposed(x, [*rest, first, second]), [*sizes, size * size])
-            x = node.dml.slice1(
+            x = node.reshaped(node.transposed(x, [*rest, first, second]), [*sizes, size * size])
+            x = node.slice1(
                 x,
                 input_window_offsets=[0] * (len(rest) + 1),
                 input_window_sizes=[*sizes, size * size],
@@ -241,8 +241,8 @@ def _summed(node: Node, x: Value, labels: list[str], kept: set[str]) -> tuple[Va
     if not axes:
         return x, labels
     sizes = [size for axis, size in enumerate(x.sizes) if axis not in axes]
-    total = node.dml.reduce(x, function="sum", axes=axes)
-    return node.dml.reshaped(total, sizes or (1,)), [label for label in labels if label in kept]
+    total = node.reduce(x, function="sum", axes=axes)
+    return node.reshaped(total, sizes or (1,)), [label for label in labels if label in kept]
 
 
 Term = tuple[Value, list[str]]
@@ -262,10 +262,10 @@ def _contracted(node: Node, first: Term, second: Term, needed: set[str]) -> Term
         x, labels = term
         order = [label for group in groups for label in group]
         whole = [sizes[label] for label in order]
-        x = node.dml.transposed(x, [labels.index(label) for label in order]) if order else x
+        x = node.transposed(x, [labels.index(label) for label in order]) if order else x
         flat = [math.prod(sizes[label] for label in group) for group in groups]
-        return node.dml.reshaped(node.dml.expanded(x, whole or (1,)), flat)
+        return node.reshaped(node.expanded(x, whole or (1,)), flat)
 
-    made = node.dml.gemm(shaped(a, batch, rows, inner), shaped(b, batch, inner, columns))
+    made = node.gemm(shaped(a, batch, rows, inner), shaped(b, batch, inner, columns))
     labels = [*batch, *rows, *columns]
-    return node.dml.reshaped(made, [sizes[label] for label in labels] or (1,)), labels
+    return node.reshaped(made, [sizes[label] for label in labels] or (1,)), labels

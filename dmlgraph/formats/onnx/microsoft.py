@@ -18,7 +18,7 @@ from dmlgraph.formats.onnx.sampling import GridSample
 from dmlgraph.formats.onnx.shapes import Trilu, Unsqueeze, viewed
 from dmlgraph.formats.onnx.spectral import DFT_17
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.formats.onnx.windows import Conv, ConvTranspose, MaxPool
 from dmlgraph.graph.value import Value
 
@@ -54,24 +54,23 @@ imports("Gelu", domain=MICROSOFT, how="activation_gelu")(of_one("activation_gelu
 
 @imports(domain=MICROSOFT, how="add, activation_gelu")
 def BiasGelu(node: Node, A: Tensor, B: Tensor) -> Result:
-    return node.tensor(node.dml.activation_gelu(node.dml.add(A, B)), node.broadcast)
+    return node.tensor(node.activation_gelu(node.add(A, B)), node.broadcast)
 
 
 @imports(domain=MICROSOFT, how="multiply, add, activation_tanh")
 def FastGelu(node: Node, X: Tensor, bias: Maybe = None) -> Result:
     """½ x (1 + tanh(√(2/π) (x + 0.044715 x³)))."""
-    dml = node.dml
-    x = dml.value(X) if bias is None else dml.add(X, bias)
-    cube = dml.multiply(dml.multiply(x, x), dml.multiply(x, 0.044715))
-    bent = dml.activation_tanh(dml.multiply(dml.add(x, cube), 0.7978845608028654))
-    return node.tensor(dml.multiply(dml.multiply(x, 0.5), dml.add(bent, 1)), X.shape)
+    x = node.value(X) if bias is None else node.add(X, bias)
+    cube = node.multiply(node.multiply(x, x), node.multiply(x, 0.044715))
+    bent = node.activation_tanh(node.multiply(node.add(x, cube), 0.7978845608028654))
+    return node.tensor(node.multiply(node.multiply(x, 0.5), node.add(bent, 1)), X.shape)
 
 
 @imports(domain=MICROSOFT, how="multiply, activation_sigmoid")
 def QuickGelu(node: Node, X: Tensor, *, alpha: float = 1.702) -> Result:
     """x · sigmoid(alpha · x)."""
-    gate = node.dml.activation_sigmoid(node.dml.multiply(X, alpha))
-    return node.tensor(node.dml.multiply(X, gate), X.shape)
+    gate = node.activation_sigmoid(node.multiply(X, alpha))
+    return node.tensor(node.multiply(X, gate), X.shape)
 
 
 @imports(domain=MICROSOFT, how="add, split, activation_gelu, multiply")
@@ -79,14 +78,14 @@ def BiasSplitGelu(node: Node, X: Tensor, bias: Tensor) -> Result:
     """The first half times the gelu of the second, along the last dimension."""
     if X.shape[-1] % 2:
         raise Refusal("must have an even last dimension", code="sizes", field="X", got=list(X.shape))
-    total = node.dml.add(X, bias)
-    first, second = node.dml.split(total, axis=X.rank - 1, outputs=[X.shape[-1] // 2] * 2)
-    return node.tensor(node.dml.multiply(first, node.dml.activation_gelu(second)))
+    total = node.add(X, bias)
+    first, second = node.split(total, axis=X.rank - 1, outputs=[X.shape[-1] // 2] * 2)
+    return node.tensor(node.multiply(first, node.activation_gelu(second)))
 
 
 @imports(domain=MICROSOFT, how="add")
 def BiasAdd(node: Node, X: Tensor, bias: Tensor, skip: Tensor) -> Result:
-    return node.tensor(node.dml.add(node.dml.add(X, bias), skip), X.shape)
+    return node.tensor(node.add(node.add(X, bias), skip), X.shape)
 
 
 # Images.
@@ -107,7 +106,7 @@ def FusedConv(
     """Activation(convolution + Z)."""
     made = Conv(node, X, W, B, **attributes)
     if Z is not None:
-        made = node.tensor(node.dml.add(made, Z), made.shape)
+        made = node.tensor(node.add(made, Z), made.shape)
     return activated(node, made, activation, activation_params)
 
 
@@ -137,46 +136,46 @@ def CropAndResize(
     extrapolation_value: float = 0.0,
 ) -> Result:
     """Inputs: x {N, C, H, W}, rois {R, 4} as parts of the image, batch_indices {R}, crop_size; result {R, C, …}."""
-    dml, x = node.dml, X
+    x = X
     crop = [int(each) for each in node.known(crop_size).ravel()]
     if mode not in ("bilinear", "nearest"):
         raise unsupported("mode", "bilinear, nearest", mode)
     if len(crop) != 2 or min(crop) < 1 or max(crop) > MOST_COUNTED:
         raise Refusal("needs a positive height and width", code="range", field="crop_size", got=crop)
-    images = dml.value(Gather(node, x, batch_indices, axis=0))
-    corners = dml.split(rois, axis=1, outputs=[1] * 4)
+    images = node.value(Gather(node, x, batch_indices, axis=0))
+    corners = node.split(rois, axis=1, outputs=[1] * 4)
     made, inside = images, None
     for axis in (0, 1):
-        places = _places(dml, corners[axis], corners[axis + 2], x.shape[2 + axis], crop[axis])
-        weights = _weights(dml, places, x.shape[2 + axis], mode == "nearest")
+        places = _places(node, corners[axis], corners[axis + 2], x.shape[2 + axis], crop[axis])
+        weights = _weights(node, places, x.shape[2 + axis], mode == "nearest")
         sizes = (rois.shape[0], x.shape[1], *weights.sizes[1:])
-        weights = dml.expanded(dml.reshaped(weights, (rois.shape[0], 1, *weights.sizes[1:])), sizes)
-        made = dml.gemm(weights, made) if axis == 0 else dml.gemm(made, weights, trans_b="transpose")
-        within = dml.logical_equals(places, dml.clip(places, min=0, max=x.shape[2 + axis] - 1), dtype="uint8")
-        within = dml.reshaped(within, (rois.shape[0], 1, crop[0], 1) if axis == 0 else (rois.shape[0], 1, 1, crop[1]))
-        inside = within if inside is None else dml.logical_and(inside, within)
+        weights = node.expanded(node.reshaped(weights, (rois.shape[0], 1, *weights.sizes[1:])), sizes)
+        made = node.gemm(weights, made) if axis == 0 else node.gemm(made, weights, trans_b="transpose")
+        within = node.logical_equals(places, node.clip(places, min=0, max=x.shape[2 + axis] - 1), dtype="uint8")
+        within = node.reshaped(within, (rois.shape[0], 1, crop[0], 1) if axis == 0 else (rois.shape[0], 1, 1, crop[1]))
+        inside = within if inside is None else node.logical_and(inside, within)
     outside = Tensor.of(np.full((1, 1, 1, 1), extrapolation_value, x.dtype))
-    return node.tensor(dml.if_(inside, made, outside))
+    return node.tensor(node.if_(inside, made, outside))
 
 
-def _places(dml: Calls, first: Value, last: Value, size: int, count: int) -> Value:
+def _places(node: Node, first: Value, last: Value, size: int, count: int) -> Value:
     """Where a crop reads along a dimension, {R, count, 1}, in elements; the corners are {R, 1}."""
     if count == 1:
-        place = dml.multiply(dml.add(first, last), (size - 1) / 2)
+        place = node.multiply(node.add(first, last), (size - 1) / 2)
     else:
-        step = dml.multiply(dml.subtract(last, first), (size - 1) / (count - 1))
-        steps = dml.multiply(step, Tensor.of(np.arange(count, dtype=np.float32)[None]))
-        place = dml.add(dml.multiply(first, size - 1), steps)
-    return dml.reshaped(place, (first.sizes[0], count, 1))
+        step = node.multiply(node.subtract(last, first), (size - 1) / (count - 1))
+        steps = node.multiply(step, Tensor.of(np.arange(count, dtype=np.float32)[None]))
+        place = node.add(node.multiply(first, size - 1), steps)
+    return node.reshaped(place, (first.sizes[0], count, 1))
 
 
-def _weights(dml: Calls, places: Value, size: int, nearest: bool) -> Value:
+def _weights(node: Node, places: Value, size: int, nearest: bool) -> Value:
     """What each element counts at each place: {R, count, size}."""
     elements = Tensor.of(np.arange(size, dtype=np.float32)[None, None])
     if nearest:
-        places = dml.floor(dml.add(places, 0.5))
-    away = dml.abs(dml.subtract(places, elements))
-    made: Value = dml.clip(dml.subtract(1, away), min=0, max=1)
+        places = node.floor(node.add(places, 0.5))
+    away = node.abs(node.subtract(places, elements))
+    made: Value = node.clip(node.subtract(1, away), min=0, max=1)
     return made
 
 

@@ -36,25 +36,25 @@ def _attended(
     if unidirectional and sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last sees all
         got = f"{sizes[1]} queries, {new} keys"
         raise Refusal("which keys each query sees is not defined", code="sizes", field="unidirectional", got=got)
-    if node.dml.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not unidirectional):
+    if node.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not unidirectional):
         masked = {} if mask is None else masking(node, mask, sizes, excluded)
         return _by_operator(node, heads, new, {"scale": scale, "relative_position_bias": bias, **masked})
     added: list[Any] = [] if mask is None else [padding(node, mask, sizes, excluded, q)]
     if unidirectional:
-        added.append(causal(node.dml, sizes[1], sizes[2], q))
+        added.append(causal(node, sizes[1], sizes[2], q))
     if bias is not None:
         added.append(bias)
-    return side_by_side(node.dml, attend(node.dml, q, k, v, scale=scale, added=added))
+    return side_by_side(node, attend(node, q, k, v, scale=scale, added=added))
 
 
 def _by_operator(node: Node, heads: Heads, new: int, fields: dict[str, Any]) -> Value:
     """DirectML's operator; keys that contain past ones stand for all past ones."""
-    dml, (q, k, v) = node.dml, heads
+    (q, k, v) = heads
     if k.sizes[2] == new:
-        fields |= {"key": side_by_side(dml, k), "value": side_by_side(dml, v)}
+        fields |= {"key": side_by_side(node, k), "value": side_by_side(node, v)}
     else:
         fields |= {"past_key": k, "past_value": v}
-    made: Value = dml.multihead_attention(side_by_side(dml, q), head_count=q.sizes[1], **fields)
+    made: Value = node.multihead_attention(side_by_side(node, q), head_count=q.sizes[1], **fields)
     return made
 
 
@@ -66,21 +66,20 @@ def _check_unset(**attributes: int) -> None:
 
 def _projected(node: Node, product: Value, batch: int, widths: list[int], past: Maybe, count: int) -> tuple[Heads, Any]:
     """Heads from the product {B · S, widths…} of inputs and weights, and the present {2, B, N, T, H}."""
-    dml = node.dml
-    parts = dml.split(product, axis=1, outputs=widths)
+    parts = node.split(product, axis=1, outputs=widths)
     length = product.sizes[0] // batch
-    q, k, v = (as_heads(dml, dml.reshaped(each, (batch, length, each.sizes[1])), count) for each in parts)
+    q, k, v = (as_heads(node, node.reshaped(each, (batch, length, each.sizes[1])), count) for each in parts)
     if past is not None and 0 not in past.shape:
         if past.rank != 5 or past.shape[0] != 2:
             raise Refusal("must hold keys and values", code="sizes", field="past", got=list(past.shape))
-        before = (sliced(dml, past, [slice(index, index + 1)] + [slice(None)] * 4) for index in range(2))
-        before_k, before_v = (dml.reshaped(each, past.shape[1:]) for each in before)
-        k, v = extended(dml, before_k, k), extended(dml, before_v, v)
+        before = (sliced(node, past, [slice(index, index + 1)] + [slice(None)] * 4) for index in range(2))
+        before_k, before_v = (node.reshaped(each, past.shape[1:]) for each in before)
+        k, v = extended(node, before_k, k), extended(node, before_v, v)
     if not node.wants(1):
         return (q, k, v), None
     if k.sizes != v.sizes:
         raise Refusal("a present needs keys and values of one size", code="sizes", field="qkv_hidden_sizes")
-    return (q, k, v), dml.join([dml.reshaped(each, (1, *each.sizes)) for each in (k, v)], axis=0)
+    return (q, k, v), node.join([node.reshaped(each, (1, *each.sizes)) for each in (k, v)], axis=0)
 
 
 _HOW = "multihead_attention; below level 6.1, and unidirectional: gemm, add, activation_softmax1"
@@ -111,9 +110,9 @@ def Attention(
     widths = node.ints("qkv_hidden_sizes", qkv_hidden_sizes, [weights.shape[1] // 3] * 3)
     if len(widths) != 3 or sum(widths) != weights.shape[1] or widths[0] != widths[1]:
         raise Refusal("must add up to the columns of the weights", code="sizes", field="qkv_hidden_sizes", got=widths)
-    rows = node.dml.reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1]))
-    added = None if bias is None else node.dml.expanded(bias, (rows.sizes[0], sum(widths)))
-    product = node.dml.gemm(rows, weights, added)
+    rows = node.reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1]))
+    added = None if bias is None else node.expanded(bias, (rows.sizes[0], sum(widths)))
+    product = node.gemm(rows, weights, added)
     heads, present = _projected(node, product, input.shape[0], widths, past, num_heads)
     return [_attended(node, heads, input.shape[1], mask_index, attention_bias, **attributes), present]
 
@@ -137,9 +136,9 @@ def QAttention(
     **attributes: Any,
 ) -> Result:
     _check_unset(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
-    rows = node.tensor(node.dml.reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1])))
+    rows = node.tensor(node.reshaped(input, (math.prod(input.shape[:-1]), input.shape[-1])))
     left, right = Factor(rows, input_scale, input_zero_point), Factor(weight, weight_scale, weight_zero_point)
-    product = node.dml.add(dequantized_product(node, left, right), bias)
+    product = node.add(dequantized_product(node, left, right), bias)
     heads, present = _projected(node, product, input.shape[0], [weight.shape[1] // 3] * 3, past, num_heads)
     return [_attended(node, heads, input.shape[1], mask_index, None, **attributes), present]
 
@@ -169,29 +168,28 @@ def MultiHeadAttention(
         raise Refusal("the scores are not read", field="outputs", got="qk")
     q, k, v = _separate(node, query, key, value, bias, num_heads)
     new = k.sizes[2]
-    k, v = extended(node.dml, past_key, k), extended(node.dml, past_value, v)
+    k, v = extended(node, past_key, k), extended(node, past_value, v)
     return [_attended(node, (q, k, v), new, key_padding_mask, attention_bias, **attributes), k, v]
 
 
 def _separate(node: Node, query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Heads:
     """Queries, keys and values, with their bias, as heads; they may come in one tensor, or keys and values in one."""
-    dml = node.dml
     if query.rank == 5:
         parts = _unstacked(node, query, 3)
     elif key is not None and key.rank == 5:
-        parts = [dml.value(query), *_unstacked(node, key, 2)]
+        parts = [node.value(query), *_unstacked(node, key, 2)]
     else:
-        parts = [dml.value(query), *(dml.value(node.there(at, each)) for at, each in ((1, key), (2, value)))]
+        parts = [node.value(query), *(node.value(node.there(at, each)) for at, each in ((1, key), (2, value)))]
     if bias is not None:
         widths = [each.sizes[-1] if len(each.sizes) == 3 else each.sizes[1] * each.sizes[3] for each in parts]
         if sum(widths) != bias.count:
             raise Refusal("must have the widths of query, key and value", code="sizes", field="bias", got=bias.count)
-        biases = dml.split(bias, axis=0, outputs=widths)
+        biases = node.split(bias, axis=0, outputs=widths)
         # Keys and values of four dimensions come from another node, which has added it.
         parts = [
-            dml.add(each, part) if len(each.sizes) == 3 else each for each, part in zip(parts, biases, strict=True)
+            node.add(each, part) if len(each.sizes) == 3 else each for each, part in zip(parts, biases, strict=True)
         ]
-    return tuple(as_heads(dml, each, count) if len(each.sizes) == 3 else each for each in parts)  # type: ignore
+    return tuple(as_heads(node, each, count) if len(each.sizes) == 3 else each for each in parts)  # type: ignore
 
 
 def _unstacked(node: Node, x: Tensor, count: int) -> list[Value]:
@@ -200,5 +198,5 @@ def _unstacked(node: Node, x: Tensor, count: int) -> list[Value]:
     if held != count:
         got = list(x.shape)
         raise Refusal("holds another number of tensors", code="sizes", got=got, allowed=f"{count} in dimension 3")
-    parts = node.dml.split(x, axis=3, outputs=[1] * count)
-    return [node.dml.reshaped(each, (batch, length, heads * width)) for each in parts]
+    parts = node.split(x, axis=3, outputs=[1] * count)
+    return [node.reshaped(each, (batch, length, heads * width)) for each in parts]

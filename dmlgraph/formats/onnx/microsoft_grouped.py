@@ -14,7 +14,7 @@ from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Array, Tensor
 from dmlgraph.graph.value import Value
 
 
@@ -33,12 +33,12 @@ def RotaryEmbedding(
 
     ONNX Runtime reads the attributes `scale` and `is_packed_batching` and computes the same whatever they are.
     """
-    dml, places = node.dml, position_ids
+    places = position_ids
     if 0 in cos_cache.shape:
         got = [*cos_cache.shape]
         raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", field="cos_cache", got=got)
     width = 2 * cos_cache.shape[1]
-    split = dml.value(input) if input.rank == 4 else as_heads(dml, input, num_heads or input.shape[2] // width)
+    split = node.value(input) if input.rank == 4 else as_heads(node, input, num_heads or input.shape[2] // width)
     wanted = (split.sizes[0], split.sizes[2])
     if places.shape not in ((1,), wanted):
         got, allowed = list(places.shape), f"[1], {list(wanted)}"
@@ -46,8 +46,8 @@ def RotaryEmbedding(
     if places.rank == 1:
         places = _counted(node, places, split.sizes[2])
     cosines, sines = (rotary_table(node, each, places) for each in (cos_cache, sin_cache))
-    made = rotated(dml, split, cosines, sines, interleaved=bool(interleaved))
-    return made if input.rank == 4 else side_by_side(dml, made)
+    made = rotated(node, split, cosines, sines, interleaved=bool(interleaved))
+    return made if input.rank == 4 else side_by_side(node, made)
 
 
 def _counted(node: Node, first: Tensor, count: int) -> Tensor:
@@ -55,7 +55,7 @@ def _counted(node: Node, first: Tensor, count: int) -> Tensor:
     steps = np.arange(count, dtype=np.int64)[None]
     if first.known is not None:
         return Tensor.of(steps + first.known.reshape(1, 1))
-    return node.tensor(node.dml.add(node.dml.reshaped(first, (1, 1)), Tensor.of(steps)))
+    return node.tensor(node.add(node.reshaped(first, (1, 1)), Tensor.of(steps)))
 
 
 @dataclasses.dataclass(slots=True)
@@ -85,7 +85,7 @@ class Cache:
         if queries == total:
             return cls(Tensor.of(np.zeros(1, np.int32)), lengths, queries, total, past)
         if lengths.known is None:
-            made = node.dml.add(node.dml.reshaped(lengths, (lengths.count,)), 1 - queries)
+            made = node.add(node.reshaped(lengths, (lengths.count,)), 1 - queries)
             return cls(node.tensor(made), lengths, queries, total, past)
         known: Array = lengths.known.ravel().astype(np.int32) + (1 - queries)
         if (known < 0).any() or (known + queries > total).any():
@@ -103,11 +103,11 @@ class Cache:
         steps = np.arange(self.queries, dtype=np.int32)[None]
         if self.begin.known is not None:
             return Tensor.of(self.begin.known.reshape(-1, 1) + steps)
-        return node.tensor(node.dml.add(node.dml.reshaped(self.begin, (self.begin.count, 1)), Tensor.of(steps)))
+        return node.tensor(node.add(node.reshaped(self.begin, (self.begin.count, 1)), Tensor.of(steps)))
 
     def filled(self, node: Node, past: Tensor | None, new: Value) -> Value:
         """Past, then new keys or values, then zeros: {B, M, the longer of past and total, H}."""
-        dml, length, begin = node.dml, max(self.past, self.total), self.fixed
+        length, begin = max(self.past, self.total), self.fixed
         batch, heads, queries, width = new.sizes
 
         def zeros(count: int) -> Tensor:
@@ -116,18 +116,18 @@ class Cache:
         if begin is not None:
             parts: list[Any] = [new]
             if past is not None and begin:
-                parts.insert(0, sliced(dml, past, [slice(None), slice(None), slice(begin), slice(None)]))
+                parts.insert(0, sliced(node, past, [slice(None), slice(None), slice(begin), slice(None)]))
             if begin + queries < length:
                 parts.append(zeros(length - begin - queries))
-            made: Value = new if len(parts) == 1 else dml.join(parts, axis=2)
+            made: Value = new if len(parts) == 1 else node.join(parts, axis=2)
             return made
-        pool = dml.join([*([past] if self.past else []), new, zeros(1)], axis=2)
+        pool = node.join([*([past] if self.past else []), new, zeros(1)], axis=2)
         place = Tensor.of(np.arange(length, dtype=np.int32).reshape(1, 1, length, 1))
-        first = dml.reshaped(self.begin, (batch, 1, 1, 1))
-        moved = dml.add(dml.subtract(place, first), self.past)
-        moved = dml.min(moved, Tensor.of(np.full((1,) * 4, self.past + queries, np.int32)))
-        source = dml.if_(dml.logical_less_than(place, first, dtype="uint8"), place, moved)
-        whole: Value = dml.gather_elements(pool, dml.expanded(source, (batch, heads, length, width)), axis=2)
+        first = node.reshaped(self.begin, (batch, 1, 1, 1))
+        moved = node.add(node.subtract(place, first), self.past)
+        moved = node.min(moved, Tensor.of(np.full((1,) * 4, self.past + queries, np.int32)))
+        source = node.if_(node.logical_less_than(place, first, dtype="uint8"), place, moved)
+        whole: Value = node.gather_elements(pool, node.expanded(source, (batch, heads, length, width)), axis=2)
         return whole
 
     def mask(self, node: Node, window: int, like: Value) -> Any:
@@ -137,12 +137,12 @@ class Cache:
         """
         places = self.places(node)
         last = node.tensor(places, (places.shape[0], 1, self.queries, 1))
-        return seen(node.dml, self.total, last, window, like)
+        return seen(node, self.total, last, window, like)
 
     def ends(self, node: Node, like: Value) -> Any:
         """What is added to the scores: keys after the end of a sequence do not count."""
         last = node.tensor(self.lengths, (self.lengths.count, 1, 1, 1))
-        return seen(node.dml, self.total, last, 0, like)
+        return seen(node, self.total, last, 0, like)
 
 
 @imports(domain=MICROSOFT, how="gemm, activation_softmax1, gather_elements, add, views")
@@ -188,34 +188,33 @@ def GroupQueryAttention(
         raise Refusal("the scores are not read", field="outputs", got="output_qk")
     if query_seqlens is not None:
         raise Refusal("chunks of queries with padding have no counterpart", field="query_seqlens")
-    dml = node.dml
     q, k, v = _grouped_heads(node, query, key, value, num_heads, kv_num_heads)
     past = [None if each is None or 0 in each.shape else each for each in (past_key, past_value)]
     longest = int(node.scalar(total_sequence_length))
     cache = Cache.of(node, seqlens_k, longest, q.sizes[2], 0 if past[0] is None else past[0].shape[2])
     if q_norm_weight is not None:
         epsilons = [qk_norm_epsilon if each is None else each for each in (q_norm_epsilon, k_norm_epsilon)]
-        q = _normalized_heads(dml, q, q_norm_weight, epsilons[0])
-        k = _normalized_heads(dml, k, node.there(15, k_norm_weight), epsilons[1])
+        q = _normalized_heads(node, q, q_norm_weight, epsilons[0])
+        k = _normalized_heads(node, k, node.there(15, k_norm_weight), epsilons[1])
     if do_rotary:
         places = _positions(node, cache, position_ids)
         tables = (node.there(at, each) for at, each in ((7, cos_cache), (8, sin_cache)))
         cosines, sines = (rotary_table(node, each, places) for each in tables)
         turn = bool(rotary_interleaved)
-        q, k = (rotated(dml, each, cosines, sines, interleaved=turn) for each in (q, k))
+        q, k = (rotated(node, each, cosines, sines, interleaved=turn) for each in (q, k))
     k, v = (cache.filled(node, before, new) for before, new in zip(past, (k, v), strict=True))
     cut = [slice(None), slice(None), slice(cache.total), slice(None)]
-    keys, values = (dml.value(sliced(dml, node.tensor(each), cut)) for each in (k, v))
+    keys, values = (node.value(sliced(node, node.tensor(each), cut)) for each in (k, v))
     masks: list[Any] = [] if attention_bias is None else [attention_bias]
     masks.append(cache.mask(node, max(local_window_size, 0), q) if causal else cache.ends(node, q))
     factor, sink = scale or 1 / math.sqrt(q.sizes[3]), _sink(node, q, head_sink, smooth_softmax)
-    made = attend(dml, q, keys, values, scale=factor, added=masks, softcap=softcap, sink=sink)
-    return [side_by_side(dml, made), k, v]
+    made = attend(node, q, keys, values, scale=factor, added=masks, softcap=softcap, sink=sink)
+    return [side_by_side(node, made), k, v]
 
 
-def _normalized_heads(dml: Calls, x: Value, weight: Tensor, epsilon: float) -> Value:
+def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> Value:
     """Each head by its root mean square, times a weight {H}."""
-    made: Value = dml.multiply(normalized(dml, x, [3], epsilon, centred=False), weight)
+    made: Value = node.multiply(normalized(node, x, [3], epsilon, centred=False), weight)
     return made
 
 
@@ -240,13 +239,13 @@ def _grouped_heads(
 ) -> tuple[Value, Value, Value]:
     """Queries {B, N, S, H}, keys and values {B, M, S, H}, which may come in one tensor."""
     if key is not None:
-        q, k, v = (node.dml.value(node.there(at, each)) for at, each in enumerate((query, key, value)))
+        q, k, v = (node.value(node.there(at, each)) for at, each in enumerate((query, key, value)))
     else:
         width = query.shape[2] // (count + 2 * shared)
         if width * (count + 2 * shared) != query.shape[2]:
             raise Refusal("holds no queries, keys and values", code="sizes", field="query", got=list(query.shape))
-        q, k, v = node.dml.split(query, axis=2, outputs=[count * width, shared * width, shared * width])
-    return as_heads(node.dml, q, count), as_heads(node.dml, k, shared), as_heads(node.dml, v, shared)
+        q, k, v = node.split(query, axis=2, outputs=[count * width, shared * width, shared * width])
+    return as_heads(node, q, count), as_heads(node, k, shared), as_heads(node, v, shared)
 
 
 def _positions(node: Node, cache: Cache, given: Maybe) -> Tensor:
@@ -261,13 +260,13 @@ def _positions(node: Node, cache: Cache, given: Maybe) -> Tensor:
     if cache.queries != cache.total:
         return given
     if given.known is None:  # of a first prompt only the first position counts
-        first = sliced(node.dml, given, [slice(1), slice(1)])
-        return _counted(node, Tensor(first.dtype, (1,), made=node.dml.reshaped(first, (1,))), cache.queries)
+        first = sliced(node, given, [slice(1), slice(1)])
+        return _counted(node, Tensor(first.dtype, (1,), made=node.reshaped(first, (1,))), cache.queries)
     return _counted(node, Tensor.of(given.known.ravel()[:1]), cache.queries)
 
 
 def _sink(node: Node, q: Value, given: Maybe, smooth: int) -> Any:
     """The score beside those of the keys: one for each head, or 0."""
     if given is not None:
-        return node.dml.reshaped(given, (1, q.sizes[1], 1, 1))
+        return node.reshaped(given, (1, q.sizes[1], 1, 1))
     return Tensor.of(np.zeros((1, 1, 1, 1), q.dtype.numpy)) if smooth == 1 else None

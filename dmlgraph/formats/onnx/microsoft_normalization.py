@@ -15,37 +15,37 @@ from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
 from dmlgraph.formats.onnx.normalization import GroupNormalization
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
 
 
-def normalized(dml: Calls, x: Any, axes: Sequence[int], epsilon: float, *, centred: bool = True) -> Value:
+def normalized(node: Node, x: Any, axes: Sequence[int], epsilon: float, *, centred: bool = True) -> Value:
     """(x − mean) / √(variance + epsilon); not centred, x / √(mean of x² + epsilon)."""
-    x = dml.value(x)
-    wide = dml.converted(x, "float32") if x.dtype is DataType.FLOAT16 else x  # squares overflow in float16
+    x = node.value(x)
+    wide = node.converted(x, "float32") if x.dtype is DataType.FLOAT16 else x  # squares overflow in float16
     if centred:
-        made = dml.mean_variance_normalization1(wide, axes=axes, normalize_variance=True, epsilon=epsilon)
-    elif dml.level >= FeatureLevel.V6_3:
-        made = dml.mean_variance_normalization2(wide, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
+        made = node.mean_variance_normalization1(wide, axes=axes, normalize_variance=True, epsilon=epsilon)
+    elif node.level >= FeatureLevel.V6_3:
+        made = node.mean_variance_normalization2(wide, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
     else:
-        wide = dml.converted(x, "float32")
-        made = dml.multiply(wide, inverse_deviation(dml, wide, axes, epsilon))
-    return dml.converted(made, x.dtype)
+        wide = node.converted(x, "float32")
+        made = node.multiply(wide, inverse_deviation(node, wide, axes, epsilon))
+    return node.converted(made, x.dtype)
 
 
-def inverse_deviation(dml: Calls, x: Value, axes: Sequence[int], epsilon: float) -> Value:
+def inverse_deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
     """1 / √(mean of x² + epsilon)."""
-    squares = dml.reduce(dml.multiply(x, x), function="average", axes=axes)
-    made: Value = dml.recip(dml.sqrt(dml.add(squares, epsilon)))
+    squares = node.reduce(node.multiply(x, x), function="average", axes=axes)
+    made: Value = node.recip(node.sqrt(node.add(squares, epsilon)))
     return made
 
 
-def _scaled(dml: Calls, x: Value, scale: Tensor | None, bias: Tensor | None) -> Value:
+def _scaled(node: Node, x: Value, scale: Tensor | None, bias: Tensor | None) -> Value:
     """x · scale + bias, with the data type of the scale."""
     if scale is not None:
-        x = dml.multiply(dml.converted(x, dml.value(scale).dtype), scale)
+        x = node.multiply(node.converted(x, node.value(scale).dtype), scale)
     if bias is not None:
-        x = dml.add(x, bias)
+        x = node.add(x, bias)
     return x
 
 
@@ -58,8 +58,8 @@ def SimplifiedLayerNormalization(
 ) -> Result:
     """The outputs are y and the inverse deviation."""
     axes = list(range(at_axis(axis, X.rank), X.rank))
-    made = _scaled(node.dml, normalized(node.dml, X, axes, epsilon, centred=False), scale, None)
-    _, deviation = _statistics(node, node.dml.value(X), axes, epsilon, centred=False, last=1)
+    made = _scaled(node, normalized(node, X, axes, epsilon, centred=False), scale, None)
+    _, deviation = _statistics(node, node.value(X), axes, epsilon, centred=False, last=1)
     return [node.tensor(made, X.shape), deviation]
 
 
@@ -69,8 +69,8 @@ def LayerNormalization_1(
 ) -> Result:
     """The outputs are y, the mean, and the inverse deviation."""
     axes = list(range(at_axis(axis, X.rank), X.rank))
-    made = _scaled(node.dml, normalized(node.dml, X, axes, epsilon), Scale, B)
-    return [node.tensor(made, X.shape), *_statistics(node, node.dml.value(X), axes, epsilon, centred=True, last=2)]
+    made = _scaled(node, normalized(node, X, axes, epsilon), Scale, B)
+    return [node.tensor(made, X.shape), *_statistics(node, node.value(X), axes, epsilon, centred=True, last=2)]
 
 
 def _statistics(
@@ -80,13 +80,13 @@ def _statistics(
 
     Not centred, the mean counts as 0; None is what is not asked for.
     """
-    dml, wanted = node.dml, node.wants(last)
+    wanted = node.wants(last)
     if not wanted and not (centred and node.wants(1)):
         return None, None
-    wide = dml.converted(x, "float32")
-    mean = dml.reduce(wide, function="average", axes=axes) if centred else None
-    away = wide if mean is None else dml.subtract(wide, mean)
-    return mean, inverse_deviation(dml, away, axes, epsilon) if wanted else None
+    wide = node.converted(x, "float32")
+    mean = node.reduce(wide, function="average", axes=axes) if centred else None
+    away = wide if mean is None else node.subtract(wide, mean)
+    return mean, inverse_deviation(node, away, axes, epsilon) if wanted else None
 
 
 @imports(domain=MICROSOFT, how="add, mean_variance_normalization1; its mean and deviation: reduce, sqrt")
@@ -114,10 +114,10 @@ def _skipped(
     node: Node, x: Tensor, added: list[Maybe], gamma: Tensor, beta: Maybe, epsilon: float, *, centred: bool
 ) -> Result:
     """The outputs are y, the mean, the inverse deviation and the sum; not centred, ONNX Runtime's mean is 0."""
-    total, axes = node.dml.value(x), [x.rank - 1]
+    total, axes = node.value(x), [x.rank - 1]
     for each in added:
-        total = total if each is None else node.dml.add(total, each)
-    made = _scaled(node.dml, normalized(node.dml, total, axes, epsilon, centred=centred), gamma, beta)
+        total = total if each is None else node.add(total, each)
+    made = _scaled(node, normalized(node, total, axes, epsilon, centred=centred), gamma, beta)
     mean, deviation = _statistics(node, total, axes, epsilon, centred=centred, last=2)
     zeros = np.broadcast_to(np.float32(0), (*x.shape[:-1], 1))
     return [made, mean if centred else zeros, deviation, total]
@@ -138,20 +138,20 @@ def EmbedLayerNormalization(
     *,
     epsilon: float = 1e-12,
 ) -> Result:
-    total = node.dml.value(Gather(node, word_embedding, input_ids, axis=0))
+    total = node.value(Gather(node, word_embedding, input_ids, axis=0))
     if position_ids is not None:
         positions = Gather(node, position_embedding, position_ids, axis=0)
     else:
-        positions = sliced(node.dml, position_embedding, [slice(input_ids.shape[1]), slice(None)])
-    total = node.dml.add(total, positions)
+        positions = sliced(node, position_embedding, [slice(input_ids.shape[1]), slice(None)])
+    total = node.add(total, positions)
     if segment_ids is not None:
-        total = node.dml.add(total, Gather(node, node.there(4, segment_embedding), segment_ids, axis=0))
-    made = normalized(node.dml, total, [2], epsilon)
-    made = _scaled(node.dml, made, gamma, beta)
+        total = node.add(total, Gather(node, node.there(4, segment_embedding), segment_ids, axis=0))
+    made = normalized(node, total, [2], epsilon)
+    made = _scaled(node, made, gamma, beta)
     counted: Any = np.zeros(input_ids.shape[:1], np.int32)
     if mask is not None and node.wants(1):
-        ones = node.dml.converted(node.dml.logical_equals(mask, 1, dtype="uint8"), "int32")
-        counted = node.tensor(node.dml.reduce(ones, function="sum", axes=[1]), input_ids.shape[:1])
+        ones = node.converted(node.logical_equals(mask, 1, dtype="uint8"), "int32")
+        counted = node.tensor(node.reduce(ones, function="sum", axes=[1]), input_ids.shape[:1])
     return [made, counted, total]
 
 
@@ -171,20 +171,20 @@ def SkipGroupNorm(
     epsilon: float = 1e-5,
 ) -> Result:
     """The outputs are y, and the sum that is normalized."""
-    dml, last = node.dml, bool(channels_last)
-    total, channels = dml.value(X), X.shape[-1 if last else 1]
+    last = bool(channels_last)
+    total, channels = node.value(X), X.shape[-1 if last else 1]
     for each in (skip, bias):
         if each is not None and each.shape != X.shape:  # {N, C}, {N, 1, 1, C} or {C}
             batch = each.count // channels
             spatial = (1,) * (X.rank - 2)
             sizes = (batch, *spatial, channels) if last else (batch, channels, *spatial)
-            total = dml.add(total, dml.reshaped(each, sizes))
+            total = node.add(total, node.reshaped(each, sizes))
         elif each is not None:
-            total = dml.add(total, each)
+            total = node.add(total, each)
     summed = node.tensor(total, X.shape)
-    gain, added = (node.tensor(dml.converted(each, total.dtype)) for each in (gamma, beta))
+    gain, added = (node.tensor(node.converted(each, total.dtype)) for each in (gamma, beta))
     first = as_channels_first(node, summed) if last else summed
     made = GroupNormalization(node, first, gain, added, num_groups=groups, epsilon=epsilon)
     if activation:
-        made = node.tensor(dml.multiply(made, dml.activation_sigmoid(made)), made.shape)
+        made = node.tensor(node.multiply(made, node.activation_sigmoid(made)), made.shape)
     return [as_channels_last(node, made) if last else made, summed]

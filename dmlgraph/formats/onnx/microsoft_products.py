@@ -33,7 +33,7 @@ def FusedMatMul(
 ) -> Tensor:
     a, b = _turned(node, A, transA, transBatchA), _turned(node, B, transB, transBatchB)
     shape = product_shape(a.shape, b.shape)
-    return node.tensor(node.dml.gemm(*as_matrices(node.dml, a, b), alpha=alpha), shape)
+    return node.tensor(node.gemm(*as_matrices(node, a, b), alpha=alpha), shape)
 
 
 def _turned(node: Node, x: Tensor, transposed: int, batch: int) -> Tensor:
@@ -45,7 +45,7 @@ def _turned(node: Node, x: Tensor, transposed: int, batch: int) -> Tensor:
         order = [*order[1:-1], 0, order[-1]]
     if transposed:
         order[-2:] = reversed(order[-2:])
-    return node.tensor(node.dml.transposed(x, order))
+    return node.tensor(node.transposed(x, order))
 
 
 @imports(domain=MICROSOFT, how="gemm, an activation")
@@ -120,10 +120,10 @@ def MatMulNBits(
         raise Refusal("groups in another order than the blocks have no counterpart", field="g_idx")
     sizes = (N, -(-K // block_size), block_size)
     whole = node.tensor(_dequantized(node, B, scales, zero_points, sizes, bits))
-    weights = sliced(node.dml, whole, [slice(None), slice(K)])
-    rows = node.dml.reshaped(A, (A.count // K, K))
-    added = None if bias is None else node.dml.expanded(bias, (A.count // K, N))
-    made = node.dml.gemm(rows, weights, added, trans_b="transpose")
+    weights = sliced(node, whole, [slice(None), slice(K)])
+    rows = node.reshaped(A, (A.count // K, K))
+    added = None if bias is None else node.expanded(bias, (A.count // K, N))
+    made = node.gemm(rows, weights, added, trans_b="transpose")
     return node.tensor(made, (*A.shape[:-1], N))
 
 
@@ -131,28 +131,28 @@ def _dequantized(
     node: Node, packed: Tensor, scales: Tensor, zero: Maybe, sizes: tuple[int, int, int], bits: int
 ) -> Value:
     """The weights {N, blocks · block} as floats: (weight − zero point) · scale, for each block."""
-    dml, (columns, blocks, block) = node.dml, sizes
-    weights, scale = _unpacked(node, packed, bits, sizes), node.dml.reshaped(scales, (columns, blocks, 1))
+    (columns, blocks, block) = sizes
+    weights, scale = _unpacked(node, packed, bits, sizes), node.reshaped(scales, (columns, blocks, 1))
     if zero is not None and zero.is_float:
-        steps = dml.subtract(dml.converted(weights, scale.dtype), dml.reshaped(zero, (columns, blocks, 1)))
-        return dml.reshaped(dml.multiply(steps, scale), (columns, blocks * block))
+        steps = node.subtract(node.converted(weights, scale.dtype), node.reshaped(zero, (columns, blocks, 1)))
+        return node.reshaped(node.multiply(steps, scale), (columns, blocks * block))
     if zero is None:
         zero = Tensor.of(np.full((columns, blocks), 1 << (bits - 1), np.uint8))
     else:
         per = -(-blocks * bits // 8) * 8 // bits
-        zero = sliced(dml, _unpacked(node, zero, bits, (columns, per)), [slice(None), slice(blocks)])
-    if dml.level >= FeatureLevel.V6_3 and bits > 2 and weights.known is not None and zero.known is not None:
+        zero = sliced(node, _unpacked(node, zero, bits, (columns, per)), [slice(None), slice(blocks)])
+    if node.level >= FeatureLevel.V6_3 and bits > 2 and weights.known is not None and zero.known is not None:
         dtype = ml_dtypes.uint4 if bits == 4 else np.uint8
         narrow, point = (Tensor.of(np.ascontiguousarray(each.known).astype(dtype)) for each in (weights, zero))
-        flat = dml.reshaped(narrow, (columns, blocks * block))
-        pair = [dml.reshaped(scale, (columns, blocks)), dml.value(point)]
-        made: Value = dml.dequantize(flat, pair, quantization_type="scale_zero_point")
+        flat = node.reshaped(narrow, (columns, blocks * block))
+        pair = [node.reshaped(scale, (columns, blocks)), node.value(point)]
+        made: Value = node.dequantize(flat, pair, quantization_type="scale_zero_point")
         return made
     dtype = scale.dtype
-    if dml.level < FeatureLevel.V6_0:  # dequantize_linear takes only float32
-        scale = dml.converted(scale, "float32")
-    made = dml.dequantize_linear(weights, scale, dml.reshaped(zero, (columns, blocks, 1)))
-    return dml.converted(dml.reshaped(made, (columns, blocks * block)), dtype)
+    if node.level < FeatureLevel.V6_0:  # dequantize_linear takes only float32
+        scale = node.converted(scale, "float32")
+    made = node.dequantize_linear(weights, scale, node.reshaped(zero, (columns, blocks, 1)))
+    return node.converted(node.reshaped(made, (columns, blocks * block)), dtype)
 
 
 def _unpacked(node: Node, packed: Tensor, bits: int, shape: tuple[int, ...]) -> Tensor:
@@ -165,7 +165,7 @@ def _unpacked(node: Node, packed: Tensor, bits: int, shape: tuple[int, ...]) -> 
     if packed.known is not None:
         return Tensor.of(((packed.known.reshape(-1, 1) >> shifts) & ((1 << bits) - 1)).reshape(shape))
     if bits == 8:
-        return node.tensor(node.dml.value(packed), shape)
-    column: Any = node.dml.reshaped(packed, (packed.count, 1))
-    parts = node.dml.bit_and(node.dml.bit_shift_right(column, Tensor.of(shifts)), (1 << bits) - 1)
+        return node.tensor(node.value(packed), shape)
+    column: Any = node.reshaped(packed, (packed.count, 1))
+    parts = node.bit_and(node.bit_shift_right(column, Tensor.of(shifts)), (1 << bits) - 1)
     return node.tensor(parts, shape)

@@ -14,7 +14,7 @@ from dmlgraph.formats.onnx.matrix import product_shape
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis, broadcast
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied
 from dmlgraph.formats.onnx.quantization import DequantizeLinear, QLinearConv, QuantizeLinear
-from dmlgraph.formats.onnx.recurrent import LSTM
+from dmlgraph.formats.onnx.recurrent import recurrent
 from dmlgraph.formats.onnx.reduction import reduced
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import MICROSOFT, OLDEST, imports
@@ -30,19 +30,19 @@ def _single(node: Node, tensor: Maybe, rank: int, dtype: Any) -> Value:
     if tensor.count != 1:
         got = list(tensor.shape)
         raise Refusal("must have one element", code="count", field=node.place(tensor), got=got)
-    return node.dml.reshaped(tensor, (1,) * max(rank, 1))
+    return node.reshaped(tensor, (1,) * max(rank, 1))
 
 
 def _numbers(node: Node, x: Tensor, scale: Tensor, zero: Maybe) -> Tensor:
     """The numbers that a quantized input stands for."""
     parts = [_single(node, each, x.rank, x.dtype) for each in (scale, zero)]
-    return node.tensor(node.dml.dequantize_linear(x, *parts), x.shape)
+    return node.tensor(node.dequantize_linear(x, *parts), x.shape)
 
 
 def _steps(node: Node, x: Tensor, scale: Tensor, zero: Maybe, dtype: Any) -> Tensor:
     """Numbers quantized with a scale and zero point."""
     parts = [_single(node, each, x.rank, dtype) for each in (scale, zero)]
-    made = node.dml.quantize_linear(x, *parts, dtype=stored(np.dtype(dtype)))
+    made = node.quantize_linear(x, *parts, dtype=stored(np.dtype(dtype)))
     return node.tensor(made, x.shape)
 
 
@@ -66,7 +66,7 @@ def QLinearAdd(
         [_single(node, each, 1, A.dtype) for each in pair]
         for pair in ((A_scale, A_zero_point), (B_scale, B_zero_point), (C_scale, C_zero_point))
     )
-    return node.tensor(node.dml.quantized_linear_add(A, *of_a, B, *of_b, *of_c), shape)
+    return node.tensor(node.quantized_linear_add(A, *of_a, B, *of_b, *of_c), shape)
 
 
 @imports(domain=MICROSOFT, how="dequantize_linear, multiply, quantize_linear")
@@ -82,7 +82,7 @@ def QLinearMul(
     C_zero_point: Maybe = None,
 ) -> Tensor:
     a, b = _numbers(node, A, A_scale, A_zero_point), _numbers(node, B, B_scale, B_zero_point)
-    product = node.tensor(node.dml.multiply(a, b), broadcast([a, b]))
+    product = node.tensor(node.multiply(a, b), broadcast([a, b]))
     return _steps(node, product, C_scale, C_zero_point, A.dtype)
 
 
@@ -141,7 +141,7 @@ def QLinearWhere(
     z_zero_point: Tensor,
 ) -> Tensor:
     x, y = _numbers(node, X, x_scale, x_zero_point), _numbers(node, Y, y_scale, y_zero_point)
-    made = node.tensor(node.dml.if_(condition, x, y), broadcast([condition, x, y]))
+    made = node.tensor(node.if_(condition, x, y), broadcast([condition, x, y]))
     return _steps(node, made, z_scale, z_zero_point, X.dtype)
 
 
@@ -159,7 +159,7 @@ def QLinearConcat(node: Node, Y_scale: Tensor, Y_zero_point: Tensor, *inputs: Te
         for x, scale, zero in zip(inputs[::3], inputs[1::3], inputs[2::3], strict=True)
     ]
     axis = at_axis(axis, parts[0].rank)
-    return node.tensor(node.dml.join(parts, axis=axis)) if len(parts) > 1 else parts[0]
+    return node.tensor(node.join(parts, axis=axis)) if len(parts) > 1 else parts[0]
 
 
 def _are_same(one: Tensor, other: Tensor) -> bool:
@@ -214,7 +214,7 @@ for _rule, _function in ((AveragePool, "average_pooling1"), (GlobalAveragePool, 
 
 
 def _with_bias(node: Node, made: Value, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
-    return node.tensor(made if bias is None else node.dml.add(made, bias), shape)
+    return node.tensor(made if bias is None else node.add(made, bias), shape)
 
 
 @imports(domain=MICROSOFT, how="matrix_multiply_integer, cast, multiply, add")
@@ -239,7 +239,7 @@ def DynamicQuantizeMatMul(
     node: Node, A: Tensor, B: Tensor, b_scale: Tensor, b_zero_point: Maybe = None, bias: Maybe = None
 ) -> Result:
     """Inputs: a as floats, b, its scale and zero point, bias."""
-    a = node.dml.dynamic_quantize_linear(A, dtype="uint8")
+    a = node.dynamic_quantize_linear(A, dtype="uint8")
     scale, zero = (node.tensor(each, ()) for each in (a.output_scale, a.output_zero_point))
     left = Factor(node.tensor(a.output, A.shape), scale, zero)
     right = Factor(B, b_scale, b_zero_point)
@@ -266,8 +266,7 @@ def QGemm(
 ) -> Tensor:
     """C are steps of the product."""
     a, b = (
-        node.tensor(node.dml.transposed(each, [1, 0])) if turned else each
-        for each, turned in ((A, transA), (B, transB))
+        node.tensor(node.transposed(each, [1, 0])) if turned else each for each, turned in ((A, transA), (B, transB))
     )
     left, right = Factor(a, a_scale, a_zero_point), Factor(b, b_scale, b_zero_point)
     made = node.tensor(dequantized_product(node, left, right, alpha, C))
@@ -320,7 +319,7 @@ def DynamicQuantizeLSTM(
     The inputs and states stay floats, which ONNX Runtime rounds to 8 bits.
     """
     weights = [_gates(node, *each) for each in ((W, W_scale, W_zero_point), (R, R_scale, R_zero_point))]
-    return LSTM(node, X, weights[0], weights[1], B, sequence_lens, initial_h, initial_c, P, **attributes)
+    return recurrent(node, X, weights[0], weights[1], B, sequence_lens, initial_h, initial_c, P, **attributes)
 
 
 def _gates(node: Node, weights: Tensor, steps: Tensor, zeros: Tensor) -> Tensor:
@@ -328,8 +327,8 @@ def _gates(node: Node, weights: Tensor, steps: Tensor, zeros: Tensor) -> Tensor:
     if steps.shape not in ((weights.shape[0],), (weights.shape[0], weights.shape[2])):
         allowed = f"{[weights.shape[0]]} or {[weights.shape[0], weights.shape[2]]}"
         raise Refusal("needs scales for directions or columns", code="sizes", got=list(steps.shape), allowed=allowed)
-    dml, columns = node.dml, (weights.shape[0], 1, steps.count // weights.shape[0])
-    offsets = dml.reshaped(dml.converted(zeros, "float32"), columns)
-    numbers = dml.subtract(dml.converted(weights, "float32"), offsets)
-    made = dml.multiply(numbers, dml.reshaped(steps, columns))
-    return node.tensor(dml.transposed(made, [0, 2, 1]))
+    columns = (weights.shape[0], 1, steps.count // weights.shape[0])
+    offsets = node.reshaped(node.converted(zeros, "float32"), columns)
+    numbers = node.subtract(node.converted(weights, "float32"), offsets)
+    made = node.multiply(numbers, node.reshaped(steps, columns))
+    return node.tensor(node.transposed(made, [0, 2, 1]))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 
 from dmlgraph.formats.onnx.folding import numbers
@@ -13,13 +14,14 @@ from dmlgraph.formats.onnx.refusals import Refusal, give_values
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, parse_dtype
 from dmlgraph.graph.value import Value
 
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 Maybe = Tensor | None  # an input that may be left out
 Ints = Tensor | Sequence[int] | None  # whole numbers of an input, or of the attribute that it was before
 Result = Tensor | Value | Array | Sequence["Tensor | Value | Array | None"]
 
 
-class Node:
-    """A node with its attributes and inputs; `dml` adds nodes to the graph.
+class Node(Calls):
+    """A node with its attributes and inputs; the functions of `dmlgraph` add nodes to the graph.
 
     Attributes:
         operator: its ONNX operator.
@@ -28,26 +30,43 @@ class Node:
         inputs: its tensors; None for an optional one that is left out.
         outputs: which of its outputs are asked for.
         attributes: those that are given.
-        dml: the functions of `dmlgraph`, with the node's label for names.
         run: imports a subgraph of the node.
-        converted: the type in place of a type, by the `convert` of the import.
+        dtype_of: the type in place of a type, by the `convert` of the import.
+        source: the node as it is in the model.
+
+    Args:
+        calls: the arguments of `Calls`.
+        source, opset, inputs, attributes, run, dtype_of: as above.
     """
 
     def __init__(
         self,
-        operator: str,
-        domain: str,
+        *calls: Any,
+        source: ir.Node,
         opset: int,
         inputs: Sequence[Tensor | None],
-        outputs: Sequence[bool],
         attributes: Mapping[str, ir.Attr],
-        dml: Calls,
         run: Callable[..., list[Tensor]],
-        converted: Callable[[np.dtype[Any]], np.dtype[Any]],
+        dtype_of: Callable[[np.dtype[Any]], np.dtype[Any]],
     ) -> None:
-        self.operator, self.domain, self.opset = operator, domain, opset
-        self.inputs, self.outputs, self.attributes = list(inputs), list(outputs), attributes
-        self.dml, self.run, self.converted = dml, run, converted
+        super().__init__(*calls)
+        self.source, self.operator, self.domain, self.opset = source, source.op_type, source.domain, opset
+        self.inputs, self.attributes, self.run, self.dtype_of = list(inputs), attributes, run, dtype_of
+        self.outputs = [bool(each.uses() or each.is_graph_output()) for each in source.outputs]
+
+    def proto(self, *, with_graphs: bool = False) -> onnx.NodeProto:
+        """The node for ONNX's own functions."""
+        made = onnx.NodeProto(op_type=self.operator, domain=self.domain, name=self.source.name or "")
+        made.input.extend("" if each is None else f"x{index}" for index, each in enumerate(self.inputs))
+        made.output.extend(f"y{index}" if each.name else "" for index, each in enumerate(self.source.outputs))
+        given = (each for each in self.attributes.values() if with_graphs or each.type not in _GRAPHS)
+        made.attribute.extend(map(ir.serde.serialize_attribute, given))
+        return made
+
+    @property
+    def depends(self) -> frozenset[str]:
+        """The model's inputs from which the outputs are computed."""
+        return frozenset[str]().union(*(each.depends for each in self.given))
 
     @property
     def given(self) -> list[Tensor]:
@@ -118,9 +137,9 @@ class Node:
 
     def tensor(self, value: Any, shape: Sequence[int] | None = None) -> Tensor:
         """A result with its ONNX shape, which may be () and may have other sizes than the value."""
-        made: Value = self.dml.value(value)
+        made: Value = self.value(value)
         shape = made.sizes if shape is None else tuple(shape)
-        value = self.dml.reshaped(value, shape or (1,))
+        value = self.reshaped(value, shape or (1,))
         return Tensor(value.dtype.numpy, shape, made=value)
 
 

@@ -15,7 +15,7 @@ from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
 from dmlgraph.formats.onnx.reduction import written_reduced
 from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, unsupported
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored
+from dmlgraph.formats.onnx.tensors import Tensor, stored
 from dmlgraph.graph.value import Value
 
 FLOAT = 1  # TensorProto.FLOAT
@@ -25,7 +25,7 @@ LEAST = 1.1754943508222875e-38  # of float32: zeros stay zeros, and nothing else
 
 def _per_channel(node: Node, tensor: Tensor, rank: int) -> Value:
     """{C} as {1, C, 1, …}."""
-    return node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)) if rank > 1 else (tensor.count,))
+    return node.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)) if rank > 1 else (tensor.count,))
 
 
 @imports(how="batch_normalization; in training batch_normalization_training; in the widest type")
@@ -51,16 +51,16 @@ def BatchNormalization(
     given = (scale, B, input_mean, input_var)
     wide = stored(functools.reduce(np.promote_types, [each.dtype for each in given], X.dtype))
     wide = DataType.FLOAT32 if training_mode and wide is DataType.FLOAT16 else wide
-    image = node.dml.converted(X, wide)
-    gain, bias, mean, variance = (node.dml.converted(_per_channel(node, each, X.rank), wide) for each in given)
+    image = node.converted(X, wide)
+    gain, bias, mean, variance = (node.converted(_per_channel(node, each, X.rank), wide) for each in given)
     if not training_mode:
-        made = node.dml.batch_normalization(image, mean, variance, gain, bias, spatial=True, epsilon=epsilon)
+        made = node.batch_normalization(image, mean, variance, gain, bias, spatial=True, epsilon=epsilon)
         return node.tensor(made, X.shape)
-    made = node.dml.batch_normalization_training(image, gain, bias, epsilon=epsilon)
+    made = node.batch_normalization_training(image, gain, bias, epsilon=epsilon)
 
     def running(old: Value, new: Value) -> Tensor:
-        kept = node.dml.multiply(old, momentum)
-        return node.tensor(node.dml.add(kept, node.dml.multiply(new, 1 - momentum)), input_mean.shape)
+        kept = node.multiply(old, momentum)
+        return node.tensor(node.add(kept, node.multiply(new, 1 - momentum)), input_mean.shape)
 
     return [made.output, running(mean, made.output_mean), running(variance, made.output_variance)]
 
@@ -108,28 +108,27 @@ def is_wide(x: Tensor, stash_type: int) -> bool:
     return x.dtype == np.float16 and stash_type == FLOAT
 
 
-def widened(dml: Calls, tensor: Any) -> Value:
+def widened(node: Node, tensor: Any) -> Value:
     """A tensor or value in float32.  A known tensor is converted now, and costs no dispatch."""
     if isinstance(tensor, Tensor) and tensor.known is not None:
         tensor = Tensor.of(tensor.known.astype(np.float32), name=tensor.name)
-    return dml.converted(tensor, "float32")
+    return node.converted(tensor, "float32")
 
 
 def _normalized(
     node: Node, x: Tensor, axes: list[int], scale: Any, bias: Any, epsilon: float, *, wide: bool = False
 ) -> Tensor:
     """(x − mean) / √(variance + epsilon) · scale + bias; wide, all of it in float32."""
-    dml = node.dml
     if scale is None and bias is not None:
         raise Refusal("a bias needs a scale", code="missing", field="scale")
-    given = [each if each is None or not wide else widened(dml, each) for each in (x, scale, bias)]
-    whole, scale, bias = (each if each is None else dml.expanded(each, x.sizes) for each in given)
+    given = [each if each is None or not wide else widened(node, each) for each in (x, scale, bias)]
+    whole, scale, bias = (each if each is None else node.expanded(each, x.sizes) for each in given)
     fields = {"axes": axes, "normalize_variance": True, "epsilon": epsilon}
     if bias is None and scale is not None:
-        made = dml.multiply(dml.mean_variance_normalization1(whole, **fields), scale)
+        made = node.multiply(node.mean_variance_normalization1(whole, **fields), scale)
     else:
-        made = dml.mean_variance_normalization1(whole, scale, bias, **fields)
-    return node.tensor(dml.converted(made, dml.value(x).dtype), x.shape)
+        made = node.mean_variance_normalization1(whole, scale, bias, **fields)
+    return node.tensor(node.converted(made, node.value(x).dtype), x.shape)
 
 
 @imports(since=17, how="mean_variance_normalization1; with its mean: ONNX's definition")
@@ -188,10 +187,10 @@ def _layer(node: Emitter, axes: tuple[int, ...]) -> Symbol | None:
 def RMSNormalization(
     node: Node, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = FLOAT
 ) -> Tensor:
-    dml, axes = node.dml, list(range(at_axis(axis, X.rank), X.rank))
-    whole = widened(dml, X) if is_wide(X, stash_type) else X
-    made = dml.mean_variance_normalization2(whole, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
-    return node.tensor(dml.multiply(dml.converted(made, dml.value(X).dtype), scale), X.shape)
+    axes = list(range(at_axis(axis, X.rank), X.rank))
+    whole = widened(node, X) if is_wide(X, stash_type) else X
+    made = node.mean_variance_normalization2(whole, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
+    return node.tensor(node.multiply(node.converted(made, node.value(X).dtype), scale), X.shape)
 
 
 _GROUPS = "mean_variance_normalization1, multiply, add, views"
@@ -213,26 +212,25 @@ def GroupNormalization(
     epsilon: float = 1e-5,
     stash_type: int = FLOAT,
 ) -> Tensor:
-    dml = node.dml
     if num_groups < 1 or X.shape[1] % num_groups:
         message = "the channels must be a multiple of the groups"
         raise Refusal(message, code="sizes", field="num_groups", got=num_groups)
-    whole = widened(dml, X) if is_wide(X, stash_type) else X
-    grouped = dml.reshaped(whole, (X.shape[0], num_groups, X.count // (X.shape[0] * num_groups)))
-    made = dml.mean_variance_normalization1(grouped, axes=[2], normalize_variance=True, epsilon=epsilon)
-    made = dml.converted(made, dml.value(X).dtype)
+    whole = widened(node, X) if is_wide(X, stash_type) else X
+    grouped = node.reshaped(whole, (X.shape[0], num_groups, X.count // (X.shape[0] * num_groups)))
+    made = node.mean_variance_normalization1(grouped, axes=[2], normalize_variance=True, epsilon=epsilon)
+    made = node.converted(made, node.value(X).dtype)
     if scale.count == num_groups and num_groups != X.shape[1]:  # opset 18: a scale for each group
-        gain, added = (dml.reshaped(each, (1, num_groups, 1)) for each in (scale, bias))
-        return node.tensor(dml.add(dml.multiply(made, gain), added), X.shape)
+        gain, added = (node.reshaped(each, (1, num_groups, 1)) for each in (scale, bias))
+        return node.tensor(node.add(node.multiply(made, gain), added), X.shape)
     gain, added = (_per_channel(node, each, X.rank) for each in (scale, bias))
-    return node.tensor(dml.add(dml.multiply(dml.reshaped(made, X.shape), gain), added))
+    return node.tensor(node.add(node.multiply(node.reshaped(made, X.shape), gain), added))
 
 
 @imports(how="local_response_normalization")
 def LRN(node: Node, X: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
     sizes = (*X.shape[:2], 1, math.prod(X.shape[2:])) if X.rank != 4 else X.shape
-    image, fields = node.dml.reshaped(X, sizes), {"alpha": alpha, "beta": beta, "bias": bias}
-    made = node.dml.local_response_normalization(image, cross_channel=True, local_size=size, **fields)
+    image, fields = node.reshaped(X, sizes), {"alpha": alpha, "beta": beta, "bias": bias}
+    made = node.local_response_normalization(image, cross_channel=True, local_size=size, **fields)
     return node.tensor(made, X.shape)
 
 
@@ -272,10 +270,10 @@ def local_sums(node: Emitter, x: Symbol) -> Symbol:
 
 @imports(how="lp_normalization; of float16 in float32")
 def LpNormalization(node: Node, input: Tensor, *, axis: int = -1, p: int = 2) -> Result:
-    x = node.dml.value(input)
+    x = node.value(input)
     if x.dtype is DataType.FLOAT16:  # in which the sum may overflow, and epsilon is 0
-        x = node.dml.converted(x, DataType.FLOAT32)
-    made = node.dml.lp_normalization(x, axis=at_axis(axis, input.rank), epsilon=LEAST, p=p)
+        x = node.converted(x, DataType.FLOAT32)
+    made = node.lp_normalization(x, axis=at_axis(axis, input.rank), epsilon=LEAST, p=p)
     return node.tensor(made, input.shape)
 
 
@@ -285,7 +283,7 @@ MEAN_VARIANCE_EPSILON = 1e-18  # ONNX adds its root to the deviation
 @imports(since=9, how="mean_variance_normalization1")
 def MeanVarianceNormalization(node: Node, X: Tensor, *, axes: Sequence[int] = (0, 2, 3)) -> Tensor:
     fields = {"axes": sorted(at_axis(axis, X.rank) for axis in axes), "normalize_variance": True}
-    return node.tensor(node.dml.mean_variance_normalization1(X, **fields, epsilon=MEAN_VARIANCE_EPSILON))
+    return node.tensor(node.mean_variance_normalization1(X, **fields, epsilon=MEAN_VARIANCE_EPSILON))
 
 
 @exports("batch_normalization_training", how="ReduceMean, Sub, Sqrt, Div, Mul, Add")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,20 +25,21 @@ Change = tuple[Inputs, dict[str, Any]]  # the inputs, and attributes to set, or 
 _IDLE = ("consumed_inputs", "output_sequence")
 
 
-def renewed(node: Node) -> tuple[Inputs, Mapping[str, ir.Attr]]:
-    """The inputs and attributes of a node's form in opset 7.
+def renew(node: Node) -> None:
+    """Gives a node the inputs and attributes of its form in opset 7.
 
     Raises:
         Refusal: it has no such form.
     """
-    inputs, attributes = list(node.inputs), dict.fromkeys(_IDLE)
+    changed = dict.fromkeys(_IDLE)
     change = _CHANGES.get(node.operator)
     if change is not None:
-        inputs, changed = change(node)
-        attributes |= changed
-    kept = {name: each for name, each in node.attributes.items() if name not in attributes}
-    given = {name: each for name, each in attributes.items() if each is not None}
-    return inputs, kept | {each.name: each for each in ir.convenience.convert_attributes(given)}
+        node.inputs, attributes = change(node)
+        changed |= attributes
+    kept = {name: each for name, each in node.attributes.items() if name not in changed}
+    given = {name: each for name, each in changed.items() if each is not None}
+    node.attributes = kept | {each.name: each for each in ir.convenience.convert_attributes(given)}
+    node.opset = RENEWED
 
 
 def _broadcasting(node: Node, a: Tensor, b: Tensor, *, broadcast: int = 0, axis: int | None = None) -> Change:
@@ -62,8 +63,8 @@ def _broadcasting(node: Node, a: Tensor, b: Tensor, *, broadcast: int = 0, axis:
 def _shaped(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """The elements in another shape."""
 
-    def make(dml: Calls) -> Value:
-        return dml.reshaped(x, shape or (1,))
+    def make(calls: Calls) -> Value:
+        return calls.reshaped(x, shape or (1,))
 
     known = None if x.known is None else x.known.reshape(shape)
     return Tensor(x.dtype, shape, known, make=make, depends=x.depends, name=x.name)

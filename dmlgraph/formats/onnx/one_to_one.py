@@ -47,7 +47,7 @@ _SINCE = {"Celu": 12}
 
 def applied(node: Node, function: str, x: Tensor, **fields: Any) -> Tensor:
     """A function of one tensor, element by element."""
-    return node.tensor(getattr(node.dml, function)(x, **fields), x.shape)
+    return node.tensor(getattr(node, function)(x, **fields), x.shape)
 
 
 # Rules for operators that are read by a function of dmlgraph.
@@ -68,7 +68,7 @@ def of_many(function: str) -> Callable[..., Tensor]:
     def rule(node: Node, *inputs: Tensor) -> Tensor:
         if len(inputs) == 1:
             return inputs[0]
-        return node.tensor(functools.reduce(getattr(node.dml, function), inputs), node.broadcast)
+        return node.tensor(functools.reduce(getattr(node, function), inputs), node.broadcast)
 
     return rule
 

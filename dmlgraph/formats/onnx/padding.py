@@ -55,16 +55,16 @@ def _padded(node: Node, x: Tensor, pads: Sequence[int], axes: Sequence[int], mod
     before, after = [0] * x.rank, [0] * x.rank
     for index, axis in enumerate(axes):
         before[axis], after[axis] = pads[index], pads[index + len(axes)]
-    cut = sliced(node.dml, x, [_cut(*each) for each in zip(before, after, x.shape, strict=True)])
+    cut = sliced(node, x, [_cut(*each) for each in zip(before, after, x.shape, strict=True)])
     if 0 in cut.shape:
         return _all_padding(cut, before, after, mode, value)
     before, after = [max(each, 0) for each in before], [max(each, 0) for each in after]
     if not any(before) and not any(after):
         return cut
-    if mode == "wrap" and node.dml.level < FeatureLevel.V6_4:
+    if mode == "wrap" and node.level < FeatureLevel.V6_4:
         return _wrapped(node, cut, before, after)
     return node.tensor(
-        node.dml.padding1(cut, padding_mode=_MODES[mode], padding_value=value, start_padding=before, end_padding=after)
+        node.padding1(cut, padding_mode=_MODES[mode], padding_value=value, start_padding=before, end_padding=after)
     )
 
 
@@ -76,7 +76,7 @@ def _wrapped(node: Node, x: Tensor, before: Sequence[int], after: Sequence[int])
         while begin < size + last:
             end = min((begin // size + 1) * size, size + last)
             span = slice(begin % size, begin % size + end - begin)
-            parts.append(sliced(node.dml, x, [span if each == axis else slice(None) for each in range(x.rank)]))
+            parts.append(sliced(node, x, [span if each == axis else slice(None) for each in range(x.rank)]))
             begin = end
         x = concatenated(node, parts, axis)
     return x

@@ -13,7 +13,7 @@ from dmlgraph.formats.onnx.export.emitter import FLOAT32, Emitter, Symbol
 from dmlgraph.formats.onnx.integer_powers import integer_power
 from dmlgraph.formats.onnx.node import Node, Result
 from dmlgraph.formats.onnx.table import applies, exports, imports
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
+from dmlgraph.formats.onnx.tensors import Array, Tensor, stored
 from dmlgraph.graph.value import Value
 from dmlgraph.operators import Operator
 
@@ -22,7 +22,6 @@ _ROUNDING = 2.0**-20  # how far off DirectML's power may be where it is a whole 
 
 @imports(how="pow; with one known exponent constant_pow; special values: if_; 64-bit integers: multiply, if_")
 def Pow(node: Node, X: Tensor, Y: Tensor) -> Result:
-    dml = node.dml
     known = Y.known
     if not X.is_float and X.dtype.itemsize == 8:
         return node.tensor(integer_power(node, X, Y), node.broadcast)
@@ -31,15 +30,15 @@ def Pow(node: Node, X: Tensor, Y: Tensor) -> Result:
         if number == 0:
             return np.broadcast_to(np.ones((), X.dtype), X.shape)
         if abs(number) < _all_even(np.float32):
-            return node.tensor(_to_number(dml, dml.value(X), number), X.shape)
-    x, y, kind = dml.value(X), dml.value(Y), stored(X.dtype)
+            return node.tensor(_to_number(node, node.value(X), number), X.shape)
+    x, y, kind = node.value(X), node.value(Y), stored(X.dtype)
     if not X.is_float and (not Y.is_float or (known is not None and _are_whole(known))):
-        return node.tensor(dml.pow(x, dml.converted(y, kind)), node.broadcast)
+        return node.tensor(node.pow(x, node.converted(y, kind)), node.broadcast)
     if x.dtype is not y.dtype:  # exponents need not fit into float16
         wide = kind if X.is_float and kind is not DataType.FLOAT16 else DataType.FLOAT32
-        x, y = dml.converted(x, wide), dml.converted(y, wide)
-    made = dml.pow(x, y) if known is not None and _are_plain(known) else _to_exponents(dml, x, y)
-    return node.tensor(made if X.is_float else dml.converted(_whole_where_near(dml, made), kind), node.broadcast)
+        x, y = node.converted(x, wide), node.converted(y, wide)
+    made = node.pow(x, y) if known is not None and _are_plain(known) else _to_exponents(node, x, y)
+    return node.tensor(made if X.is_float else node.converted(_whole_where_near(node, made), kind), node.broadcast)
 
 
 def _all_even(dtype: type[np.floating]) -> float:
@@ -60,47 +59,47 @@ def _are_plain(exponents: Array) -> bool:
     return bool(((wide != 0) & (abs(wide) < _all_even(np.float16)) & ~(odd & (wide < 0))).all())
 
 
-def _to_number(dml: Calls, x: Value, exponent: float) -> Value:
+def _to_number(node: Node, x: Value, exponent: float) -> Value:
     """x to the power of a number that is finite, not zero, and not so large that all such numbers are even."""
     made: Value
     if exponent == -1:
-        made = dml.recip(x)
+        made = node.recip(x)
         return made
-    made = dml.constant_pow(x, exponent=exponent)
+    made = node.constant_pow(x, exponent=exponent)
     if not exponent.is_integer():
         at_infinity = Tensor.of(np.array(0 if exponent < 0 else np.inf, x.dtype.numpy).reshape((1,) * len(x.sizes)))
-        made = dml.if_(_equal(dml, x, -np.inf), at_infinity, made)
+        made = node.if_(_equal(node, x, -np.inf), at_infinity, made)
     elif exponent < 0 and exponent % 2:
-        made = dml.if_(_equal(dml, x, 0), dml.recip(x), made)
+        made = node.if_(_equal(node, x, 0), node.recip(x), made)
     return made
 
 
-def _to_exponents(dml: Calls, x: Value, y: Value) -> Value:
+def _to_exponents(node: Node, x: Value, y: Value) -> Value:
     """x to the power of numbers that are known when the graph runs."""
-    both, either = dml.logical_and, dml.logical_or
-    half = dml.multiply(y, 0.5)
-    whole, even = _equal(dml, dml.floor(y), y), _equal(dml, dml.floor(half), half)
-    large = dml.logical_greater_than_or_equal(dml.abs(y), _all_even(y.dtype.numpy.type), dtype="uint8")
-    broken = both(dml.logical_not(whole), _equal(dml, x, -np.inf))
-    made = dml.pow(dml.if_(either(large, broken), dml.abs(x), x), y)
-    below = both(dml.logical_less_than(y, 0, dtype="uint8"), both(whole, dml.logical_not(even)))
-    made = dml.if_(both(below, _equal(dml, x, 0)), dml.recip(x), made)
-    ones = either(either(_equal(dml, y, 0), _equal(dml, x, 1)), both(large, _equal(dml, dml.abs(x), 1)))
-    result: Value = dml.if_(ones, Tensor.of(np.ones((1,) * len(made.sizes), x.dtype.numpy)), made)
+    both, either = node.logical_and, node.logical_or
+    half = node.multiply(y, 0.5)
+    whole, even = _equal(node, node.floor(y), y), _equal(node, node.floor(half), half)
+    large = node.logical_greater_than_or_equal(node.abs(y), _all_even(y.dtype.numpy.type), dtype="uint8")
+    broken = both(node.logical_not(whole), _equal(node, x, -np.inf))
+    made = node.pow(node.if_(either(large, broken), node.abs(x), x), y)
+    below = both(node.logical_less_than(y, 0, dtype="uint8"), both(whole, node.logical_not(even)))
+    made = node.if_(both(below, _equal(node, x, 0)), node.recip(x), made)
+    ones = either(either(_equal(node, y, 0), _equal(node, x, 1)), both(large, _equal(node, node.abs(x), 1)))
+    result: Value = node.if_(ones, Tensor.of(np.ones((1,) * len(made.sizes), x.dtype.numpy)), made)
     return result
 
 
-def _equal(dml: Calls, a: Value, b: Value | float) -> Value:
-    made: Value = dml.logical_equals(a, b, dtype="uint8")
+def _equal(node: Node, a: Value, b: Value | float) -> Value:
+    made: Value = node.logical_equals(a, b, dtype="uint8")
     return made
 
 
-def _whole_where_near(dml: Calls, x: Value) -> Value:
+def _whole_where_near(node: Node, x: Value) -> Value:
     """Numbers near whole ones rounded to them: DirectML's 5^3 is 124.99999."""
-    whole = dml.round(x)
-    away = dml.abs(dml.subtract(x, whole))
-    near = dml.logical_less_than_or_equal(away, dml.multiply(dml.abs(whole), _ROUNDING), dtype="uint8")
-    made: Value = dml.if_(near, whole, x)
+    whole = node.round(x)
+    away = node.abs(node.subtract(x, whole))
+    near = node.logical_less_than_or_equal(away, node.multiply(node.abs(whole), _ROUNDING), dtype="uint8")
+    made: Value = node.if_(near, whole, x)
     return made
 
 

@@ -40,11 +40,11 @@ def _along(node: Node, tensor: Tensor | None, x: Tensor, axis: int) -> Value | N
     if tensor is None:
         return None
     if tensor.count == 1:
-        return node.dml.reshaped(tensor, (1,) * len(x.sizes))
+        return node.reshaped(tensor, (1,) * len(x.sizes))
     if tensor.rank != 1:
         raise Refusal("must be one number, or one for each index of the axis", code="sizes", got=list(tensor.shape))
     place = at_axis(axis, x.rank)
-    return node.dml.reshaped(tensor, [tensor.count if each == place else 1 for each in range(x.rank)])
+    return node.reshaped(tensor, [tensor.count if each == place else 1 for each in range(x.rank)])
 
 
 def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, ...], Spread]:
@@ -62,15 +62,15 @@ def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, .
             message = "must have the input's shape, with the number of blocks along the axis"
             raise Refusal(message, code="sizes", got=list(tensor.shape), allowed=str(list(wanted)))
         if is_whole:
-            return node.dml.reshaped(tensor, (*wanted[: axis + 1], 1, *wanted[axis + 1 :]))
+            return node.reshaped(tensor, (*wanted[: axis + 1], 1, *wanted[axis + 1 :]))
         if stored(tensor.dtype).bits == 4:  # GATHER takes none
             if tensor.known is None:
                 message = "zero points of 4 bits must be known where the last block is not whole"
                 raise Refusal(message, code="unknown-value", got=tensor.name or None, hint=give_values(tensor.depends))
-            repeated: Value = node.dml.value(Tensor.of(tensor.known.take(places, axis), name=tensor.name))
+            repeated: Value = node.value(Tensor.of(tensor.known.take(places, axis), name=tensor.name))
             return repeated
         indices = places.reshape((1,) * (x.rank - 1) + (-1,))
-        made: Value = node.dml.gather(tensor, Tensor.of(indices), axis=axis, index_dimensions=1)
+        made: Value = node.gather(tensor, Tensor.of(indices), axis=axis, index_dimensions=1)
         return made
 
     return (*x.shape[:axis], blocks, block, *x.shape[axis + 1 :]) if is_whole else x.shape, spread
@@ -171,26 +171,26 @@ def QuantizeLinear(
         dtype = numbered_dtype("output_dtype", output_dtype or ir.DataType.UINT8)
     sizes, spread = _spread(node, x, axis, block_size)
     scale, point = spread(y_scale), spread(y_zero_point)
-    numbers = node.dml.reshaped(x, sizes)
+    numbers = node.reshaped(x, sizes)
     bits = stored(dtype).bits
     if bits == 4:
         quantizations = [scale] if point is None else [scale, point]
         kind = "scale" if point is None else "scale_zero_point"
-        made = node.dml.quantize(numbers, quantizations, dtype=stored(dtype), quantization_type=kind)
+        made = node.quantize(numbers, quantizations, dtype=stored(dtype), quantization_type=kind)
     elif bits == 8:
-        made = node.dml.quantize_linear(numbers, scale, point, dtype=stored(dtype))
+        made = node.quantize_linear(numbers, scale, point, dtype=stored(dtype))
     else:
         made = _as_steps(node, numbers, scale, point, stored(dtype))
-    return Tensor(dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
+    return Tensor(dtype, x.shape, made=node.reshaped(made, x.sizes))
 
 
 def _as_steps(node: Node, x: Value, scale: Value | None, point: Value | None, dtype: DataType) -> Value:
     """clamp(round(x / scale) + zero point), for types that DirectML does not quantize to; exact for 16 bits."""
-    steps = node.dml.round(node.dml.divide(*(node.dml.converted(each, "float32") for each in (x, scale))))
+    steps = node.round(node.divide(*(node.converted(each, "float32") for each in (x, scale))))
     if point is not None:
-        steps = node.dml.add(steps, node.dml.converted(point, "float32"))
+        steps = node.add(steps, node.converted(point, "float32"))
     low, high = dtype.range
-    return node.dml.converted(node.dml.clip(steps, min=low, max=high), dtype)
+    return node.converted(node.clip(steps, min=low, max=high), dtype)
 
 
 @exports("quantize_linear", how="QuantizeLinear; scales along several dimensions: Div, Round, Add, Clip, Cast")
@@ -210,14 +210,14 @@ def DequantizeLinear(
 ) -> Tensor:
     sizes, spread = _spread(node, x, axis, block_size)
     scale, point = spread(x_scale), spread(x_zero_point)
-    steps = node.dml.reshaped(x, sizes)
+    steps = node.reshaped(x, sizes)
     if stored(x.dtype).bits == 4:
         quantizations = [scale] if point is None else [scale, point]
         kind = "scale" if point is None else "scale_zero_point"
-        made = node.dml.dequantize(steps, quantizations, quantization_type=kind)
+        made = node.dequantize(steps, quantizations, quantization_type=kind)
     else:
-        made = node.dml.dequantize_linear(steps, scale, point)
-    return Tensor(x_scale.dtype, x.shape, made=node.dml.reshaped(made, x.sizes))
+        made = node.dequantize_linear(steps, scale, point)
+    return Tensor(x_scale.dtype, x.shape, made=node.reshaped(made, x.sizes))
 
 
 @exports("dequantize_linear", how="DequantizeLinear; scales along several dimensions: Cast, Sub, Mul")
@@ -307,7 +307,7 @@ def _average(node: Emitter) -> Symbol:
 
 @imports(since=11, how="dynamic_quantize_linear")
 def DynamicQuantizeLinear(node: Node, x: Tensor) -> Result:
-    made = node.dml.dynamic_quantize_linear(x, dtype="uint8")
+    made = node.dynamic_quantize_linear(x, dtype="uint8")
     scalars = (node.tensor(each, ()) for each in (made.output_scale, made.output_zero_point))
     return [node.tensor(made.output, x.shape), *scalars]
 
@@ -317,16 +317,16 @@ def _per_matrix(node: Node, tensor: Tensor | None, rank: int, *, rows: bool) -> 
     if tensor is None:
         return None
     if tensor.count == 1:
-        return node.dml.reshaped(tensor, (1,) * rank)
+        return node.reshaped(tensor, (1,) * rank)
     sizes = (tensor.count, 1) if rows and tensor.rank == 1 else tensor.shape
-    return node.dml.reshaped(tensor, (1,) * (rank - len(sizes)) + tuple(sizes))
+    return node.reshaped(tensor, (1,) * (rank - len(sizes)) + tuple(sizes))
 
 
 @imports(since=10, how="matrix_multiply_integer, views")
 def MatMulInteger(node: Node, A: Tensor, B: Tensor, a_zero_point: Maybe = None, b_zero_point: Maybe = None) -> Result:
-    a, b = as_matrices(node.dml, A, B)
+    a, b = as_matrices(node, A, B)
     rank = len(a.sizes)
-    made = node.dml.matrix_multiply_integer(
+    made = node.matrix_multiply_integer(
         a,
         _per_matrix(node, a_zero_point, rank, rows=True),
         b,
@@ -352,14 +352,14 @@ def QLinearMatMul(
     y_scale: Tensor,
     y_zero_point: Tensor,
 ) -> Result:
-    left, right = as_matrices(node.dml, a, b)
+    left, right = as_matrices(node, a, b)
 
     def of(tensor: Tensor, *, rows: bool) -> Value | None:
         if tensor.dtype == np.float16:
-            tensor = node.tensor(node.dml.converted(tensor, "float32"), tensor.shape)
+            tensor = node.tensor(node.converted(tensor, "float32"), tensor.shape)
         return _per_matrix(node, tensor, len(left.sizes), rows=rows)
 
-    made = node.dml.quantized_linear_matrix_multiply(
+    made = node.quantized_linear_matrix_multiply(
         left,
         *(of(each, rows=True) for each in (a_scale, a_zero_point)),
         right,
@@ -403,7 +403,7 @@ def ConvInteger(
 ) -> Tensor:
     zeros = [by_channel(node, each, x.rank) for each in (x_zero_point, w_zero_point)]
     fields = filter_window(x, w, **window).fields()
-    return node.tensor(node.dml.convolution_integer(x, zeros[0], w, zeros[1], group_count=group, **fields))
+    return node.tensor(node.convolution_integer(x, zeros[0], w, zeros[1], group_count=group, **fields))
 
 
 @exports("convolution_integer", how="ConvInteger")
@@ -437,7 +437,7 @@ def QLinearConv(
         for pair in ((x_scale, x_zero_point), (w_scale, w_zero_point), (y_scale, y_zero_point))
     )
     bias, fields = by_channel(node, B, x.rank), filter_window(x, w, **window).fields()
-    made = node.dml.quantized_linear_convolution(x, *of_x, w, *of_w, bias, *of_y, group_count=group, **fields)
+    made = node.quantized_linear_convolution(x, *of_x, w, *of_w, bias, *of_y, group_count=group, **fields)
     return node.tensor(made)
 
 

@@ -25,11 +25,11 @@ BITS = 24  # of a random number: as many as float32 holds
 
 def _uniform(node: Node, count: int, seed: float | None) -> Value:
     """Numbers of float32 from 0 on and below 1, {1, 1, 1, count}."""
-    key = [node.dml.fingerprint, 0] if seed is None else [int(np.float32(seed).view(np.uint32)), 0]
+    key = [node.fingerprint, 0] if seed is None else [int(np.float32(seed).view(np.uint32)), 0]
     state = Tensor.of(np.array([0, 0, 0, 0, *key], np.uint32).reshape(1, 1, 1, -1))
-    bits = node.dml.random_generator(state, sizes=[1, 1, 1, count], output_state=False)
-    whole = node.dml.converted(node.dml.bit_shift_right(bits, 32 - BITS), "float32")
-    made: Value = node.dml.multiply(whole, 2.0**-BITS)
+    bits = node.random_generator(state, sizes=[1, 1, 1, count], output_state=False)
+    whole = node.converted(node.bit_shift_right(bits, 32 - BITS), "float32")
+    made: Value = node.multiply(whole, 2.0**-BITS)
     return made
 
 
@@ -42,7 +42,7 @@ def _check_form(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
 
 def _type(node: Node, dtype: int | None, default: np.dtype[Any]) -> np.dtype[Any]:
     """The type that the attribute `dtype` names, if it is given."""
-    return node.converted(default if dtype is None else numbered_dtype("dtype", dtype))
+    return node.dtype_of(default if dtype is None else numbered_dtype("dtype", dtype))
 
 
 _UNIFORM = "random_generator, bit_shift_right, cast, multiply, add, clip"
@@ -84,11 +84,11 @@ def _uniform_between(
     if not low <= high <= low + MOST_APART:
         allowed = f"{low} to {low + MOST_APART}"
         raise Refusal("must be at least low", code="range", field="high", got=high, allowed=allowed)
-    made = node.dml.add(node.dml.multiply(_uniform(node, math.prod(shape), seed), high - low), low)
+    made = node.add(node.multiply(_uniform(node, math.prod(shape), seed), high - low), low)
     narrow = np.dtype(np.float16 if dtype == np.float16 else np.float32)  # there is no clip of float64
     last = np.nextafter(np.asarray(high, narrow), np.asarray(low, narrow)).item()
-    made = node.dml.clip(node.dml.converted(made, stored(narrow)), min=min(low, last), max=last)
-    return node.tensor(node.dml.converted(made, stored(dtype)), shape)
+    made = node.clip(node.converted(made, stored(narrow)), min=min(low, last), max=last)
+    return node.tensor(node.converted(made, stored(dtype)), shape)
 
 
 def _normal(
@@ -103,12 +103,14 @@ def _normal(
     """By Box and Muller: √(−2 ln u) · cos 2πv."""
     _check_form(shape, dtype)
     _check_finite(mean=mean, scale=scale)
-    dml, count = node.dml, math.prod(shape)
-    u, v = dml.split(_uniform(node, 2 * count, seed), axis=3, outputs=[count] * 2)
-    distance = dml.sqrt(dml.multiply(dml.log(dml.add(dml.multiply(u, -1), 1)), -2))  # 1 − u: its logarithm is finite
-    made = dml.multiply(distance, dml.cos(dml.multiply(v, 2 * math.pi)))
-    made = dml.add(dml.multiply(made, scale), mean)
-    return node.tensor(dml.converted(made, stored(dtype)), shape)
+    count = math.prod(shape)
+    u, v = node.split(_uniform(node, 2 * count, seed), axis=3, outputs=[count] * 2)
+    distance = node.sqrt(
+        node.multiply(node.log(node.add(node.multiply(u, -1), 1)), -2)
+    )  # 1 − u: its logarithm is finite
+    made = node.multiply(distance, node.cos(node.multiply(v, 2 * math.pi)))
+    made = node.add(node.multiply(made, scale), mean)
+    return node.tensor(node.converted(made, stored(dtype)), shape)
 
 
 def _check_finite(**numbers: float) -> None:
@@ -120,8 +122,8 @@ def _check_finite(**numbers: float) -> None:
 @imports(since=15, how="random_generator, logical_less_than, cast")
 def Bernoulli(node: Node, input: Tensor, *, dtype: int | None = None, seed: float | None = None) -> Tensor:
     """1 with the probability that the input gives; ONNX's definition by other operators has 0 and 1 exchanged."""
-    drawn = node.dml.reshaped(_uniform(node, input.count, seed), input.sizes)
-    made = node.dml.logical_less_than(drawn, node.dml.converted(input, "float32"), dtype="uint8")
+    drawn = node.reshaped(_uniform(node, input.count, seed), input.sizes)
+    made = node.logical_less_than(drawn, node.converted(input, "float32"), dtype="uint8")
     return cast(node, Tensor(BOOL, input.shape, made=made), _type(node, dtype, input.dtype))
 
 
@@ -130,16 +132,15 @@ def Multinomial(
     node: Node, input: Tensor, *, dtype: int | None = None, sample_size: int = 1, seed: float | None = None
 ) -> Tensor:
     """Input {batch, classes}, logarithms of weights; the class in whose part of the weights' sum a number lies."""
-    dml = node.dml
     if input.rank != 2 or sample_size < 1:
         raise Refusal("needs {batch, classes}, and a positive number of samples", code="rank", got=[*input.shape])
     batch, classes = input.shape
-    wide = dml.converted(input, "float32")
-    weights = dml.exp(dml.subtract(wide, dml.reduce(wide, function="max", axes=[1])))
-    sums = node.tensor(dml.cumulative_summation(weights, axis=1))
-    total = dml.reshaped(sliced(dml, sums, [slice(None), slice(classes - 1, None)]), (batch, 1, 1))
-    places = dml.multiply(dml.reshaped(_uniform(node, batch * sample_size, seed), (batch, sample_size, 1)), total)
-    before = dml.logical_less_than_or_equal(dml.reshaped(sums, (batch, 1, classes)), places, dtype="uint8")
-    counted = dml.reduce(dml.converted(before, "uint32"), function="sum", axes=[2])
+    wide = node.converted(input, "float32")
+    weights = node.exp(node.subtract(wide, node.reduce(wide, function="max", axes=[1])))
+    sums = node.tensor(node.cumulative_summation(weights, axis=1))
+    total = node.reshaped(sliced(node, sums, [slice(None), slice(classes - 1, None)]), (batch, 1, 1))
+    places = node.multiply(node.reshaped(_uniform(node, batch * sample_size, seed), (batch, sample_size, 1)), total)
+    before = node.logical_less_than_or_equal(node.reshaped(sums, (batch, 1, classes)), places, dtype="uint8")
+    counted = node.reduce(node.converted(before, "uint32"), function="sum", axes=[2])
     to = stored(_type(node, dtype, np.dtype(np.int32)))
-    return node.tensor(dml.converted(counted, to), (batch, sample_size))
+    return node.tensor(node.converted(counted, to), (batch, sample_size))

@@ -14,124 +14,25 @@ from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fused import FusedActivation
-from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
 
-# The activations that ONNX's networks know, by ONNX's names without capitals: DirectML's, and the fields' defaults.
+# The activations that ONNX's networks know: dmlgraph's, and those of its fields that are ONNX's alpha and beta, with
+# their defaults.
 _ACTIVATIONS: dict[str, tuple[str, dict[str, float]]] = {
-    "relu": ("activation_relu", {}),
-    **{name.lower(): ACTIVATIONS[name] for name in ("Tanh", "Sigmoid", "Softsign")},
-    "softplus": ("activation_softplus", {}),
-    "affine": ("activation_linear", {"alpha": 1.0, "beta": 0.0}),
-    **{name.lower(): ACTIVATIONS[name] for name in ("LeakyRelu", "ThresholdedRelu")},
-    "scaledtanh": ("activation_scaled_tanh", {"alpha": 1.0, "beta": 1.0}),
-    **{name.lower(): ACTIVATIONS[name] for name in ("HardSigmoid", "Elu")},
+    "Relu": ("activation_relu", {}),
+    **{name: ACTIVATIONS[name] for name in ("Tanh", "Sigmoid", "Softsign")},
+    "Softplus": ("activation_softplus", {}),
+    "Affine": ("activation_linear", {"alpha": 1.0, "beta": 0.0}),
+    **{name: ACTIVATIONS[name] for name in ("LeakyRelu", "ThresholdedRelu")},
+    "ScaledTanh": ("activation_scaled_tanh", {"alpha": 1.0, "beta": 1.0}),
+    **{name: ACTIVATIONS[name] for name in ("HardSigmoid", "Elu")},
 }
-_DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "bidirectional"}
+_READ = {name.lower(): each for name, each in _ACTIVATIONS.items()}  # in models capitals do not matter
+_WRITTEN = {function: (name, fields) for name, (function, fields) in _ACTIVATIONS.items()}
+_DIRECTIONS = {"forward": "forward", "reverse": "backward", "bidirectional": "bidirectional"}  # ONNX's: dmlgraph's
+_DEFAULTS = {"rnn": ["Tanh"], "gru": ["Sigmoid", "Tanh"], "lstm": ["Sigmoid", "Tanh", "Tanh"]}
 
 
-class _Network:
-    """What RNN, GRU and LSTM have in common; `fields` are those of DirectML's operator."""
-
-    def __init__(
-        self,
-        node: Node,
-        x: Tensor,
-        bias: Maybe,
-        lengths: Maybe,
-        hidden: Maybe,
-        activations: list[str] | None,
-        default: list[str],
-        *,
-        clip: float | None = None,
-        direction: str = "forward",
-        layout: int = 0,
-        **numbers: Any,
-    ) -> None:
-        if direction not in _DIRECTIONS:
-            raise unsupported("direction", ", ".join(_DIRECTIONS), direction)
-        self.node, self.batch_first = node, bool(layout)
-        self.x = node.dml.transposed(x, [1, 0, 2]) if self.batch_first else node.dml.value(x)
-        self.backward = {"forward": [False], "reverse": [True]}.get(direction, [False, True])
-        self.fields: dict[str, Any] = {
-            "bias": _leading(node, bias, 2),
-            "hidden_init": self.state(hidden),
-            "sequence_lengths": _lengths(node, lengths),
-            "activation_descs": _activations(activations or default * len(self.backward), **numbers),
-            "direction": _DIRECTIONS[direction],
-        }
-        if clip is not None and not clip > 0:
-            raise Refusal("must be positive", code="range", field="clip", got=clip)
-
-    def state(self, tensor: Maybe) -> Value | None:
-        """{D, B, H}, or batch first {B, D, H}, as {1, D, B, H}."""
-        if tensor is None:
-            return None
-        dml = self.node.dml
-        value = dml.transposed(tensor, [1, 0, 2]) if self.batch_first else dml.value(tensor)
-        return dml.reshaped(value, (1, *value.sizes))
-
-    def run(self, function: str, weights: Sequence[Value], **asked: bool) -> list[Tensor]:
-        """The outputs of DirectML's operator."""
-        x, asked = (
-            self.node.dml.reshaped(self.x, (1, *self.x.sizes)),
-            {"output_sequence": True, "output_single": True, **asked},
-        )
-        return self.outputs(getattr(self.node.dml, function)(x, *weights, **self.fields, **asked))
-
-    def outputs(self, made: Sequence[Value]) -> list[Tensor]:
-        """All states, and the last ones of some kinds, as ONNX has them."""
-        node = self.node
-        sequence = node.dml.transposed(made[0], [2, 0, 1, 3]) if self.batch_first else made[0]
-        return [node.tensor(sequence), *map(self._single, made[1:])]
-
-    def _single(self, made: Value) -> Tensor:
-        """The opposite of `state`."""
-        shaped = self.node.tensor(made, made.sizes[1:])
-        return self.node.tensor(self.node.dml.transposed(shaped, [1, 0, 2])) if self.batch_first else shaped
-
-
-# The activations that ONNX's networks know, with the fields that are ONNX's alpha and beta.
-_WRITTEN_ACTIVATIONS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "activation_relu": ("Relu", ()),
-    "activation_tanh": ("Tanh", ()),
-    "activation_sigmoid": ("Sigmoid", ()),
-    "activation_softsign": ("Softsign", ()),
-    "activation_linear": ("Affine", ("alpha", "beta")),
-    "activation_leaky_relu": ("LeakyRelu", ("alpha",)),
-    "activation_thresholded_relu": ("ThresholdedRelu", ("alpha",)),
-    "activation_scaled_tanh": ("ScaledTanh", ("alpha", "beta")),
-    "activation_hard_sigmoid": ("HardSigmoid", ("alpha", "beta")),
-    "activation_elu": ("Elu", ("alpha",)),
-}
-_WRITTEN_DIRECTIONS = {
-    RecurrentNetworkDirection.FORWARD: "forward",
-    RecurrentNetworkDirection.BACKWARD: "reverse",
-    RecurrentNetworkDirection.BIDIRECTIONAL: "bidirectional",
-}
-
-
-def _written_activations(fused: tuple[FusedActivation, ...]) -> dict[str, Any]:
-    """The attributes of the activations: alphas and betas are those of the activations that have them, in order."""
-    found: dict[str, list[Any]] = {"activations": [], "activation_alpha": [], "activation_beta": []}
-    for place, activation in enumerate(fused):
-        name = activation.name
-        softplus = name == "activation_softplus" and activation.attributes["steepness"] == 1
-        if name not in _WRITTEN_ACTIVATIONS and not softplus:
-            raise Refusal(
-                "ONNX's networks do not know the activation",
-                field=f"activation_descs.{place}",
-                got=name,
-                allowed=", ".join(sorted(_WRITTEN_ACTIVATIONS)),
-            )
-        theirs, fields = _WRITTEN_ACTIVATIONS.get(name, ("Softplus", ()))
-        found["activations"].append(theirs)
-        for key, field in zip(("activation_alpha", "activation_beta"), fields, strict=False):
-            found[key].append(activation.attributes[field])
-    return {key: value for key, value in found.items() if value}
-
-
-@imports(how="rnn, views; with clip: lstm")
-def RNN(
+def recurrent(
     node: Node,
     X: Tensor,
     W: Tensor,
@@ -139,18 +40,159 @@ def RNN(
     B: Maybe = None,
     sequence_lens: Maybe = None,
     initial_h: Maybe = None,
+    initial_c: Maybe = None,
+    P: Maybe = None,
     *,
     activations: list[str] | None = None,
     clip: float | None = None,
+    direction: str = "forward",
+    layout: int = 0,
     **attributes: Any,
 ) -> list[Tensor]:
-    network = _Network(node, X, B, sequence_lens, initial_h, activations, ["Tanh"], clip=clip, **attributes)
-    weights = [node.dml.reshaped(each, (1, *each.shape)) for each in (W, R)]
-    if clip is None:
-        return network.run("rnn", weights)
-    weights = [_behind_gates(node, each, 2) for each in weights]
-    network.fields |= _as_lstm(node, network.fields, clip)
-    return network.run("lstm", weights)
+    """RNN, GRU and LSTM, of which only LSTM has `initial_c` and `P`: all states, and the last ones of each kind."""
+    if direction not in _DIRECTIONS:
+        raise unsupported("direction", ", ".join(_DIRECTIONS), direction)
+    kind = node.operator[-4:].lower()
+    backward = {"forward": [False], "reverse": [True]}.get(direction, [False, True])
+
+    def turned(x: Any) -> Value:
+        """{T, B, …} or {D, B, …}, where `layout` has the batch first; and back."""
+        return node.transposed(x, [1, 0, 2]) if layout else node.value(x)
+
+    def state(tensor: Maybe) -> Value | None:
+        """{D, B, H} as {1, D, B, H}."""
+        return None if tensor is None else _leading(node, turned(tensor), 1)
+
+    x = turned(X)
+    fields: dict[str, Any] = {
+        "bias": _leading(node, B, 2),
+        "hidden_init": state(initial_h),
+        "sequence_lengths": _lengths(node, sequence_lens),
+        "activation_descs": _activations(activations or _DEFAULTS[kind] * len(backward), **attributes),
+        "direction": _DIRECTIONS[direction],
+    }
+    if clip is not None and not clip > 0:
+        raise Refusal("must be positive", code="range", field="clip", got=clip)
+    if kind == "lstm":
+        fields |= {"cell_mem_init": state(initial_c), "peephole": _leading(node, P, 2)}
+    if kind == "gru" and clip is not None:
+        steps = Steps(node, W, R, B, sequence_lens, bool(attributes.get("linear_before_reset", 0)), clip)
+        made: Sequence[Value] = steps.run(x, fields["hidden_init"], fields["activation_descs"], backward)
+    else:
+        made = _by_operator(node, kind, x, (W, R), fields, clip, **attributes)
+    sequence = node.transposed(made[0], [2, 0, 1, 3]) if layout else made[0]
+    return [node.tensor(sequence), *(node.tensor(turned(node.reshaped(each, each.sizes[1:]))) for each in made[1:])]
+
+
+def _by_operator(
+    node: Node,
+    kind: str,
+    x: Value,
+    weights: Sequence[Tensor],
+    fields: dict[str, Any],
+    clip: float | None,
+    *,
+    linear_before_reset: int = 0,
+    input_forget: int = 0,
+    **_: Any,
+) -> Sequence[Value]:
+    """The outputs of DirectML's operator; RNN, which has no clip there, becomes an LSTM for it."""
+    asked = {"output_sequence": True, "output_single": True}
+    parts = [node.reshaped(each, (1, *each.shape)) for each in weights]
+    if kind == "gru":
+        fields |= {"linear_before_reset": bool(linear_before_reset)}
+    elif kind == "lstm":
+        asked["output_cell_single"] = True
+        fields |= {"couple_input_forget": bool(input_forget)} | ({} if clip is None else {"clip_threshold": clip})
+    elif clip is not None:
+        kind, parts = "lstm", [_behind_gates(node, each, 2) for each in parts]
+        fields |= _as_lstm(node, fields, clip)
+    made: Sequence[Value] = getattr(node, kind)(node.reshaped(x, (1, *x.sizes)), *parts, **fields, **asked)
+    return made
+
+
+for _name, _how in (
+    ("RNN", "rnn, views; with clip: lstm"),
+    ("GRU", "gru, views; with clip: its steps, of gemm, activations, …"),
+    ("LSTM", "lstm, views"),
+):
+    imports(_name, how=_how)(recurrent)
+
+
+def _as_lstm(node: Node, fields: dict[str, Any], clip: float) -> dict[str, Any]:
+    """The fields of an LSTM that computes an RNN, for `clip`, which DirectML's RNN lacks.
+
+    Its input and output gates are 1 and its forget gate 0, so the new cell is g of the product, and h passes it on.
+    """
+    bias, descs = fields["bias"], fields["activation_descs"]
+    if bias is not None:  # {1, 1, D, 2 H}
+        *_, directions, size = bias.sizes
+        split = node.reshaped(bias, (1, directions, 2, size // 2))
+        bias = node.reshaped(_behind_gates(node, split, 3), (1, 1, directions, 4 * size))
+    one, same = ({"op": "activation_linear", "alpha": alpha, "beta": 1.0 - alpha} for alpha in (0.0, 1.0))
+    return {
+        "bias": bias,
+        "activation_descs": [each for desc in descs for each in (one, desc, same)],
+        "couple_input_forget": True,
+        "clip_threshold": clip,
+    }
+
+
+def _behind_gates(node: Node, x: Value, axis: int) -> Value:
+    """The part of an LSTM's weights for its cell, behind zeros for the gates: input, output, forget."""
+    before = [3 * size if each == axis else 0 for each, size in enumerate(x.sizes)]
+    made: Value = node.padding(
+        x, padding_mode="constant", padding_value=0, start_padding=before, end_padding=[0] * len(before)
+    )
+    return made
+
+
+def _leading(node: Node, tensor: Tensor | Value | None, count: int) -> Value | None:
+    """With leading dimensions of size 1."""
+    return None if tensor is None else node.reshaped(tensor, (1,) * count + node.value(tensor).sizes)
+
+
+def _lengths(node: Node, tensor: Tensor | None) -> Value | None:
+    if tensor is None:
+        return None
+    return node.reshaped(node.converted(tensor, "uint32"), (1, 1, 1, tensor.count))
+
+
+def _activations(
+    names: list[str],
+    *,
+    activation_alpha: Sequence[float] = (),
+    activation_beta: Sequence[float] = (),
+    **_: Any,
+) -> list[dict[str, Any]]:
+    """The activations with their numbers, which those that take some use up in turn."""
+    numbers = {"alpha": iter(activation_alpha), "beta": iter(activation_beta)}
+    made = []
+    for name in names:
+        known = _READ.get(name.lower())
+        if known is None:
+            raise Refusal("is not an activation", field="activations", got=name, allowed=", ".join(_READ))
+        op, defaults = known
+        made.append({"op": op, **{key: next(numbers[key], default) for key, default in defaults.items()}})
+    return made
+
+
+def _activation_attributes(fused: tuple[FusedActivation, ...]) -> dict[str, Any]:
+    """The attributes of the activations: alphas and betas are those of the activations that have them, in order."""
+    found: dict[str, list[Any]] = {"activations": [], "activation_alpha": [], "activation_beta": []}
+    for place, activation in enumerate(fused):
+        name, given = activation.name, activation.attributes
+        if name not in _WRITTEN or given.get("steepness", 1) != 1:  # of Softplus
+            message, allowed = (
+                "ONNX's networks do not know the activation",
+                sorted({*_WRITTEN} - {"activation_softplus"}),
+            )
+            raise Refusal(message, field=f"activation_descs.{place}", got=name, allowed=", ".join(allowed))
+        theirs, fields = _WRITTEN[name]
+        found["activations"].append(theirs)
+        for field in fields:
+            found[f"activation_{field}"].append(given[field])
+    return {key: value for key, value in found.items() if value}
 
 
 @exports("rnn", how="RNN")
@@ -160,8 +202,9 @@ def _network(node: Emitter) -> list[Symbol]:
     kind, hidden = node.operator.name, node.desc("recurrence").sizes[-1]
     fields = ["input", "weight", "recurrence", "bias", "sequence_lengths", "hidden_init"]
     fields += ["cell_mem_init", "peephole"] if kind == "lstm" else []
-    attributes = {"direction": _WRITTEN_DIRECTIONS[node.field("direction")], "hidden_size": hidden}
-    attributes |= _written_activations(node.field("activation_descs"))
+    direction = next(theirs for theirs, ours in _DIRECTIONS.items() if ours == str(node.field("direction")))
+    attributes: dict[str, Any] = {"direction": direction, "hidden_size": hidden}
+    attributes |= _activation_attributes(node.field("activation_descs"))
     if kind == "gru":
         attributes["linear_before_reset"] = int(node.field("linear_before_reset"))
     if kind == "lstm":
@@ -192,113 +235,3 @@ def _given(node: Emitter, field: str) -> Symbol | None:
     if field == "sequence_lengths":
         return node.cast(node.flat(field, sizes[-1]), INT32)
     return node.flat(field, *sizes[-2 if field in ("bias", "peephole") else -3 :])
-
-
-@imports(how="gru, views; with clip: its steps, of gemm, activations, …")
-def GRU(
-    node: Node,
-    X: Tensor,
-    W: Tensor,
-    R: Tensor,
-    B: Maybe = None,
-    sequence_lens: Maybe = None,
-    initial_h: Maybe = None,
-    *,
-    activations: list[str] | None = None,
-    clip: float | None = None,
-    linear_before_reset: int = 0,
-    **attributes: Any,
-) -> list[Tensor]:
-    default = ["Sigmoid", "Tanh"]
-    network = _Network(node, X, B, sequence_lens, initial_h, activations, default, clip=clip, **attributes)
-    if clip is not None:
-        steps = Steps(node, W, R, B, sequence_lens, bool(linear_before_reset), clip)
-        fields = network.fields
-        made = steps.run(network.x, fields["hidden_init"], fields["activation_descs"], network.backward)
-        return network.outputs(made)
-    network.fields["linear_before_reset"] = bool(linear_before_reset)
-    return network.run("gru", [node.dml.reshaped(each, (1, *each.shape)) for each in (W, R)])
-
-
-@imports(how="lstm, views")
-def LSTM(
-    node: Node,
-    X: Tensor,
-    W: Tensor,
-    R: Tensor,
-    B: Maybe = None,
-    sequence_lens: Maybe = None,
-    initial_h: Maybe = None,
-    initial_c: Maybe = None,
-    P: Maybe = None,
-    *,
-    activations: list[str] | None = None,
-    clip: float | None = None,
-    input_forget: int = 0,
-    **attributes: Any,
-) -> list[Tensor]:
-    default = ["Sigmoid", "Tanh", "Tanh"]
-    network = _Network(node, X, B, sequence_lens, initial_h, activations, default, clip=clip, **attributes)
-    network.fields |= {"cell_mem_init": network.state(initial_c), "peephole": _leading(node, P, 2)}
-    network.fields |= {"couple_input_forget": bool(input_forget)}
-    network.fields |= {} if clip is None else {"clip_threshold": clip}
-    weights = [node.dml.reshaped(each, (1, *each.shape)) for each in (W, R)]
-    return network.run("lstm", weights, output_cell_single=True)
-
-
-def _as_lstm(node: Node, fields: dict[str, Any], clip: float) -> dict[str, Any]:
-    """The fields of an LSTM that computes an RNN, for `clip`, which DirectML's RNN lacks.
-
-    Its input and output gates are 1 and its forget gate 0, so the new cell is g of the product, and h passes it on.
-    """
-    bias, descs = fields["bias"], fields["activation_descs"]
-    if bias is not None:  # {1, 1, D, 2 H}
-        *_, directions, size = bias.sizes
-        split = node.dml.reshaped(bias, (1, directions, 2, size // 2))
-        bias = node.dml.reshaped(_behind_gates(node, split, 3), (1, 1, directions, 4 * size))
-    one, same = ({"op": "activation_linear", "alpha": alpha, "beta": 1.0 - alpha} for alpha in (0.0, 1.0))
-    return {
-        "bias": bias,
-        "activation_descs": [each for desc in descs for each in (one, desc, same)],
-        "couple_input_forget": True,
-        "clip_threshold": clip,
-    }
-
-
-def _behind_gates(node: Node, x: Value, axis: int) -> Value:
-    """The part of an LSTM's weights for its cell, behind zeros for the gates: input, output, forget."""
-    before = [3 * size if each == axis else 0 for each, size in enumerate(x.sizes)]
-    made: Value = node.dml.padding(
-        x, padding_mode="constant", padding_value=0, start_padding=before, end_padding=[0] * len(before)
-    )
-    return made
-
-
-def _leading(node: Node, tensor: Tensor | None, count: int) -> Value | None:
-    """With leading dimensions of size 1."""
-    return None if tensor is None else node.dml.reshaped(tensor, (1,) * count + tensor.shape)
-
-
-def _lengths(node: Node, tensor: Tensor | None) -> Value | None:
-    if tensor is None:
-        return None
-    return node.dml.reshaped(node.dml.converted(tensor, "uint32"), (1, 1, 1, tensor.count))
-
-
-def _activations(
-    names: list[str],
-    *,
-    activation_alpha: Sequence[float] = (),
-    activation_beta: Sequence[float] = (),
-    hidden_size: int = 0,
-) -> list[dict[str, Any]]:
-    """The activations with their numbers, which those that take some use up in turn."""
-    numbers = {"alpha": iter(activation_alpha), "beta": iter(activation_beta)}
-    made = []
-    for name in names:
-        known = _ACTIVATIONS.get(name.lower())
-        if known is None:
-            raise Refusal("is not an activation", field="activations", got=name, allowed=", ".join(_ACTIVATIONS))
-        op, defaults = known
-        made.append({"op": op, **{key: next(numbers[key], default) for key, default in defaults.items()}})
-    return made

@@ -49,23 +49,23 @@ def reduced(
         raise ByDefinition
     places = sorted(gone) or [0]
     if function == "average" and not x.is_float:  # of integers the quotient's fraction is dropped
-        total = node.dml.reduce(x, function="sum", axes=places)
+        total = node.reduce(x, function="sum", axes=places)
         count = math.prod(x.shape[axis] for axis in gone)
-        return node.tensor(node.dml.divide(total, Tensor.of(np.full(1, count, x.dtype))), shape)
+        return node.tensor(node.divide(total, Tensor.of(np.full(1, count, x.dtype))), shape)
     if function != _SHIFTED or not x.is_float:
-        return node.tensor(node.dml.reduce(x, function=function, axes=places), shape)
-    most = float(np.finfo(node.dml.value(x).dtype.numpy).max)  # a difference from an infinite maximum would be NaN
-    greatest = node.dml.clip1(node.dml.reduce(x, function="max", axes=places), min=-most, max=most)
-    made = node.dml.reduce(node.dml.subtract(x, greatest), function=function, axes=places)
-    return node.tensor(node.dml.add(made, greatest), shape)
+        return node.tensor(node.reduce(x, function=function, axes=places), shape)
+    most = float(np.finfo(node.value(x).dtype.numpy).max)  # a difference from an infinite maximum would be NaN
+    greatest = node.clip1(node.reduce(x, function="max", axes=places), min=-most, max=most)
+    made = node.reduce(node.subtract(x, greatest), function=function, axes=places)
+    return node.tensor(node.add(made, greatest), shape)
 
 
 def _of_each(node: Node, x: Tensor, function: str) -> Tensor:
     """What the reductions of single elements are: that of a row of one."""
     if function not in _NOT_IDENTITIES:
         return x
-    made = node.dml.reduce(node.dml.reshaped(x, (x.count, 1)), function=function, axes=[1])
-    return node.tensor(node.dml.reshaped(made, x.sizes), x.shape)
+    made = node.reduce(node.reshaped(x, (x.count, 1)), function=function, axes=[1])
+    return node.tensor(node.reshaped(made, x.sizes), x.shape)
 
 
 def _reduction(function: str) -> Callable[..., Tensor]:
@@ -83,7 +83,7 @@ def _arg(function: str) -> Callable[..., Tensor]:
     def rule(node: Node, data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
         axis = at_axis(axis, data.rank)
         direction = "decreasing" if select_last_index else "increasing"
-        made = getattr(node.dml, function)(data, axes=[axis], axis_direction=direction, dtype="int64")
+        made = getattr(node, function)(data, axes=[axis], axis_direction=direction, dtype="int64")
         shape = [1 if each == axis else size for each, size in enumerate(data.shape)]
         if not keepdims:
             del shape[axis]

@@ -9,7 +9,7 @@ import numpy as np
 from dmlgraph.formats.onnx.indexing import Gather
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
-from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
 
 Tap = tuple[Value, Value]  # places and weights of elements beside samples
@@ -33,57 +33,57 @@ def greatest_terms(
     Raises:
         Refusal: the number of samples depends on the regions.
     """
-    dml, (_, channels, height, width) = node.dml, x.shape
+    (_, channels, height, width) = x.shape
     if samples < 1:
         message = "the greatest of samples whose number depends on the regions has no counterpart"
         raise Refusal(message, field="sampling_ratio", got=samples, allowed="1 and more")
     count, (rows, columns) = rois.shape[0], shape
-    image = dml.transposed(dml.converted(x, "float32"), [0, 2, 3, 1])
-    flat = node.tensor(dml.reshaped(image, (x.count // channels, channels)))
-    regions = dml.multiply(dml.converted(rois, "float32"), scale)
+    image = node.transposed(node.converted(x, "float32"), [0, 2, 3, 1])
+    flat = node.tensor(node.reshaped(image, (x.count // channels, channels)))
+    regions = node.multiply(node.converted(rois, "float32"), scale)
     if half_pixel:
-        regions = dml.subtract(regions, 0.5)
-    left, top, right, bottom = dml.split(regions, axis=1, outputs=[1] * 4)
-    down = _taps(dml, top, bottom, height, rows, samples, widen=not half_pixel)
-    across = _taps(dml, left, right, width, columns, samples, widen=not half_pixel)
+        regions = node.subtract(regions, 0.5)
+    left, top, right, bottom = node.split(regions, axis=1, outputs=[1] * 4)
+    down = _taps(node, top, bottom, height, rows, samples, widen=not half_pixel)
+    across = _taps(node, left, right, width, columns, samples, widen=not half_pixel)
     lines, pillars = (count, rows * samples, 1), (count, 1, columns * samples)
-    first = dml.multiply(dml.reshaped(dml.converted(batches, "int32"), (count, 1, 1)), _whole(height * width))
+    first = node.multiply(node.reshaped(node.converted(batches, "int32"), (count, 1, 1)), _whole(height * width))
     best: Value | None = None
     for (row, upright), (column, level) in itertools.product(down, across):
-        begins = dml.add(first, dml.multiply(dml.reshaped(row, lines), _whole(width)))
-        places = dml.add(begins, dml.reshaped(column, pillars))
-        weights = dml.multiply(dml.reshaped(upright, lines), dml.reshaped(level, pillars))
+        begins = node.add(first, node.multiply(node.reshaped(row, lines), _whole(width)))
+        places = node.add(begins, node.reshaped(column, pillars))
+        weights = node.multiply(node.reshaped(upright, lines), node.reshaped(level, pillars))
         taken = Gather(node, flat, node.tensor(places), axis=0)
-        terms = dml.multiply(taken, dml.reshaped(weights, (*places.sizes, 1)))
-        terms = dml.reshaped(terms, (count, rows, samples, columns, samples, channels))
-        terms = dml.reduce(terms, function="max", axes=[2, 4])
-        best = terms if best is None else dml.max(best, terms)
-    made = dml.transposed(dml.reshaped(best, (count, rows, columns, channels)), [0, 3, 1, 2])
-    return node.tensor(dml.converted(made, dml.value(x).dtype))
+        terms = node.multiply(taken, node.reshaped(weights, (*places.sizes, 1)))
+        terms = node.reshaped(terms, (count, rows, samples, columns, samples, channels))
+        terms = node.reduce(terms, function="max", axes=[2, 4])
+        best = terms if best is None else node.max(best, terms)
+    made = node.transposed(node.reshaped(best, (count, rows, columns, channels)), [0, 3, 1, 2])
+    return node.tensor(node.converted(made, node.value(x).dtype))
 
 
 def _whole(number: int) -> Tensor:
     return Tensor.of(np.full((1, 1, 1), number, np.int32))
 
 
-def _taps(dml: Calls, start: Value, end: Value, size: int, parts: int, samples: int, *, widen: bool) -> list[Tap]:
+def _taps(node: Node, start: Value, end: Value, size: int, parts: int, samples: int, *, widen: bool) -> list[Tap]:
     """The elements before and behind each sample along an axis, {R, parts · samples}; the bounds are {R, 1}."""
-    length = dml.subtract(end, start)
+    length = node.subtract(end, start)
     if widen:
-        length = dml.threshold(length, min=1)
-    part = dml.divide(length, parts)
+        length = node.threshold(length, min=1)
+    part = node.divide(length, parts)
     which, within = np.divmod(np.arange(parts * samples, dtype=np.float32), np.float32(samples))
     # In ONNX Runtime's order: a sample at an edge counts or not.
-    begin = dml.add(start, dml.multiply(part, Tensor.of(which[None])))
-    place = dml.add(begin, dml.divide(dml.multiply(part, Tensor.of(within[None] + np.float32(0.5))), samples))
-    inside = dml.logical_equals(place, dml.clip(place, min=-1, max=size), dtype="uint8")
-    place = dml.clip(place, min=0, max=size - 1)
-    low = dml.floor(place)
-    behind = dml.subtract(place, low)
-    before = dml.add(dml.multiply(behind, -1), 1)
-    high = dml.clip(dml.add(low, 1), min=0, max=size - 1)
+    begin = node.add(start, node.multiply(part, Tensor.of(which[None])))
+    place = node.add(begin, node.divide(node.multiply(part, Tensor.of(within[None] + np.float32(0.5))), samples))
+    inside = node.logical_equals(place, node.clip(place, min=-1, max=size), dtype="uint8")
+    place = node.clip(place, min=0, max=size - 1)
+    low = node.floor(place)
+    behind = node.subtract(place, low)
+    before = node.add(node.multiply(behind, -1), 1)
+    high = node.clip(node.add(low, 1), min=0, max=size - 1)
     nothing = Tensor.of(np.zeros((1, 1), np.float32))
     return [
-        (dml.converted(each, "int32"), dml.if_(inside, weight, nothing))
+        (node.converted(each, "int32"), node.if_(inside, weight, nothing))
         for each, weight in ((low, before), (high, behind))
     ]

@@ -18,7 +18,7 @@ from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.region_maxima import greatest_terms
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Array, Tensor
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.directml_enums import InterpolationMode, ReduceFunction
 
@@ -55,8 +55,7 @@ def RoiAlign(
     spatial_scale: float = 1.0,
 ) -> Tensor:
     half = coordinate_transformation_mode == "half_pixel"
-    dml = node.dml
-    x, corners = dml.value(X), dml.value(rois)
+    x, corners = node.value(X), node.value(rois)
     if corners.sizes[1] != 4:
         got = [*corners.sizes]
         raise Refusal("a region has four numbers", code="sizes", field="rois", got=got, allowed="[regions, 4]")
@@ -64,14 +63,14 @@ def RoiAlign(
         shape = (output_height, output_width)
         return greatest_terms(node, X, rois, batch_indices, shape, sampling_ratio, spatial_scale, half_pixel=half)
     if X.dtype == np.float16:  # too narrow for regions
-        x, corners = dml.converted(x, "float32"), dml.converted(corners, "float32")
+        x, corners = node.converted(x, "float32"), node.converted(corners, "float32")
     sizes = [corners.sizes[0], x.sizes[1], output_height, output_width]
-    regions = _regions(dml, corners, x.sizes, sizes, spatial_scale, sampling_ratio, half)
+    regions = _regions(node, corners, x.sizes, sizes, spatial_scale, sampling_ratio, half)
     return node.tensor(
-        dml.roi_align1(
+        node.roi_align1(
             x,
             regions,
-            dml.converted(dml.index(batch_indices), "uint32"),
+            node.converted(node.index(batch_indices), "uint32"),
             sizes=sizes,
             reduction_function="average",
             interpolation_mode="linear",
@@ -88,49 +87,51 @@ def RoiAlign(
 
 
 def _regions(
-    dml: Calls, rois: Value, image: tuple[int, ...], output: list[int], scale: float, samples: int, half: bool
+    node: Node, rois: Value, image: tuple[int, ...], output: list[int], scale: float, samples: int, half: bool
 ) -> Value:
     """{R, 4}: the regions in elements of the image; in between {R, 2, 2}, of corners and of x and y."""
-    corners = dml.reshaped(rois, (rois.sizes[0], 2, 2))
+    corners = node.reshaped(rois, (rois.sizes[0], 2, 2))
     if scale != 1:
-        corners = dml.multiply(corners, scale)
+        corners = node.multiply(corners, scale)
     if half:
-        corners = dml.subtract(corners, 0.5)
-    start, end = dml.split(corners, axis=1, outputs=[1, 1])
-    length = dml.subtract(end, start)
+        corners = node.subtract(corners, 0.5)
+    start, end = node.split(corners, axis=1, outputs=[1, 1])
+    length = node.subtract(end, start)
     if not half:
-        length = dml.threshold(length, min=1)
-        end = dml.add(start, length)
-        start = dml.subtract(end, length)  # so that the length is not rounded up: it decides how many samples there are
-        corners = dml.join([start, end], axis=1)
+        length = node.threshold(length, min=1)
+        end = node.add(start, length)
+        start = node.subtract(
+            end, length
+        )  # so that the length is not rounded up: it decides how many samples there are
+        corners = node.join([start, end], axis=1)
     width, height = image[3], image[2]
     counts = np.array([output[3], output[2]], np.float32)
     total = Tensor.of(_per_axis(counts * samples))
     if not samples:
-        wanted = dml.threshold(dml.ceil(dml.divide(length, Tensor.of(_per_axis(counts)))), min=1)
-        total = dml.multiply(wanted, Tensor.of(_per_axis(counts)))
-    hit = _at_an_edge(dml, start, end, dml.divide(length, total), np.array([width, height], np.float32))
+        wanted = node.threshold(node.ceil(node.divide(length, Tensor.of(_per_axis(counts)))), min=1)
+        total = node.multiply(wanted, Tensor.of(_per_axis(counts)))
+    hit = _at_an_edge(node, start, end, node.divide(length, total), np.array([width, height], np.float32))
     middle = Tensor.of(_per_axis([(width - 1) / 2, (height - 1) / 2]))
-    moved = dml.add(corners, dml.multiply(dml.subtract(middle, corners), _SHRINKING))
-    corners = dml.if_(hit, moved, corners)
+    moved = node.add(corners, node.multiply(node.subtract(middle, corners), _SHRINKING))
+    corners = node.if_(hit, moved, corners)
     if half and not samples:
-        some = dml.logical_greater_than(length, 0, dtype="uint8")
-        corners = dml.if_(some, corners, Tensor.of(np.full((1, 1, 1), _OUTSIDE, np.float32)))
-    return dml.reshaped(corners, (rois.sizes[0], 4))
+        some = node.logical_greater_than(length, 0, dtype="uint8")
+        corners = node.if_(some, corners, Tensor.of(np.full((1, 1, 1), _OUTSIDE, np.float32)))
+    return node.reshaped(corners, (rois.sizes[0], 4))
 
 
-def _at_an_edge(dml: Calls, start: Value, end: Value, step: Value, size: Array) -> Value:
+def _at_an_edge(node: Node, start: Value, end: Value, step: Value, size: Array) -> Value:
     """{R, 1, 2}: whether a sample is at −1 or at the image's size; the samples are in the middles of the steps."""
     edges = Tensor.of(np.stack([np.full(2, -1, np.float32), size])[None])
-    length = dml.threshold(dml.abs(step), min=_LEAST_STEP)
-    after = dml.subtract(edges, start)
-    steps = dml.subtract(dml.divide(after, length), 0.5)
-    away = dml.multiply(dml.abs(dml.subtract(steps, dml.round(steps))), length)
-    near = dml.logical_less_than_or_equal(away, Tensor.of(_per_axis((size + 1) * _NEAR)), dtype="uint8")
-    side = dml.multiply(after, dml.subtract(edges, end))
-    crossed = dml.logical_less_than_or_equal(side, 0, dtype="uint8")
-    low, high = dml.split(dml.logical_and(near, crossed), axis=1, outputs=[1, 1])
-    hit: Value = dml.logical_or(low, high)
+    length = node.threshold(node.abs(step), min=_LEAST_STEP)
+    after = node.subtract(edges, start)
+    steps = node.subtract(node.divide(after, length), 0.5)
+    away = node.multiply(node.abs(node.subtract(steps, node.round(steps))), length)
+    near = node.logical_less_than_or_equal(away, Tensor.of(_per_axis((size + 1) * _NEAR)), dtype="uint8")
+    side = node.multiply(after, node.subtract(edges, end))
+    crossed = node.logical_less_than_or_equal(side, 0, dtype="uint8")
+    low, high = node.split(node.logical_and(near, crossed), axis=1, outputs=[1, 1])
+    hit: Value = node.logical_or(low, high)
     return hit
 
 

@@ -164,13 +164,13 @@ def _resampled(
     }
     kept = _kept_dimensions(x.shape, sizes)
     if kept == 0:
-        return node.tensor(node.dml.resample2(x, **fields), sizes)
+        return node.tensor(node.resample2(x, **fields), sizes)
     # Dimensions in front that stay as they are become one: RESAMPLE2 takes four.
     fields |= {key: each[kept:] for key, each in fields.items() if isinstance(each, list)}
     fields["sizes"] = [math.prod(sizes[: kept + 1]), *sizes[kept + 1 :]]
-    joined = node.dml.reshaped(x, [math.prod(x.shape[: kept + 1]), *x.shape[kept + 1 :]])
-    made = node.dml.resample2(joined, **fields)
-    return node.tensor(node.dml.reshaped(made, sizes), sizes)
+    joined = node.reshaped(x, [math.prod(x.shape[: kept + 1]), *x.shape[kept + 1 :]])
+    made = node.resample2(joined, **fields)
+    return node.tensor(node.reshaped(made, sizes), sizes)
 
 
 def _kept_dimensions(shape: Sequence[int], sizes: Sequence[int]) -> int:
@@ -181,14 +181,14 @@ def _kept_dimensions(shape: Sequence[int], sizes: Sequence[int]) -> int:
 
 def _by_matrices(node: Node, x: Tensor, sizes: list[int], matrices: dict[int, Array]) -> Tensor:
     """What DirectML's operators lack: along dimensions a product with the matrix of the resized unit vectors."""
-    made = node.dml.value(x)
+    made = node.value(x)
     for axis, matrix in matrices.items():
         order = [*(each for each in range(x.rank) if each != axis), axis]
-        moved = node.dml.transposed(made, order)
-        flat = node.dml.reshaped(moved, (math.prod(moved.sizes[:-1]), moved.sizes[-1]))
-        product = node.dml.gemm(flat, Tensor.of(matrix.astype(x.dtype)))
-        made = node.dml.reshaped(product, (*moved.sizes[:-1], sizes[axis]))
-        made = node.dml.transposed(made, [order.index(each) for each in range(x.rank)])
+        moved = node.transposed(made, order)
+        flat = node.reshaped(moved, (math.prod(moved.sizes[:-1]), moved.sizes[-1]))
+        product = node.gemm(flat, Tensor.of(matrix.astype(x.dtype)))
+        made = node.reshaped(product, (*moved.sizes[:-1], sizes[axis]))
+        made = node.transposed(made, [order.index(each) for each in range(x.rank)])
     return node.tensor(made, sizes)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dmlgraph.formats.onnx.node import Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.table import imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor
+from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
 
 _MODES = {"bilinear": "linear", "linear": "linear", "nearest": "nearest", "bicubic": "cubic", "cubic": "cubic"}
@@ -28,26 +28,26 @@ def GridSample(
     spatial, places = X.shape[2:], grid.shape[1:-1]
     if grid.shape[-1] != len(spatial) or X.rank + 1 > 8:
         raise Refusal("the grid needs a coordinate for each spatial dimension", code="sizes", got=list(grid.shape))
-    dml, aligned = node.dml, bool(align_corners)
+    aligned = bool(align_corners)
     count = math.prod(places)
-    points = dml.converted(dml.reshaped(grid, (X.shape[0], count, len(spatial))), "float32")
-    coordinates = dml.split(points, axis=2, outputs=[1] * len(spatial)) if len(spatial) > 1 else [points]
+    points = node.converted(node.reshaped(grid, (X.shape[0], count, len(spatial))), "float32")
+    coordinates = node.split(points, axis=2, outputs=[1] * len(spatial)) if len(spatial) > 1 else [points]
     taps = []
     for axis, size in enumerate(spatial):  # the last coordinate belongs to the first dimension
-        place = dml.reshaped(coordinates[len(spatial) - 1 - axis], (X.shape[0], 1, count))
-        taps.append(_taps(dml, place, size, _MODES[mode], padding_mode, aligned))
-    data = dml.reshaped(X, (*X.shape[:2], math.prod(spatial)))
-    return node.tensor(gathered(dml, data, spatial, taps), (*X.shape[:2], *places))
+        place = node.reshaped(coordinates[len(spatial) - 1 - axis], (X.shape[0], 1, count))
+        taps.append(_taps(node, place, size, _MODES[mode], padding_mode, aligned))
+    data = node.reshaped(X, (*X.shape[:2], math.prod(spatial)))
+    return node.tensor(gathered(node, data, spatial, taps), (*X.shape[:2], *places))
 
 
 Taps = list[tuple[Value, Value]]  # {N, 1, places}: the indices along a dimension, as floats, and their weights
 
 
-def gathered(dml: Calls, data: Value, spatial: Sequence[int], taps: Sequence[Taps]) -> Value:
+def gathered(node: Node, data: Value, spatial: Sequence[int], taps: Sequence[Taps]) -> Value:
     """The samples {N, C, places} of images {N, C, elements}.
 
     Args:
-        dml: adds the nodes.
+        node: adds the nodes.
         data: the images, their dimensions as one.
         spatial: the sizes of these dimensions.
         taps: what counts for each place, by dimension.
@@ -57,75 +57,75 @@ def gathered(dml: Calls, data: Value, spatial: Sequence[int], taps: Sequence[Tap
     for corner in itertools.product(*taps):
         index, weight = corner[0]
         for size, (next_index, next_weight) in zip(spatial[1:], corner[1:], strict=True):
-            index = dml.add(dml.multiply(index, size), next_index)
-            weight = dml.multiply(weight, next_weight)
-        where = dml.expanded(dml.converted(index, "int32"), (batch, channels, index.sizes[2]))
-        term = dml.multiply(dml.gather_elements(data, where, axis=2), dml.converted(weight, data.dtype))
-        total = term if total is None else dml.add(total, term)
+            index = node.add(node.multiply(index, size), next_index)
+            weight = node.multiply(weight, next_weight)
+        where = node.expanded(node.converted(index, "int32"), (batch, channels, index.sizes[2]))
+        term = node.multiply(node.gather_elements(data, where, axis=2), node.converted(weight, data.dtype))
+        total = term if total is None else node.add(total, term)
     assert total is not None
     return total
 
 
-def linear_taps(dml: Calls, at: Value, size: int) -> Taps:
+def linear_taps(node: Node, at: Value, size: int) -> Taps:
     """The two elements beside each coordinate along a dimension; those outside count as zero."""
-    first = dml.floor(at)
-    part = dml.subtract(at, first)
-    weights = {0: dml.subtract(1, part), 1: part}
-    return [_tap(dml, dml.add(first, each), weight, 0, size - 1, size, "zeros") for each, weight in weights.items()]
+    first = node.floor(at)
+    part = node.subtract(at, first)
+    weights = {0: node.subtract(1, part), 1: part}
+    return [_tap(node, node.add(first, each), weight, 0, size - 1, size, "zeros") for each, weight in weights.items()]
 
 
-def _taps(dml: Calls, place: Value, size: int, mode: str, padding: str, aligned: bool) -> Taps:
+def _taps(node: Node, place: Value, size: int, mode: str, padding: str, aligned: bool) -> Taps:
     """The elements along one dimension that count for each place: their indices, as floats, and their weights."""
     if aligned:
-        at, low, high = dml.multiply(dml.add(place, 1), (size - 1) / 2), 0.0, size - 1.0
+        at, low, high = node.multiply(node.add(place, 1), (size - 1) / 2), 0.0, size - 1.0
     else:
-        at, low, high = dml.subtract(dml.multiply(dml.add(place, 1), size / 2), 0.5), -0.5, size - 0.5
+        at, low, high = node.subtract(node.multiply(node.add(place, 1), size / 2), 0.5), -0.5, size - 0.5
     if mode == "nearest":
-        at = dml.round(at)
+        at = node.round(at)
     if (mode, padding) != ("cubic", "border"):  # there each element is moved, not the place, as in PyTorch
-        at = _inside(dml, at, low, high, size, padding)
+        at = _inside(node, at, low, high, size, padding)
     if mode == "nearest":
-        return [_tap(dml, at, dml.add(dml.multiply(at, 0), 1), low, high, size, padding)]
-    first = dml.floor(at)
-    part = dml.subtract(at, first)
+        return [_tap(node, at, node.add(node.multiply(at, 0), 1), low, high, size, padding)]
+    first = node.floor(at)
+    part = node.subtract(at, first)
     if mode == "linear":
-        weights = {0: dml.subtract(1, part), 1: part}
+        weights = {0: node.subtract(1, part), 1: part}
     else:
-        weights = {offset: _cubic(dml, dml.abs(dml.subtract(part, offset)), offset) for offset in (-1, 0, 1, 2)}
-    return [_tap(dml, dml.add(first, offset), weight, low, high, size, padding) for offset, weight in weights.items()]
+        weights = {offset: _cubic(node, node.abs(node.subtract(part, offset)), offset) for offset in (-1, 0, 1, 2)}
+    return [_tap(node, node.add(first, offset), weight, low, high, size, padding) for offset, weight in weights.items()]
 
 
 def _tap(
-    dml: Calls, index: Value, weight: Value, low: float, high: float, size: int, padding: str
+    node: Node, index: Value, weight: Value, low: float, high: float, size: int, padding: str
 ) -> tuple[Value, Value]:
     """The element at an index, which may lie outside."""
     if padding == "zeros":
-        inside = dml.clip(index, min=0, max=size - 1)
-        there = dml.converted(dml.logical_equals(index, inside, dtype="uint8"), "float32")
-        return inside, dml.multiply(weight, there)
-    return dml.clip(_inside(dml, index, low, high, size, padding), min=0, max=size - 1), weight
+        inside = node.clip(index, min=0, max=size - 1)
+        there = node.converted(node.logical_equals(index, inside, dtype="uint8"), "float32")
+        return inside, node.multiply(weight, there)
+    return node.clip(_inside(node, index, low, high, size, padding), min=0, max=size - 1), weight
 
 
-def _inside(dml: Calls, at: Value, low: float, high: float, size: int, padding: str) -> Value:
+def _inside(node: Node, at: Value, low: float, high: float, size: int, padding: str) -> Value:
     """Places outside moved to the border, or reflected there."""
     made: Value = at
     if padding == "border":
-        made = dml.clip(at, min=0, max=size - 1)
+        made = node.clip(at, min=0, max=size - 1)
     elif padding == "reflection" and high > low:
         span = high - low
-        away = dml.modulus_floor(dml.abs(dml.subtract(at, low)), 2 * span)
-        made = dml.subtract(high, dml.abs(dml.subtract(away, span)))
+        away = node.modulus_floor(node.abs(node.subtract(at, low)), 2 * span)
+        made = node.subtract(high, node.abs(node.subtract(away, span)))
     return made
 
 
-def _cubic(dml: Calls, away: Value, offset: int) -> Value:
+def _cubic(node: Node, away: Value, offset: int) -> Value:
     """The weight of an element that far away: from 0 to 1 for the two in the middle, from 1 to 2 for the others."""
     if offset in (0, 1):
         factors = (_CUBIC + 2, -(_CUBIC + 3), 0.0, 1.0)
     else:
         factors = (_CUBIC, -5 * _CUBIC, 8 * _CUBIC, -4 * _CUBIC)
-    made: Value = dml.multiply(away, factors[0])
+    made: Value = node.multiply(away, factors[0])
     for factor in factors[1:-1]:
-        made = dml.multiply(dml.add(made, factor), away)
-    weight: Value = dml.add(made, factors[-1])
+        made = node.multiply(node.add(made, factor), away)
+    weight: Value = node.add(made, factors[-1])
     return weight

@@ -56,13 +56,13 @@ def ScatterElements(
             message, code="sizes", field="indices", got=list(indices.shape), allowed=str(list(within)), hint=hint
         )
     if function is None:
-        return node.tensor(node.dml.scatter_elements(data, node.dml.index(indices), updates, axis=axis), data.shape)
-    made = node.dml.value(data)
+        return node.tensor(node.scatter_elements(data, node.index(indices), updates, axis=axis), data.shape)
+    made = node.value(data)
     for place in range(_bounded(indices.shape[axis], indices)):  # the indices of a round differ in another dimension
         cut = [slice(place, place + 1) if each == axis else slice(None) for each in range(data.rank)]
-        at, part = sliced(node.dml, indices, cut), sliced(node.dml, updates, cut)
-        part = getattr(node.dml, function)(node.dml.gather_elements(made, at, axis=axis), part)
-        made = node.dml.scatter_elements(made, at, part, axis=axis)
+        at, part = sliced(node, indices, cut), sliced(node, updates, cut)
+        part = getattr(node, function)(node.gather_elements(made, at, axis=axis), part)
+        made = node.scatter_elements(made, at, part, axis=axis)
     return node.tensor(made, data.shape)
 
 
@@ -76,20 +76,20 @@ def ScatterND(node: Node, data: Tensor, indices: Tensor, updates: Tensor, *, red
     if 0 in updates.shape:
         return data
     if function is None:
-        return node.tensor(_replaced(node, node.dml.value(data), data, indices, updates), data.shape)
+        return node.tensor(_replaced(node, node.value(data), data, indices, updates), data.shape)
     if indices.known is not None:
         tuples = indices.known.reshape(-1, taken)
         places = [_counted(tuples[:, each], data.shape[each]) for each in range(taken)]
         rows, width = _rows(places, data.shape[:taken]), math.prod(data.shape[taken:])
         return _scatter_rows(node, data, indices, rows, width, updates, function)
     count = math.prod(indices.shape[:-1])
-    tuples_made = node.tensor(node.dml.reshaped(indices, (count, taken)))
-    updates_made = node.tensor(node.dml.reshaped(updates, (count, *(data.shape[taken:] or (1,)))))
-    made = node.dml.value(data)
+    tuples_made = node.tensor(node.reshaped(indices, (count, taken)))
+    updates_made = node.tensor(node.reshaped(updates, (count, *(data.shape[taken:] or (1,)))))
+    made = node.value(data)
     for place in range(_bounded(count, indices)):
-        at = sliced(node.dml, tuples_made, [slice(place, place + 1), slice(None)])
-        part = sliced(node.dml, updates_made, [slice(place, place + 1), *[slice(None)] * (updates_made.rank - 1)])
-        part = Tensor(part.dtype, (1, *data.shape[taken:]), made=node.dml.reshaped(part, (1, *data.shape[taken:])))
+        at = sliced(node, tuples_made, [slice(place, place + 1), slice(None)])
+        part = sliced(node, updates_made, [slice(place, place + 1), *[slice(None)] * (updates_made.rank - 1)])
+        part = Tensor(part.dtype, (1, *data.shape[taken:]), made=node.reshaped(part, (1, *data.shape[taken:])))
         made = _replaced(node, made, data, at, _combined(node, function, made, data, at, part))
     return node.tensor(made, data.shape)
 
@@ -97,28 +97,28 @@ def ScatterND(node: Node, data: Tensor, indices: Tensor, updates: Tensor, *, red
 def _combined(node: Node, function: str, made: Value, x: Tensor, at: Tensor, part: Tensor) -> Tensor:
     """The elements at one tuple of indices together with their updates."""
     rank = max(x.rank, 2, part.rank)
-    found = node.dml.gather_nd1(
-        node.dml.reshaped(made, (1,) * (rank - x.rank) + x.shape),
-        node.dml.reshaped(at, (1,) * (rank - 2) + at.shape),
+    found = node.gather_nd1(
+        node.reshaped(made, (1,) * (rank - x.rank) + x.shape),
+        node.reshaped(at, (1,) * (rank - 2) + at.shape),
         input_dimension_count=x.rank,
         indices_dimension_count=2,
         batch_dimension_count=0,
     )
-    result = getattr(node.dml, function)(node.dml.reshaped(found, part.sizes), part)
+    result = getattr(node, function)(node.reshaped(found, part.sizes), part)
     return Tensor(part.dtype, part.shape, made=result)
 
 
 def _replaced(node: Node, made: Value, x: Tensor, indices: Tensor, updates: Tensor) -> Value:
     """ScatterND without a reduction on a value with the shape of `x`."""
     rank = max(x.rank, indices.rank, updates.rank)
-    result: Value = node.dml.scatter_nd(
-        node.dml.reshaped(made, (1,) * (rank - x.rank) + x.shape),
-        node.dml.reshaped(node.dml.index(indices), (1,) * (rank - indices.rank) + indices.shape),
-        node.dml.reshaped(updates, (1,) * (rank - updates.rank) + updates.shape),
+    result: Value = node.scatter_nd(
+        node.reshaped(made, (1,) * (rank - x.rank) + x.shape),
+        node.reshaped(node.index(indices), (1,) * (rank - indices.rank) + indices.shape),
+        node.reshaped(updates, (1,) * (rank - updates.rank) + updates.shape),
         input_dimension_count=x.rank,
         indices_dimension_count=indices.rank,
     )
-    return node.dml.reshaped(result, x.sizes)
+    return node.reshaped(result, x.sizes)
 
 
 def _counted(indices: Array, size: int) -> Array:
@@ -149,8 +149,8 @@ def _scatter_rows(
     """Updates {N, width} of the known rows of the data as {…, width}, those of a row one after another."""
     if not len(rows):
         return x
-    made = node.dml.reshaped(x, (x.count // width, width))
-    parts = node.dml.reshaped(updates, (len(rows), width))
+    made = node.reshaped(x, (x.count // width, width))
+    parts = node.reshaped(updates, (len(rows), width))
     if function is None:  # the last update of each row
         chosen = [np.flatnonzero(_turns(rows[::-1])[::-1] == 0)]
     else:
@@ -159,15 +159,15 @@ def _scatter_rows(
     for numbers in chosen:
         part = parts if len(numbers) == len(rows) else _taken(node, parts, numbers)
         if function is not None:
-            part = getattr(node.dml, function)(_taken(node, made, rows[numbers]), part)
+            part = getattr(node, function)(_taken(node, made, rows[numbers]), part)
         at = Tensor.of(rows[numbers].astype(np.int32)[:, None])
-        made = node.dml.scatter_nd(made, at, part, input_dimension_count=2, indices_dimension_count=2)
+        made = node.scatter_nd(made, at, part, input_dimension_count=2, indices_dimension_count=2)
     return node.tensor(made, x.shape)
 
 
 def _taken(node: Node, matrix: Value, rows: Array) -> Value:
     """Some rows of a matrix."""
-    made: Value = node.dml.gather(matrix, Tensor.of(rows.astype(np.int32)[None]), axis=0, index_dimensions=1)
+    made: Value = node.gather(matrix, Tensor.of(rows.astype(np.int32)[None]), axis=0, index_dimensions=1)
     return made
 
 
@@ -194,12 +194,12 @@ def TensorScatter(
         message = "the update must have the shape of the cache, but for the axis, which is not the first"
         raise Refusal(message, code="sizes", field="update", got=list(update.shape))
     offsets = np.arange(update.shape[axis], dtype=np.int32)
-    places = node.dml.value(Tensor.of(offsets.reshape([-1 if each == axis else 1 for each in range(rank)])))
+    places = node.value(Tensor.of(offsets.reshape([-1 if each == axis else 1 for each in range(rank)])))
     if write_indices is not None:
-        first = node.dml.converted(node.dml.index(write_indices), "int32")
-        batches = node.dml.reshaped(first, (shape[0], *(1,) * (rank - 1)))
-        places = node.dml.add(batches, places)
+        first = node.converted(node.index(write_indices), "int32")
+        batches = node.reshaped(first, (shape[0], *(1,) * (rank - 1)))
+        places = node.add(batches, places)
     if mode == "circular":
-        places = node.dml.modulus_truncate(places, Tensor.of(np.full((1,) * rank, shape[axis], np.int32)))
-    places = node.dml.expanded(places, update.shape)
-    return node.tensor(node.dml.scatter_elements(past_cache, places, update, axis=axis))
+        places = node.modulus_truncate(places, Tensor.of(np.full((1,) * rank, shape[axis], np.int32)))
+    places = node.expanded(places, update.shape)
+    return node.tensor(node.scatter_elements(past_cache, places, update, axis=axis))

@@ -88,7 +88,7 @@ def SplitToSequence(node: Node, input: Tensor, split: Maybe = None, *, axis: int
     parts, begin = [], 0
     for count in sizes:
         places = [slice(begin, begin + count) if each == axis else slice(None) for each in range(input.rank)]
-        part_of = sliced(node.dml, input, places) if input.known is None else Tensor.of(input.known[tuple(places)])
+        part_of = sliced(node, input, places) if input.known is None else Tensor.of(input.known[tuple(places)])
         if split is None and not keepdims:
             part_of = _without(node, part_of, axis)
         parts.append(part_of)

@@ -11,7 +11,7 @@ from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast
 from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, check_mode
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Calls, Tensor, repeated
+from dmlgraph.formats.onnx.tensors import Tensor, repeated
 from dmlgraph.operators.common.subscripts import take
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
 
@@ -40,7 +40,7 @@ def viewed(node: Node, x: Tensor, shape: Sequence[int]) -> Tensor:
     if math.prod(shape) != x.count or min(shape, default=0) < 0:
         message = "the shape has another number of elements"
         raise Refusal(message, code="sizes", got=list(shape), allowed=f"{x.count} elements, of {list(x.shape)}")
-    made = node.dml.reshaped(x, tuple(shape) or (1,))
+    made = node.reshaped(x, tuple(shape) or (1,))
     return Tensor(x.dtype, tuple(shape), made=made)
 
 
@@ -80,7 +80,7 @@ def Transpose(node: Node, data: Tensor, *, perm: list[int] | None = None) -> Res
     order = perm or list(reversed(range(data.rank)))
     if sorted(order) != list(range(data.rank)):
         raise Refusal("is not an order of the dimensions", code="range", field="perm", got=order)
-    return data if data.rank < 2 else node.dml.transposed(data, order)
+    return data if data.rank < 2 else node.transposed(data, order)
 
 
 @exports("transpose", how="Transpose")
@@ -95,7 +95,7 @@ def Expand(node: Node, input: Tensor, shape: Tensor) -> Result:
         return repeated(input.known, whole)
     if 0 in whole:
         return np.empty(whole, input.dtype)
-    return node.tensor(node.dml.expanded(input, whole or (1,)), whole)
+    return node.tensor(node.expanded(input, whole or (1,)), whole)
 
 
 @exports("broadcast_to", how="Expand")
@@ -114,7 +114,7 @@ def concatenated(node: Node, tensors: Sequence[Tensor], axis: int) -> Tensor:
     if all(each.known is not None for each in tensors):
         return Tensor.of(np.concatenate([each.known for each in tensors if each.known is not None], axis))
     parts = [each for each in tensors if 0 not in each.shape]
-    return parts[0] if len(parts) == 1 else node.tensor(node.dml.join(parts, axis=axis))
+    return parts[0] if len(parts) == 1 else node.tensor(node.join(parts, axis=axis))
 
 
 @exports("join", how="Concat")
@@ -135,7 +135,7 @@ def Split(node: Node, input: Tensor, split: Ints = None, *, axis: int = 0, num_o
         sizes = [max(0, min(part, whole - index * part)) for index in range(count)]
     if sum(sizes) != whole or min(sizes) < 0 or len(sizes) != count:
         raise Refusal("the parts do not add up to the size", code="sizes", got=sizes, allowed=str(whole))
-    parts = iter([x] if sizes.count(0) == count - 1 else node.dml.split(x, axis=axis, outputs=[*filter(None, sizes)]))
+    parts = iter([x] if sizes.count(0) == count - 1 else node.split(x, axis=axis, outputs=[*filter(None, sizes)]))
     empty = [0 if each == axis else size for each, size in enumerate(x.shape)]
     return [next(parts) if size else np.empty(empty, x.dtype) for size in sizes]
 
@@ -163,10 +163,10 @@ def Slice(node: Node, data: Tensor, starts: Ints, ends: Ints, axes: Ints = None,
         size = data.shape[at_axis(axis, data.rank)]
         stop = None if step < 0 and end < -size else end  # beyond the first element
         places[at_axis(axis, data.rank)] = slice(start, stop, step)
-    return sliced(node.dml, data, places)
+    return sliced(node, data, places)
 
 
-def sliced(dml: Calls, x: Tensor, places: Sequence[slice]) -> Tensor:
+def sliced(node: Node, x: Tensor, places: Sequence[slice]) -> Tensor:
     """NumPy's basic slicing."""
     ranges = [range(size)[place] for size, place in zip(x.shape, places, strict=True)]
     shape = tuple(map(len, ranges))
@@ -174,7 +174,7 @@ def sliced(dml: Calls, x: Tensor, places: Sequence[slice]) -> Tensor:
         return x
     if 0 in shape:
         return Tensor.of(np.empty(shape, x.dtype))
-    made = dml.slice1(
+    made = node.slice1(
         x,
         input_window_offsets=[min(each[0], each[-1]) for each in ranges],
         input_window_sizes=[abs(each[-1] - each[0]) + 1 for each in ranges],
@@ -232,7 +232,7 @@ def Tile(node: Node, input: Tensor, repeats: Tensor) -> Result:
         raise Refusal("needs a number of at least 0 for each dimension", code="range", field="repeats", got=counts)
     if 0 in counts:
         return np.empty([size * count for size, count in zip(input.shape, counts, strict=True)], input.dtype)
-    return input if not counts else node.dml.tile(input, repeats=counts)
+    return input if not counts else node.tile(input, repeats=counts)
 
 
 @exports("tile", how="Tile")
@@ -262,7 +262,7 @@ def _slice_gradient(node: Emitter) -> Symbol:
 @imports(how="depth_to_space1")
 def DepthToSpace(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR") -> Result:
     check_mode(mode, _ORDERS)
-    return node.tensor(node.dml.depth_to_space1(input, block_size=blocksize, order=_ORDERS[mode]))
+    return node.tensor(node.depth_to_space1(input, block_size=blocksize, order=_ORDERS[mode]))
 
 
 @exports("depth_to_space", "depth_to_space1", how="DepthToSpace")
@@ -278,7 +278,7 @@ def _depth_to_space(node: Emitter) -> Symbol:
 def SpaceToDepth(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR") -> Result:
     if mode != "DCR":
         raise ByDefinition
-    return node.tensor(node.dml.space_to_depth1(input, block_size=blocksize))
+    return node.tensor(node.space_to_depth1(input, block_size=blocksize))
 
 
 @exports("space_to_depth", "space_to_depth1", how="SpaceToDepth; column_row_depth: Reshape, Transpose")
@@ -317,7 +317,7 @@ def Trilu(node: Node, input: Tensor, k: Maybe = None, *, upper: int = 1) -> Tens
     diagonal = max(-rows, min(int(node.scalar(k, 0)), columns))
     mask = np.tri(rows, columns, diagonal - 1 if upper else diagonal, dtype=bool)
     kept = Tensor.of(~mask if upper else mask)
-    return node.tensor(node.dml.if_(kept, input, Tensor.of(np.zeros((1, 1), input.dtype))), input.shape)
+    return node.tensor(node.if_(kept, input, Tensor.of(np.zeros((1, 1), input.dtype))), input.shape)
 
 
 @exports("value_scale_2d", how="Mul, Add")

@@ -49,13 +49,13 @@ def _transformed(node: Node, x: Tensor, dft_length: Maybe, axis: int, *, inverse
     given = min(x.shape[axis], taken)  # the rest is zeros
     matrix = _matrix(length, given, x.shape[-1], inverse=inverse, onesided=onesided)
     order = [*(each for each in range(x.rank - 1) if each != axis), axis, x.rank - 1]
-    moved = node.tensor(node.dml.transposed(x, order))
+    moved = node.tensor(node.transposed(x, order))
     if given < x.shape[axis]:
-        moved = sliced(node.dml, moved, [slice(None)] * (x.rank - 2) + [slice(given), slice(None)])
-    flat = node.dml.reshaped(moved, (math.prod(moved.shape[:-2]), given * x.shape[-1]))
-    made = node.dml.gemm(flat, Tensor.of(matrix.reshape(given * x.shape[-1], -1).astype(x.dtype)))
-    shaped = node.dml.reshaped(made, (*moved.shape[:-2], *matrix.shape[2:]))
-    return node.tensor(node.dml.transposed(shaped, list(np.argsort(order))))
+        moved = sliced(node, moved, [slice(None)] * (x.rank - 2) + [slice(given), slice(None)])
+    flat = node.reshaped(moved, (math.prod(moved.shape[:-2]), given * x.shape[-1]))
+    made = node.gemm(flat, Tensor.of(matrix.reshape(given * x.shape[-1], -1).astype(x.dtype)))
+    shaped = node.reshaped(made, (*moved.shape[:-2], *matrix.shape[2:]))
+    return node.tensor(node.transposed(shaped, list(np.argsort(order))))
 
 
 def _matrix(length: int, given: int, parts: int, *, inverse: bool, onesided: bool) -> Array:
@@ -98,14 +98,14 @@ def STFT(
     batch, samples = x.shape[:2]
     frames = 1 + (samples - length) // step
     places = np.arange(frames)[:, None] * step + np.arange(length)
-    row = node.dml.reshaped(x, (1, batch, samples))
-    indices = node.dml.index(Tensor.of(places[None].astype(np.int64)))
-    cut = node.dml.gather(row, indices, axis=2, index_dimensions=2)
+    row = node.reshaped(x, (1, batch, samples))
+    indices = node.index(Tensor.of(places[None].astype(np.int64)))
+    cut = node.gather(row, indices, axis=2, index_dimensions=2)
     if window is not None:
-        cut = node.dml.multiply(cut, node.dml.reshaped(window, (1, 1, length)))
+        cut = node.multiply(cut, node.reshaped(window, (1, 1, length)))
     matrix = _matrix(length, length, 1, inverse=False, onesided=bool(onesided))
-    flat = node.dml.reshaped(cut, (batch * frames, length))
-    made = node.dml.gemm(flat, Tensor.of(matrix.reshape(length, -1).astype(x.dtype)))
+    flat = node.reshaped(cut, (batch * frames, length))
+    made = node.gemm(flat, Tensor.of(matrix.reshape(length, -1).astype(x.dtype)))
     return node.tensor(made, (batch, frames, *matrix.shape[2:]))
 
 

@@ -156,9 +156,8 @@ class Calls:
     """
 
     def __init__(self, graph: dg.Graph, names: Names, label: str, how: str = "") -> None:
-        self._graph, self._names, self._label = graph, names, label
+        self._graph, self._names, self.label = graph, names, label
         self._helpers = _HELPERS.difference(re.findall(r"\w+", how.lower()))
-        names.keep(label)
 
     def __getattr__(self, function: str) -> Callable[..., Any]:
         sources = ("fill_value_constant", "fill_value_sequence", "diagonal_matrix")
@@ -176,7 +175,7 @@ class Calls:
                     return called(*tensors, name=name, **fields)
 
             take = self._names.take_other if function in self._helpers else self._names.take
-            return self._named(take, self._label, add)
+            return self._named(take, self.label, add)
 
         return call
 
@@ -214,7 +213,9 @@ class Calls:
             raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=list(tensor.shape))
         dtype = stored(tensor.dtype)
         if tensor.make is not None:
-            return tensor.make(Calls(self._graph, self._names, tensor.name or self._label))
+            label = tensor.name or self.label
+            self._names.keep(label)
+            return tensor.make(Calls(self._graph, self._names, label))
         assert tensor.known is not None
         known = tensor.known
         is_fill = tensor.count > 1 and not any(known.strides)
@@ -227,7 +228,7 @@ class Calls:
             array = known.astype(np.uint8) if tensor.dtype == BOOL else known
             return self._graph.constant(name, array.reshape(tensor.sizes), dtype=dtype)
 
-        made: Value = self._named(self._names.take_weight, tensor.name or f"{self._label}_constant", make)
+        made: Value = self._named(self._names.take_weight, tensor.name or f"{self.label}_constant", make)
         return made
 
     def index(self, tensor: Tensor) -> Value:
@@ -249,7 +250,7 @@ class Calls:
     @property
     def fingerprint(self) -> int:
         """A number of 32 bits that tells the node from others: from its label and its place in the graph."""
-        return zlib.crc32(f"{self._label} {len(self._graph.nodes)}".encode())
+        return zlib.crc32(f"{self.label} {len(self._graph.nodes)}".encode())
 
     # Views: only where something changes.
 

@@ -124,7 +124,7 @@ class Window:
 
 def _as_image(node: Node, x: Tensor) -> Value:
     """{N, C, W} as {N, C, 1, W}."""
-    return node.dml.reshaped(x, (*x.shape[:2], 1, x.shape[2]) if x.rank == 3 else x.sizes)
+    return node.reshaped(x, (*x.shape[:2], 1, x.shape[2]) if x.rank == 3 else x.sizes)
 
 
 def _as_before(node: Node, made: Value, x: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def _as_before(node: Node, made: Value, x: Tensor) -> Tensor:
 
 def by_channel(node: Node, tensor: Maybe, rank: int) -> Value | None:
     """{C} as {1, C, 1, …}; one number as {1, 1, 1, …}."""
-    return None if tensor is None else node.dml.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
+    return None if tensor is None else node.reshaped(tensor, (1, tensor.count, *(1,) * (rank - 2)))
 
 
 def filter_window(x: Tensor, w: Tensor, *, kernel_shape: list[int] | None = None, **window: Any) -> Window:
@@ -164,7 +164,7 @@ def extended(node: Emitter, x: Symbol, more: Sequence[int]) -> Symbol:
 @imports(how="convolution")
 def Conv(node: Node, X: Tensor, W: Tensor, B: Maybe = None, *, group: int = 1, **window: Any) -> Tensor:
     fields = filter_window(X, W, **window).fields()
-    return node.tensor(node.dml.convolution(X, W, by_channel(node, B, X.rank), group_count=group, **fields))
+    return node.tensor(node.convolution(X, W, by_channel(node, B, X.rank), group_count=group, **fields))
 
 
 @exports("convolution", how="Conv, ConvTranspose")
@@ -229,7 +229,7 @@ def ConvTranspose(
             window.before[axis], window.after[axis] = (less, more) if auto_pad == "SAME_UPPER" else (more, less)
     bias = by_channel(node, B, X.rank)
     beyond = window.reach_further(extra)
-    made = node.dml.convolution(
+    made = node.convolution(
         X,
         W,
         None if any(beyond) else bias,
@@ -239,7 +239,7 @@ def ConvTranspose(
         **window.fields(),
     )
     # DirectML's padding of the output has no bias.
-    return node.tensor(node.dml.add(made, bias) if bias is not None and any(beyond) else made)
+    return node.tensor(node.add(made, bias) if bias is not None and any(beyond) else made)
 
 
 def _pooled(x: Tensor, *, kernel_shape: list[int], ceil_mode: int = 0, **attributes: Any) -> Window:
@@ -254,13 +254,11 @@ def AveragePool(node: Node, X: Tensor, *, count_include_pad: int = 0, ceil_mode:
     window = _pooled(X, ceil_mode=ceil_mode, **attributes)
     included = bool(count_include_pad)
     flat = window.flat()
-    made = node.dml.average_pooling1(
-        _as_image(node, X), window_size=flat.kernel, include_padding=included, **flat.fields()
-    )
+    made = node.average_pooling1(_as_image(node, X), window_size=flat.kernel, include_padding=included, **flat.fields())
     result = _as_before(node, made, X)
     padding = _pooled(X, **attributes).after
     if included and padding != window.after:
-        result = node.tensor(node.dml.multiply(result, Tensor.of(_uncounted(window, padding).astype(X.dtype))))
+        result = node.tensor(node.multiply(result, Tensor.of(_uncounted(window, padding).astype(X.dtype))))
     return result
 
 
@@ -290,7 +288,7 @@ def _average(node: Emitter) -> Symbol:
 @imports(how="lp_pooling1")
 def LpPool(node: Node, X: Tensor, *, p: int = 2, **attributes: Any) -> Tensor:
     flat = _pooled(X, **attributes).flat()
-    made = node.dml.lp_pooling1(_as_image(node, X), window_size=flat.kernel, p=p, **flat.fields())
+    made = node.lp_pooling1(_as_image(node, X), window_size=flat.kernel, p=p, **flat.fields())
     return _as_before(node, made, X)
 
 
@@ -309,7 +307,7 @@ def MaxPool(node: Node, X: Tensor, *, storage_order: int = 0, **attributes: Any)
     if by_column and X.rank != 4:
         raise unsupported("storage_order", "0, or two spatial dimensions", storage_order)
     asked = {"output_indices": {"dtype": "uint64"}} if indexed else {}
-    made = node.dml.max_pooling2(_as_image(node, X), window_size=flat.kernel, **flat.fields(), **asked)
+    made = node.max_pooling2(_as_image(node, X), window_size=flat.kernel, **flat.fields(), **asked)
     if not indexed:
         return _as_before(node, made, X)
     indices = _by_column(node, made.output_indices, X) if by_column else made.output_indices
@@ -325,12 +323,12 @@ def _by_column(node: Node, indices: Value, x: Tensor) -> Value:
 
     if x.count > np.iinfo(np.uint32).max:
         raise unsupported("storage_order", "0 for so many elements", 1)
-    indices = node.dml.converted(indices, "uint32")
-    place = node.dml.modulus_truncate(indices, number(rows * columns))
-    column = node.dml.modulus_truncate(place, number(columns))
-    row = node.dml.divide(node.dml.subtract(place, column), number(columns))
-    moved = node.dml.add(node.dml.multiply(column, number(rows)), row)
-    made: Value = node.dml.add(node.dml.subtract(indices, place), moved)
+    indices = node.converted(indices, "uint32")
+    place = node.modulus_truncate(indices, number(rows * columns))
+    column = node.modulus_truncate(place, number(columns))
+    row = node.divide(node.subtract(place, column), number(columns))
+    moved = node.add(node.multiply(column, number(rows)), row)
+    made: Value = node.add(node.subtract(indices, place), moved)
     return made
 
 
@@ -376,8 +374,8 @@ def MaxUnpool(
     shape = node.ints("output_shape", output_shape) or [*X.shape[:2], *spatial]
     if shape[2:] != spatial:
         raise Refusal("an output of another size would move the indices", field="output_shape", got=shape)
-    places = node.dml.converted(I, "uint64")
-    return node.tensor(node.dml.max_unpooling(X, places, sizes=shape))
+    places = node.converted(I, "uint64")
+    return node.tensor(node.max_unpooling(X, places, sizes=shape))
 
 
 @imports(how="reduce")
@@ -398,7 +396,7 @@ def GlobalLpPool(node: Node, X: Tensor, *, p: int = 2) -> Tensor:
 
 
 def _global_pool(node: Node, x: Tensor, function: str) -> Tensor:
-    return node.tensor(node.dml.reduce(x, function=function, axes=list(range(2, x.rank))))
+    return node.tensor(node.reduce(x, function=function, axes=list(range(2, x.rank))))
 
 
 @imports(since=18, how="fold; below level 6.4 slice_grad and add for each tap")
@@ -406,14 +404,13 @@ def Col2Im(node: Node, input: Tensor, image_shape: Tensor, block_shape: Tensor, 
     image, block = node.ints("image_shape", image_shape, []), node.ints("block_shape", block_shape, [])
     window = Window.of(image, block, **attributes)
     sizes = [input.shape[0], input.shape[1] // math.prod(block), *image]
-    if not node.dml.has("fold"):
+    if not node.has("fold"):
         return node.tensor(_folded_by_taps(node, input, window, sizes))
-    return node.tensor(node.dml.fold(input, sizes=sizes, window_sizes=block, **window.fields()))
+    return node.tensor(node.fold(input, sizes=sizes, window_sizes=block, **window.fields()))
 
 
 def _folded_by_taps(node: Node, x: Tensor, window: Window, sizes: Sequence[int]) -> Value:
     """The sum of what each tap of the window adds: its elements, the strides apart, in an image of zeros."""
-    dml = node.dml
     padded = [sum(each) for each in zip(window.before, window.spatial, window.after, strict=True)]
     counts = [
         (size - reach) // stride + 1 for size, reach, stride in zip(padded, window.reach, window.strides, strict=True)
@@ -421,12 +418,12 @@ def _folded_by_taps(node: Node, x: Tensor, window: Window, sizes: Sequence[int])
     if min(counts) < 1 or math.prod(counts) != x.shape[-1] or x.shape[1] % math.prod(window.kernel):
         message = "the input does not have the blocks of such an image"
         raise Refusal(message, code="sizes", got=list(x.shape), allowed=f"{max(math.prod(counts), 0)} blocks")
-    taps = dml.reshaped(x, (*sizes[:2], math.prod(window.kernel), *counts))
-    parts = dml.split(taps, axis=2, outputs=[1] * taps.sizes[2]) if taps.sizes[2] > 1 else [taps]
+    taps = node.reshaped(x, (*sizes[:2], math.prod(window.kernel), *counts))
+    parts = node.split(taps, axis=2, outputs=[1] * taps.sizes[2]) if taps.sizes[2] > 1 else [taps]
     total: Value | None = None
     for part, tap in zip(parts, itertools.product(*map(range, window.kernel)), strict=True):
-        made = dml.slice_grad(
-            dml.reshaped(part, (*sizes[:2], *counts)),
+        made = node.slice_grad(
+            node.reshaped(part, (*sizes[:2], *counts)),
             sizes=[*sizes[:2], *padded],
             input_window_offsets=[0, 0, *(at * gap for at, gap in zip(tap, window.dilations, strict=True))],
             input_window_sizes=[
@@ -435,11 +432,11 @@ def _folded_by_taps(node: Node, x: Tensor, window: Window, sizes: Sequence[int])
             ],
             input_window_strides=[1, 1, *window.strides],
         )
-        total = made if total is None else dml.add(total, made)
+        total = made if total is None else node.add(total, made)
     cut = [slice(None)] * 2 + [
         slice(before, before + size) for before, size in zip(window.before, window.spatial, strict=True)
     ]
-    whole: Value = dml.value(sliced(dml, node.tensor(total), cut))
+    whole: Value = node.value(sliced(node, node.tensor(total), cut))
     return whole
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import types
 from typing import Any
 
 import numpy as np
@@ -114,7 +115,10 @@ def test_every_case_of_onnx_fits_its_schema() -> None:
             without = dataclasses.replace(found, inputs=(_ANYTHING,))
             (least, most), _ = found.counts
             assert least <= len(node.input) <= most
-            checking.check(without, [None] * len(node.input), len(node.output), attributes)
+            given: Any = types.SimpleNamespace(
+                inputs=[None] * len(node.input), outputs=[True] * len(node.output), attributes=attributes
+            )
+            checking.check(without, given)
             count += 1
     assert count > 1000
 
