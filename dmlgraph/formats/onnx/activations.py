@@ -119,7 +119,7 @@ def _number(operator: Any, field: str) -> float:
 
 @applies("activation_linear", how="Mul, Add")
 def _linear(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
-    return node.line(x, _number(operator, "alpha"), _number(operator, "beta"))
+    return x * _number(operator, "alpha") + _number(operator, "beta")
 
 
 @applies("activation_celu", how="Celu")
@@ -129,21 +129,21 @@ def _celu(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
 
 @applies("activation_scaled_tanh", how="Tanh, Mul")
 def _scaled_tanh(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
-    bent = node.call("Tanh", node.line(x, _number(operator, "beta"), 0))
-    return node.line(bent, _number(operator, "alpha"), 0)
+    bent = node.call("Tanh", x * _number(operator, "beta"))
+    return bent * _number(operator, "alpha")
 
 
 @applies("activation_softplus", how="Softplus, Mul, Div")
 def _softplus(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     steepness = _number(operator, "steepness")
-    bent = node.call("Softplus", node.line(x, steepness, 0))
-    return bent if steepness == 1 else node.call("Div", bent, node.number(steepness, x.dtype))
+    bent = node.call("Softplus", x * steepness)
+    return bent if steepness == 1 else (bent / node.number(steepness, x.dtype))
 
 
 @applies("activation_parametric_softplus", how="Softplus, Mul")
 def _parametric_softplus(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
-    bent = node.call("Softplus", node.line(x, _number(operator, "beta"), 0))
-    return node.line(bent, _number(operator, "alpha"), 0)
+    bent = node.call("Softplus", x * _number(operator, "beta"))
+    return bent * _number(operator, "alpha")
 
 
 @applies("activation_shrink", how="Shrink; a negative threshold: Greater, Less, Where")
@@ -153,11 +153,9 @@ def _shrink(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     if threshold >= 0:
         made = node.call("Shrink", wide, bias=bias, lambd=threshold)
     else:  # where both conditions hold, ONNX takes the other
-        above = node.call("Greater", wide, node.number(threshold, wide.dtype), dtype=BOOL)
-        below = node.call("Less", wide, node.number(-threshold, wide.dtype), dtype=BOOL)
-        made = node.call(
-            "Where", above, node.line(wide, 1, -bias), passing(node, below, node.line(wide, 1, bias)), dtype=wide.dtype
-        )
+        above = wide > threshold
+        below = wide < -threshold
+        made = node.call("Where", above, wide + -bias, passing(node, below, wide + bias))
     if x.is_float:
         return made
     made = node.call("Round", made)
@@ -169,13 +167,13 @@ def _shrink(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
 
 @applies("activation_swish", how="Sigmoid, Mul")
 def _swish(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
-    return node.call("Mul", x, node.call("Sigmoid", node.line(x, _number(operator, "sigmoid_input_scale"), 0)))
+    return x * node.call("Sigmoid", x * _number(operator, "sigmoid_input_scale"))
 
 
 @applies("activation_hard_swish", how="HardSigmoid, Mul")
 def _hard_swish(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     alpha, beta = _number(operator, "alpha"), _number(operator, "beta")
-    return node.call("Mul", x, node.call("HardSigmoid", x, alpha=alpha, beta=beta))
+    return x * node.call("HardSigmoid", x, alpha=alpha, beta=beta)
 
 
 @exports("activation_parameterized_relu", how="PRelu")
@@ -205,4 +203,4 @@ for _name, _function in _ALONG.items():
 def passing(node: Emitter, flags: Symbol, x: Symbol) -> Symbol:
     """x where the bools are true, else 0."""
     assert flags.dtype == BOOL
-    return node.call("Where", flags, x, node.number(0, x.dtype), dtype=x.dtype)
+    return node.call("Where", flags, x, node.number(0, x.dtype))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, Emitter, Sizes, Symbol
+from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.indexing import Gather
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
@@ -240,16 +240,16 @@ def _attention(node: Emitter) -> list[Symbol]:
     sizes = operator.dimensions
     query, keys, values = _parts(node, sizes)
     upright = node.transpose(_shared(node, keys, sizes, sizes.head), (0, 1, 3, 2))
-    scores = node.call("MatMul", node.line(query, node.field("scale"), 0), upright)
+    scores = query * node.field("scale") @ upright
     if node.field("relative_position_bias") is not None:
-        scores = node.call("Add", scores, node.flat("relative_position_bias", *sizes.scores))
+        scores = scores + node.flat("relative_position_bias", *sizes.scores)
     if node.field("mask") is not None:
-        scores = node.call("Add", scores, _MASKS[node.field("mask_type")](node, sizes))
+        scores = scores + _MASKS[node.field("mask_type")](node, sizes)
     if getattr(operator, "past_sequence_lengths", None) is not None:
         least = node.number(-np.inf, scores.dtype)
-        scores = node.call("Where", _counted(node, sizes), scores, least, dtype=scores.dtype)
+        scores = node.call("Where", _counted(node, sizes), scores, least)
     weights = node.call("Softmax", scores, axis=-1)
-    made = node.call("MatMul", weights, _shared(node, values, sizes, sizes.value_head))
+    made = weights @ _shared(node, values, sizes, sizes.value_head)
     made = node.reshape(node.transpose(made, (0, 2, 1, 3)), node.desc("output").sizes)
     given = {"output": made, "output_present_key": keys, "output_present_value": values}
     return [given[field] for field in operator.output_fields if getattr(operator, field) is not None]
@@ -269,7 +269,7 @@ def _parts(node: Emitter, sizes: Dimensions) -> list[Symbol]:
         if made is not None and node.field("bias") is not None:
             whole = node.reshape(node["bias"], (-1,))
             bias = node.call("Slice", whole, node.ints([start]), node.ints([start + hidden]))
-            made = node.call("Add", made, node.reshape(bias, (shape[1], 1, shape[2])))
+            made = made + node.reshape(bias, (shape[1], 1, shape[2]))
         past = f"past_{role}"
         if past in node.operator.input_fields and node.field(past) is not None:
             before = node.flat(past, *node.desc(past).sizes[-4:])
@@ -308,15 +308,15 @@ def _shared(node: Emitter, x: Symbol, sizes: Dimensions, width: int) -> Symbol:
 def _filtered(node: Emitter, excluded: Symbol) -> Symbol:
     """The filter value where the bools are true, else 0."""
     value, zero = node.number(node.field("mask_filter_value"), node.dtype), node.number(0, node.dtype)
-    return node.call("Where", excluded, value, zero, dtype=node.dtype)
+    return node.call("Where", excluded, value, zero)
 
 
 def _by_flags(node: Emitter, _: Dimensions) -> Symbol:
     """1 − mask times the filter value."""
-    times = node.cast(node.call("Sub", node.number(1, node["mask"].dtype), node["mask"]), node.dtype)
-    none = node.call("Equal", times, node.number(0, node.dtype), dtype=BOOL)
-    filled = node.call("Mul", times, node.number(node.field("mask_filter_value"), node.dtype))
-    return node.call("Where", none, node.number(0, node.dtype), filled, dtype=node.dtype)
+    times = node.cast(node.number(1, node["mask"].dtype) - node["mask"], node.dtype)
+    none = node.call("Equal", times, node.number(0, node.dtype))
+    filled = times * node.number(node.field("mask_filter_value"), node.dtype)
+    return node.call("Where", none, node.number(0, node.dtype), filled)
 
 
 def _keys(node: Emitter, sizes: Dimensions) -> Symbol:
@@ -325,15 +325,15 @@ def _keys(node: Emitter, sizes: Dimensions) -> Symbol:
 
 def _by_length(node: Emitter, sizes: Dimensions) -> Symbol:
     lengths = node.cast(node.flat("mask", sizes.batch, 1, 1, 1), INT64)
-    return _filtered(node, node.call("GreaterOrEqual", _keys(node, sizes), lengths, dtype=BOOL))
+    return _filtered(node, _keys(node, sizes) >= lengths)
 
 
 def _by_bounds(node: Emitter, sizes: Dimensions) -> Symbol:
     bounds = node.cast(node.flat("mask", 2, sizes.batch, 1, 1, 1), INT64)
     end, start = (node.call("Gather", bounds, node.number(row, INT64), axis=0) for row in (0, 1))
     keys = _keys(node, sizes)
-    before = node.call("Less", keys, start, dtype=BOOL)
-    return _filtered(node, node.call("Or", before, node.call("GreaterOrEqual", keys, end, dtype=BOOL)))
+    before = keys < start
+    return _filtered(node, before | (keys >= end))
 
 
 def _by_segments(node: Emitter, sizes: Dimensions) -> Symbol:
@@ -346,16 +346,16 @@ def _by_segments(node: Emitter, sizes: Dimensions) -> Symbol:
         return node.reshape(taken, (batch, 1, 1, 1))
 
     def inside(places: Symbol, start: Symbol, end: Symbol) -> Symbol:
-        after = node.call("LessOrEqual", start, places, dtype=BOOL)
-        return node.call("And", after, node.call("Less", places, end, dtype=BOOL))
+        after = start <= places
+        return after & (places < end)
 
     sequences = np.arange(batch)[:, None, None, None]
     queries = node.constant(sequences * sizes.queries + np.arange(sizes.queries)[:, None], INT64)
     keys = node.constant(sequences * sizes.total + np.arange(sizes.total), INT64)
     lengths, first = part(0), part(2 * batch + 1)
     of_queries = inside(queries, part(batch), part(batch + 1))
-    of_keys = inside(keys, first, node.call("Add", first, lengths))
-    return _filtered(node, node.call("Not", node.call("And", of_queries, of_keys)))
+    of_keys = inside(keys, first, first + lengths)
+    return _filtered(node, node.call("Not", of_queries & of_keys))
 
 
 _MASKS: dict[MaskType, Callable[[Emitter, Dimensions], Symbol]] = {
@@ -371,6 +371,6 @@ def _counted(node: Emitter, sizes: Dimensions) -> Symbol:
     lengths = node.cast(node.flat("past_sequence_lengths", sizes.batch, 1, 1, 1), INT64)
     keys, queries = np.arange(sizes.total), np.arange(sizes.queries)[:, None]
     seen = (keys >= sizes.past) & (keys - sizes.past <= queries + sizes.new - sizes.queries)
-    valid = node.call("Less", _keys(node, sizes), lengths, dtype=BOOL)
-    valid = node.call("And", valid, node.constant(keys < sizes.past))
-    return node.call("Or", valid, node.constant(seen))
+    valid = _keys(node, sizes) < lengths
+    valid = valid & node.constant(keys < sizes.past)
+    return valid | node.constant(seen)

@@ -84,9 +84,9 @@ def _shift(node: Emitter) -> Symbol:
         low = node.call("BitwiseAnd", counts, node.number(31, wide))
         if wide == UINT64:
             word = node.call("BitwiseAnd", counts, node.number(2**32 - 1, wide))
-            far = node.call("Less", node.number(31, wide), word, dtype=BOOL)
-            shift = node.call("Where", far, node.number(32, wide), node.number(0, wide), dtype=wide)
-            low = node.call("Add", low, shift)
+            far = node.number(31, wide) < word
+            shift = node.call("Where", far, node.number(32, wide), node.number(0, wide))
+            low = low + shift
         counts = low
     made = node.call("BitShift", node.cast(a, wide), counts, direction="LEFT" if left else "RIGHT")
     return node.cast(node.cast(made, a.dtype), node.dtype)
@@ -101,7 +101,7 @@ def _bit_count(node: Emitter) -> Symbol:
     while bits < np.dtype(node.raw("input").dtype).itemsize * 8:  # counts of neighbouring groups are added
         mask = node.number(sum(((1 << bits) - 1) << place for place in range(0, wide.itemsize * 8, 2 * bits)), wide)
         upper = node.call("BitShift", total, node.number(bits, wide), direction="RIGHT")
-        total = node.call("Add", node.call("BitwiseAnd", total, mask), node.call("BitwiseAnd", upper, mask))
+        total = node.call("BitwiseAnd", total, mask) + node.call("BitwiseAnd", upper, mask)
         bits *= 2
     return node.cast(total, node.dtype)
 

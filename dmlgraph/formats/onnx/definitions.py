@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Tensor, parse_dtype
+
+if TYPE_CHECKING:
+    from dmlgraph.formats.onnx.export.emitter import Symbol
+    from dmlgraph.formats.onnx.node import Node
 
 
 @functools.cache
@@ -27,10 +30,11 @@ def schema(domain: str, operator: str, opset: int) -> Any:
 def output_types(node: Node) -> list[np.dtype[Any] | None]:
     """The types of a node's outputs; None where the schema leaves them open."""
     known = schema(node.domain, node.operator, node.opset)
-    return [None if known is None else _type(known, node.inputs, index) for index in range(len(node.outputs))]
+    return [None if known is None else output_type(known, node.inputs, index) for index in range(len(node.outputs))]
 
 
-def _type(known: Any, inputs: Sequence[Tensor | None], index: int) -> np.dtype[Any] | None:
+def output_type(known: Any, inputs: Sequence[Tensor | Symbol | None], index: int) -> np.dtype[Any] | None:
+    """The type of an output by a schema and the inputs; None where the schema leaves it open."""
     if not known.outputs:
         return None
     text: str = known.outputs[min(index, len(known.outputs) - 1)].type_str

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
@@ -37,7 +37,7 @@ def _floored(node: Emitter) -> Symbol:
     a, b = node.raw("a"), node.raw("b")
     if _is_exact(node):
         return _divided(node, "Mod", fmod=0)
-    return node.call("Sub", a, node.call("Mul", b, node.call("Floor", node.call("Div", a, b))))
+    return a - b * node.call("Floor", a / b)
 
 
 def _is_exact(node: Emitter) -> bool:
@@ -50,16 +50,16 @@ def _divided(node: Emitter, operator: str, **attributes: Any) -> Symbol:
     if known is not None and not ((known == 0) | (known.astype(np.int64) == -1)).any():
         return node.call(operator, a, b, **attributes)
     zero, one = node.number(0, b.dtype), node.number(1, b.dtype)
-    by_zero = node.call("Equal", b, zero, dtype=BOOL)
-    divisor = node.call("Where", by_zero, one, b, dtype=b.dtype)
+    by_zero = node.call("Equal", b, zero)
+    divisor = node.call("Where", by_zero, one, b)
     if b.dtype.kind == "i":
-        opposite = node.call("Equal", b, node.number(-1, b.dtype), dtype=BOOL)
-        divisor = node.call("Where", opposite, one, divisor, dtype=b.dtype)
+        opposite = node.call("Equal", b, node.number(-1, b.dtype))
+        divisor = node.call("Where", opposite, one, divisor)
     made = node.call(operator, a, divisor, **attributes)
     if b.dtype.kind == "i":
         turned = node.call("Neg", a) if operator == "Div" else zero
-        made = node.call("Where", opposite, turned, made, dtype=a.dtype)
-    return node.call("Where", by_zero, _by_zero(node, a), made, dtype=a.dtype)
+        made = node.call("Where", opposite, turned, made)
+    return node.call("Where", by_zero, _by_zero(node, a), made)
 
 
 def _by_zero(node: Emitter, a: Symbol) -> Symbol:
@@ -69,10 +69,10 @@ def _by_zero(node: Emitter, a: Symbol) -> Symbol:
         return all_set
     if node.operator.name == "modulus_truncate":
         return a
-    negative = node.call("Less", a, node.number(0, a.dtype), dtype=BOOL)
-    return node.call("Where", negative, node.number(1, a.dtype), all_set, dtype=a.dtype)
+    negative = a < 0
+    return node.call("Where", negative, node.number(1, a.dtype), all_set)
 
 
 @exports("divide", how="Div; integers whose divisor may be 0 or −1 also Equal, Where")
 def _divide(node: Emitter) -> Symbol:
-    return _divided(node, "Div") if _is_exact(node) else node.call("Div", node.raw("a"), node.raw("b"))
+    return _divided(node, "Div") if _is_exact(node) else (node.raw("a") / node.raw("b"))

@@ -51,7 +51,7 @@ def _mean(node: Emitter) -> Symbol:
     a, b = node.raw("a"), node.raw("b")
     if a.is_float:
         return node.call("Mean", a, b)
-    return node.call("Div", node.call("Add", a, b), node.number(2, a.dtype))
+    return (a + b) / node.number(2, a.dtype)
 
 
 _FINITE = float(np.finfo(np.float32).max)
@@ -148,8 +148,8 @@ def _add_and_activate(node: Emitter) -> Symbol:
 
 @exports("difference_square", how="Sub, Mul")
 def _difference_square(node: Emitter) -> Symbol:
-    difference = node.call("Sub", node.raw("a"), node.raw("b"))
-    return node.call("Mul", difference, difference)
+    difference = node.raw("a") - node.raw("b")
+    return difference * difference
 
 
 @applies("clip", "clip1", how="Clip")
@@ -179,8 +179,8 @@ def _round(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
         return node.call("Round", x)
     magnitude = node.call("Abs", x)
     if mode is RoundingMode.TOWARD_INFINITY:
-        magnitude = node.call("Add", magnitude, node.number(0.5, x.dtype))
-    return node.call("Mul", node.call("Sign", x), node.call("Floor", magnitude))
+        magnitude = magnitude + node.number(0.5, x.dtype)
+    return node.call("Sign", x) * node.call("Floor", magnitude)
 
 
 @exports("cast", how="Cast; where 8 bits saturate also Clip")
@@ -190,25 +190,25 @@ def _cast(node: Emitter) -> Symbol:
 
 @exports("if", how="Where")
 def _if(node: Emitter) -> Symbol:
-    return node.call("Where", node.truth(node.raw("condition")), node.raw("a"), node.raw("b"), dtype=node.dtype)
+    return node.call("Where", node.truth(node.raw("condition")), node.raw("a"), node.raw("b"))
 
 
 @exports("atan_yx", how="Atan, Where")
 def _atan_yx(node: Emitter) -> Symbol:
     y, x = node.raw("a"), node.raw("b")
     zero, right = node.number(0, x.dtype), node.number(math.pi / 2, x.dtype)
-    angle = node.call("Atan", node.call("Div", y, x))
-    below = node.call("Less", y, zero, dtype=BOOL)
-    half_turn = node.call("Where", below, node.number(-math.pi, x.dtype), node.number(math.pi, x.dtype), dtype=x.dtype)
-    turned = node.call("Where", node.call("Less", x, zero, dtype=BOOL), half_turn, zero, dtype=x.dtype)
-    upright = node.call("Mul", node.call("Sign", y), right)
-    beside = node.call("Add", angle, turned)
-    return node.call("Where", node.call("Equal", x, zero, dtype=BOOL), upright, beside, dtype=x.dtype)
+    angle = node.call("Atan", y / x)
+    below = y < zero
+    half_turn = node.call("Where", below, node.number(-math.pi, x.dtype), node.number(math.pi, x.dtype))
+    turned = node.call("Where", x < zero, half_turn, zero)
+    upright = node.call("Sign", y) * right
+    beside = angle + turned
+    return node.call("Where", node.call("Equal", x, zero), upright, beside)
 
 
 @exports("is_nan", how="IsNaN, Cast")
 def _is_nan(node: Emitter) -> Symbol:
-    return node.flags(node.call("IsNaN", node.raw("input"), dtype=BOOL))
+    return node.flags(node.call("IsNaN", node.raw("input")))
 
 
 @exports("is_infinity", how="IsInf, Cast")
@@ -216,5 +216,5 @@ def _is_infinity(node: Emitter) -> Symbol:
     mode = node.field("infinity_mode")
     negative, positive = mode is not IsInfinityMode.POSITIVE, mode is not IsInfinityMode.NEGATIVE
     return node.flags(
-        node.call("IsInf", node.raw("input"), dtype=BOOL, detect_negative=int(negative), detect_positive=int(positive))
+        node.call("IsInf", node.raw("input"), detect_negative=int(negative), detect_positive=int(positive))
     )

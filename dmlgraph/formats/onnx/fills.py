@@ -7,7 +7,7 @@ import math
 import numpy as np
 import onnx
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, INT64, DType, Emitter, Symbol
+from dmlgraph.formats.onnx.export.emitter import INT64, DType, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import exports, imports
@@ -95,9 +95,9 @@ def _diagonal(node: Emitter) -> Symbol:
     from dmlgraph.operators.common.numerics import cut
 
     offset = node.number(node.field("offset"), INT64)
-    on = node.call("Equal", _diagonals(node), offset, dtype=BOOL)
+    on = node.call("Equal", _diagonals(node), offset)
     value = cut(node.field("value"), node.output.dtype)
-    made = node.call("Where", on, node.number(value, node.dtype), node.number(0, node.dtype), dtype=node.dtype)
+    made = node.call("Where", on, node.number(value, node.dtype), node.number(0, node.dtype))
     return node.expand(made, node.output.sizes, node.output.sizes[-2:])
 
 
@@ -105,13 +105,13 @@ def _diagonal(node: Emitter) -> Symbol:
 def _diagonal1(node: Emitter) -> Symbol:
     begin, end = node.field("diagonal_fill_begin"), node.field("diagonal_fill_end")
     number = _diagonals(node)
-    after = node.call("GreaterOrEqual", number, node.number(begin, INT64), dtype=BOOL)
-    before = node.call("Less", number, node.number(end, INT64), dtype=BOOL)
+    after = number >= node.number(begin, INT64)
+    before = number < node.number(end, INT64)
     inside = node.call("And" if begin <= end else "Or", after, before)
     rest, sizes = node.get("input"), node.output.sizes
     zero = node.number(0, node.dtype)
     value = node.number(node.field("value").value, node.dtype)
-    made = node.call("Where", inside, value, zero if rest is None else rest, dtype=node.dtype)
+    made = node.call("Where", inside, value, zero if rest is None else rest)
     return node.expand(made, sizes, sizes if rest is not None else sizes[-2:])
 
 
@@ -120,7 +120,7 @@ def _diagonals(node: Emitter) -> Symbol:
     rows, columns = node.output.sizes[-2:]
     zero, one = node.number(0, INT64), node.number(1, INT64)
     down, across = (node.call("Range", zero, node.number(size, INT64), one) for size in (rows, columns))
-    return node.call("Sub", across, node.reshape(down, (rows, 1)))
+    return across - node.reshape(down, (rows, 1))
 
 
 @imports(since=9, how="diagonal_matrix")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.activations import passing
-from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.normalization import local_bases, local_sums
 from dmlgraph.formats.onnx.reduction import written_reduced
 from dmlgraph.formats.onnx.table import exports
@@ -15,7 +15,7 @@ from dmlgraph.operators.common.element_wise import finite_bound
 @exports("activation_relu_grad", how="Greater, Where")
 def _relu(node: Emitter) -> Symbol:
     x = node["input"]
-    return passing(node, node.call("Greater", x, node.number(0, x.dtype), dtype=BOOL), node["input_gradient"])
+    return passing(node, x > 0, node["input_gradient"])
 
 
 @exports("clip_grad", "clip_grad1", how="Less, And, Where")
@@ -25,9 +25,7 @@ def _clip(node: Emitter) -> Symbol:
         bound = node.field(field)
         number = bound.value if hasattr(bound, "value") else finite_bound(bound, node.desc("input").dtype)
         bounds.append(node.number(number, x.dtype))
-    above = node.call("Less", bounds[0], x, dtype=BOOL)
-    below = node.call("Less", x, bounds[1], dtype=BOOL)
-    return passing(node, node.call("And", above, below), node["input_gradient"])
+    return passing(node, (bounds[0] < x) & (x < bounds[1]), node["input_gradient"])
 
 
 @exports(
@@ -36,19 +34,19 @@ def _clip(node: Emitter) -> Symbol:
     how="Sub, Mul, ReduceSum, ReduceMean, Sqrt, Div",
 )
 def _batch(node: Emitter) -> list[Symbol]:
-    gradient, mul = node.wide("input_gradient"), "Mul"
+    gradient = node.wide("input_gradient")
     axes = tuple(axis for axis, size in enumerate(node.desc("scale").sizes) if size == 1)
-    centred = node.call("Sub", node.wide("input"), node.wide("mean"))
-    square = node.line(node.wide("variance"), 1, node.field("epsilon"))
+    centred = node.wide("input") - node.wide("mean")
+    square = node.wide("variance") + node.field("epsilon")
     deviation = node.call("Sqrt", square)
-    terms = node.call(mul, gradient, centred)
+    terms = gradient * centred
     passed = gradient
     if node.operator.name == "batch_normalization_training_grad":
-        share = node.call("Div", written_reduced(node, "ReduceMean", terms, axes), square)
-        passed = node.call("Sub", gradient, written_reduced(node, "ReduceMean", gradient, axes))
-        passed = node.call("Sub", passed, node.call(mul, centred, share))
-    of_input = node.call(mul, node.call("Div", node.wide("scale"), deviation), passed)
-    of_scale = node.call("Div", written_reduced(node, "ReduceSum", terms, axes), deviation)
+        share = written_reduced(node, "ReduceMean", terms, axes) / square
+        passed = gradient - written_reduced(node, "ReduceMean", gradient, axes)
+        passed = passed - centred * share
+    of_input = node.wide("scale") / deviation * passed
+    of_scale = written_reduced(node, "ReduceSum", terms, axes) / deviation
     results = of_input, of_scale, written_reduced(node, "ReduceSum", gradient, axes)
     return [node.cast(each, node.dtype) for each in results]
 
@@ -58,33 +56,31 @@ def _local_response(node: Emitter) -> Symbol:
     x, gradient, beta = node.wide("input"), node.wide("input_gradient"), node.field("beta")
     bases = local_bases(node)
     powers = [node.call("Pow", bases, node.number(-each, bases.dtype)) for each in (beta, beta + 1)]
-    sums = local_sums(node, node.call("Mul", node.call("Mul", gradient, x), powers[1]))
+    sums = local_sums(node, gradient * x * powers[1])
     factor = 2 * node.field("alpha") * beta / node.field("local_size")
-    through = node.call("Mul", node.line(x, factor, 0), sums)
-    return node.cast(node.call("Sub", node.call("Mul", gradient, powers[0]), through), node.dtype)
+    through = x * factor * sums
+    return node.cast(gradient * powers[0] - through, node.dtype)
 
 
 @exports("adam_optimizer", how="Mul, Add, Pow, Sqrt, Div, Sub")
 def _adam(node: Emitter) -> list[Symbol]:
     gradient = node.wide("gradient")
     beta1, beta2 = node.field("beta1"), node.field("beta2")
-    square = node.call("Mul", gradient, gradient)
+    square = gradient * gradient
     moments = [
-        node.call("Add", node.line(node.wide(field), beta, 0), node.line(term, 1 - beta, 0))
+        node.wide(field) * beta + term * (1 - beta)
         for field, beta, term in (
             ("input_first_moment", beta1, gradient),
             ("input_second_moment", beta2, square),
         )
     ]
     step = node.cast(node["training_step"], np.dtype("float32"))
-    lefts = [
-        node.line(node.call("Pow", node.number(beta, np.float32), step), -1, 1) for beta in (beta1, beta2)
-    ]  # 1 − beta^T
-    correction = node.call("Div", node.call("Sqrt", lefts[1]), lefts[0])
-    first = node.call("Equal", step, node.number(0, np.float32), dtype=BOOL)
-    correction = node.call("Where", first, node.number(1, np.float32), correction, dtype=step.dtype)
-    alpha = node.cast(node.line(correction, node.field("learning_rate"), 0), gradient.dtype)
-    divisor = node.line(node.call("Sqrt", moments[1]), 1, node.field("epsilon"))
-    change = node.call("Div", node.call("Mul", alpha, moments[0]), divisor)
-    parameters = node.call("Sub", node.wide("input_parameters"), change)
+    lefts = [node.call("Pow", node.number(beta, np.float32), step) * -1 + 1 for beta in (beta1, beta2)]  # 1 − beta^T
+    correction = node.call("Sqrt", lefts[1]) / lefts[0]
+    first = node.call("Equal", step, node.number(0, np.float32))
+    correction = node.call("Where", first, node.number(1, np.float32), correction)
+    alpha = node.cast(correction * node.field("learning_rate"), gradient.dtype)
+    divisor = node.call("Sqrt", moments[1]) + node.field("epsilon")
+    change = alpha * moments[0] / divisor
+    parameters = node.wide("input_parameters") - change
     return [node.cast(each, node.dtype) for each in (parameters, *moments)]

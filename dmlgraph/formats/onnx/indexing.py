@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, INT32, INT64, Emitter, Sizes, Symbol
+from dmlgraph.formats.onnx.export.emitter import INT32, INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Node, Result, at_axis
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
@@ -116,10 +116,10 @@ def _one_hot(node: Emitter) -> Symbol:
         values = node.call("Slice", values, node.ints([0]), node.ints([2]))
     depth = node.number(node.output.sizes[axis], INT64)
     if len(sizes) == 1:  # ONNX takes no scalar
-        made = node.call("OneHot", node.cast(node["indices"], INT64), depth, values, dtype=node.dtype, axis=1)
+        made = node.call("OneHot", node.cast(node["indices"], INT64), depth, values, axis=1)
         return node.reshape(made, node.output.sizes)
     indices = node.cast(node.flat("indices", *sizes[:axis], *sizes[axis + 1 :]), INT64)
-    return node.call("OneHot", indices, depth, values, dtype=node.dtype, axis=axis)
+    return node.call("OneHot", indices, depth, values, axis=axis)
 
 
 @imports(until=9, how="top_k1")
@@ -155,10 +155,10 @@ def _nonzero(node: Emitter) -> list[Symbol]:
     rows, columns = node.desc("output_coordinates").sizes[-2:]
     steps = [int(np.prod(sizes[axis + 1 :])) for axis in range(len(sizes))][len(sizes) - columns :]
     kept = node.call("Slice", order, node.ints([0]), node.ints([rows]))
-    whole = node.call("Div", node.reshape(kept, (rows, 1)), node.ints(steps))
+    whole = node.reshape(kept, (rows, 1)) / node.ints(steps)
     places = node.call("Mod", whole, node.ints(sizes[len(sizes) - columns :]))
-    inside = node.call("Less", node.constant(np.arange(rows)[:, None], INT64), found, dtype=BOOL)
-    places = node.call("Where", inside, places, node.number(0, INT64), dtype=INT64)
+    inside = node.constant(np.arange(rows)[:, None], INT64) < found
+    places = node.call("Where", inside, places, node.number(0, INT64))
     coordinates, number = node.desc("output_coordinates"), node.desc("output_count")
     return [
         node.cast(node.reshape(found, number.sizes, (1,)), number.dtype.numpy),

@@ -56,10 +56,10 @@ def _gemm(node: Emitter) -> Symbol:
         return node.activated(made)
     left, right = (_matrix(node, field, swap) for field, swap in (("a", a), ("b", b)))
     less = abs(alpha) < 1  # before the product, so that float16 holds it
-    left = node.line(left, alpha, 0) if less else left
-    made = node.line(node.call("MatMul", left, right), 1 if less else alpha, 0)
+    left = (left * alpha) if less else left
+    made = left @ right * (1 if less else alpha)
     if has_c:
-        made = node.call("Add", made, node.line(node.raw("c"), beta, 0))
+        made = made + node.raw("c") * beta
     return node.activated(made)
 
 

@@ -73,23 +73,23 @@ def _batch(node: Emitter) -> Symbol:
         parameters = [node.flat(field, sizes[1]) for field in fields]
         made = node.call("BatchNormalization", node["input"], *parameters, epsilon=node.field("epsilon"))
         return node.activated(made)
-    centred = node.call("Sub", node.wide("input"), node.wide("mean"))
+    centred = node.wide("input") - node.wide("mean")
     return _finished(node, _divided(node, centred, node.wide("variance")))
 
 
 def _divided(node: Emitter, centred: Symbol, variance: Symbol) -> Symbol:
     """centred / √(variance + epsilon)"""
-    return node.call("Div", centred, _deviation(node, variance))
+    return centred / _deviation(node, variance)
 
 
 def _deviation(node: Emitter, variance: Symbol) -> Symbol:
-    return node.call("Sqrt", node.line(variance, 1, node.field("epsilon")))
+    return node.call("Sqrt", variance + node.field("epsilon"))
 
 
 def _finished(node: Emitter, x: Symbol) -> Symbol:
     """activation(x · scale + bias), without what is left out."""
-    x = x if node.field("scale") is None else node.call("Mul", x, node.wide("scale"))
-    x = x if node.field("bias") is None else node.call("Add", x, node.wide("bias"))
+    x = x if node.field("scale") is None else (x * node.wide("scale"))
+    x = x if node.field("bias") is None else (x + node.wide("bias"))
     return node.cast(node.activated(x), node.dtype)
 
 
@@ -163,9 +163,9 @@ def _mean_variance(node: Emitter) -> Symbol:
         return node.activated(layer)
     x = node.wide("input")
     if use_mean:
-        x = node.call("Sub", x, _means(node, x, axes))
+        x = x - _means(node, x, axes)
     if use_variance:
-        x = _divided(node, x, _means(node, node.call("Mul", x, x), axes))
+        x = _divided(node, x, _means(node, x * x, axes))
     return _finished(node, x)
 
 
@@ -244,14 +244,14 @@ def _local_response(node: Emitter) -> Symbol:
         return node.call("LRN", node["input"], alpha=alpha, beta=beta, bias=bias, size=node.field("local_size"))
     bases = local_bases(node)
     power = node.call("Pow", bases, node.number(beta, bases.dtype))
-    return node.cast(node.call("Div", node.wide("input"), power), node.dtype)
+    return node.cast(node.wide("input") / power, node.dtype)
 
 
 def local_bases(node: Emitter) -> Symbol:
     """bias + alpha / size · Σ x² over the neighbourhoods."""
     x = node.wide("input")
-    sums = local_sums(node, node.call("Mul", x, x))
-    return node.line(sums, node.field("alpha") / node.field("local_size"), node.field("bias"))
+    factor: float = node.field("alpha") / node.field("local_size")
+    return local_sums(node, x * x) * factor + float(node.field("bias"))
 
 
 def local_sums(node: Emitter, x: Symbol) -> Symbol:
@@ -264,7 +264,7 @@ def local_sums(node: Emitter, x: Symbol) -> Symbol:
     else:
         kernel, starts, ends = [size, size], [before] * 2, [after] * 2
     made = node.call("AveragePool", x, kernel_shape=kernel, pads=[*starts, *ends], count_include_pad=1)
-    made = node.line(made, float(np.prod(kernel)), 0)
+    made = made * float(np.prod(kernel))
     return node.transpose(made, (0, 2, 1, *range(3, rank))) if node.field("cross_channel") else made
 
 
@@ -290,11 +290,11 @@ def MeanVarianceNormalization(node: Node, X: Tensor, *, axes: Sequence[int] = (0
 def _batch_training(node: Emitter) -> list[Symbol]:
     x, axes = node.wide("input"), _ones(node.desc("scale").sizes)
     mean = _means(node, x, axes)
-    centred = node.call("Sub", x, mean)
-    variance = _means(node, node.call("Mul", centred, centred), axes)
-    made = node.call("Mul", _divided(node, centred, variance), node.wide("scale"))
-    made = node.call("Add", made, node.wide("bias"))
-    made = made if node.field("fused_add") is None else node.call("Add", made, node.wide("fused_add"))
+    centred = x - mean
+    variance = _means(node, centred * centred, axes)
+    made = _divided(node, centred, variance) * node.wide("scale")
+    made = made + node.wide("bias")
+    made = made if node.field("fused_add") is None else (made + node.wide("fused_add"))
     return [node.cast(each, node.dtype) for each in (node.activated(made), mean, variance)]
 
 
@@ -308,7 +308,7 @@ def _lp(node: Emitter) -> Symbol:
     x, axes = node["input"], (node.field("axis"),)
     if node.field("p") == 1:
         norm = written_reduced(node, "ReduceL1", x, axes)
-        square = node.call("Mul", norm, norm)
+        square = norm * norm
     else:
         square = written_reduced(node, "ReduceSumSquare", x, axes)
     return _divided(node, x, square)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, Emitter, Symbol
+from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.table import OLDEST, applies, exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
@@ -92,7 +92,7 @@ def as_binary(name: str) -> Callable[[Emitter], Symbol]:
 
 
 def as_comparison(name: str) -> Callable[[Emitter], Symbol]:
-    return lambda node: node.flags(node.call(name, node.raw("a"), node.raw("b"), dtype=BOOL))
+    return lambda node: node.flags(node.call(name, node.raw("a"), node.raw("b")))
 
 
 def as_logic(name: str, *fields: str) -> Callable[[Emitter], Symbol]:

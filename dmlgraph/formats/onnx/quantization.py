@@ -127,9 +127,9 @@ def quantized(node: Emitter, x: Symbol, steps: Steps, dtype: DType) -> Symbol:
         zero = node.reshape(steps.zero_point, vector) if steps.zero_point is not None else zero
         scale = node.reshape(scale, vector)
         return node.call("QuantizeLinear", x, scale, zero, dtype=dtype, axis=axes[0] if axes else None)
-    made = node.call("Round", node.call("Div", x, scale))
+    made = node.call("Round", x / scale)
     if steps.zero_point is not None:
-        made = node.call("Add", made, node.cast(steps.zero_point, FLOAT32))
+        made = made + node.cast(steps.zero_point, FLOAT32)
     low, high = DataType.parse(dtype).range
     made = node.call("Clip", made, node.number(low, FLOAT32), node.number(high, FLOAT32))
     return node.cast(made, dtype)
@@ -147,11 +147,11 @@ def dequantized(node: Emitter, x: Symbol, steps: Steps, dtype: DType, *, plain: 
         vector = () if not axes else (steps.sizes[axes[0]],)
         zero = None if steps.zero_point is None else node.reshape(steps.zero_point, vector)
         scale = node.reshape(steps.scale, vector)
-        return node.call("DequantizeLinear", x, scale, zero, dtype=dtype, axis=axes[0] if axes else None)
+        return node.call("DequantizeLinear", x, scale, zero, axis=axes[0] if axes else None)
     made = node.cast(x, FLOAT32)
     if steps.zero_point is not None:
-        made = node.call("Sub", made, node.cast(steps.zero_point, FLOAT32))
-    return node.cast(node.call("Mul", made, node.cast(steps.scale, FLOAT32)), dtype)
+        made = made - node.cast(steps.zero_point, FLOAT32)
+    return node.cast(made * node.cast(steps.scale, FLOAT32), dtype)
 
 
 @imports(since=10, how="quantize_linear; 4 bits: quantize; 16 bits: divide, round, clip, cast")
@@ -285,8 +285,8 @@ def _product_to_float(node: Emitter) -> Symbol:
         )
         for each in "ab"
     )
-    made = node.call("MatMul", left, right)
-    return made if node.field("bias") is None else node.call("Add", made, node.raw("bias"))
+    made = left @ right
+    return made if node.field("bias") is None else (made + node.raw("bias"))
 
 
 @exports("quantized_linear_average_pooling", how="DequantizeLinear, AveragePool, QuantizeLinear")
@@ -384,9 +384,9 @@ def _linear_product(node: Emitter) -> Symbol:
             )
         ]
         outputs = [_vector(node, "output_scale"), _vector(node, "output_zero_point", node.dtype)]
-        return node.call("QLinearMatMul", *tensors, *outputs, dtype=node.dtype)
-    scale = node.call("Mul", node["a_scale"], node["b_scale"])
-    made = node.call("Mul", node.cast(_sums(node), FLOAT32), scale)
+        return node.call("QLinearMatMul", *tensors, *outputs)
+    scale = node["a_scale"] * node["b_scale"]
+    made = node.cast(_sums(node), FLOAT32) * scale
     return quantized(node, made, _output_steps(node, sizes), node.dtype)
 
 
@@ -413,7 +413,7 @@ def _convolution(node: Emitter) -> Symbol:
         for each in ("input", "filter")
     ]
     group = node.field("group_count")
-    return node.call("ConvInteger", node["input"], node["filter"], *zeros, dtype=INT32, group=group, **window(node))
+    return node.call("ConvInteger", node["input"], node["filter"], *zeros, group=group, **window(node))
 
 
 @imports(since=10, how="quantized_linear_convolution")
@@ -455,7 +455,7 @@ def _linear_convolution(node: Emitter) -> Symbol:
     outputs = [_vector(node, "output_scale"), _vector(node, "output_zero_point", node.dtype)]
     bias = None if node.field("bias") is None else node.flat("bias", node.output.sizes[1])
     group = node.field("group_count")
-    return node.call("QLinearConv", *tensors, *outputs, bias, dtype=node.dtype, group=group, **window(node))
+    return node.call("QLinearConv", *tensors, *outputs, bias, group=group, **window(node))
 
 
 def _is_single(node: Emitter, *fields: str) -> bool:
@@ -468,13 +468,13 @@ def _sums(node: Emitter) -> Symbol:
     if not _is_single(node, "a_zero_point"):
         return node.call("MatMul", *(_centred(node, each) for each in "ab"))
     zeros = [None if node.field(f"{each}_zero_point") is None else _vector(node, f"{each}_zero_point") for each in "ab"]
-    return node.call("MatMulInteger", node.raw("a"), node.raw("b"), *zeros, dtype=INT32)
+    return node.call("MatMulInteger", node.raw("a"), node.raw("b"), *zeros)
 
 
 def _centred(node: Emitter, name: str) -> Symbol:
     """a − a_zero_point, as int32."""
     x, zero = node.cast(node[name], INT32), node.get(f"{name}_zero_point")
-    return x if zero is None else node.call("Sub", x, node.cast(zero, INT32))
+    return x if zero is None else (x - node.cast(zero, INT32))
 
 
 @exports("dynamic_quantize_linear", how="ReduceMin, ReduceMax, QuantizeLinear; uint8: DynamicQuantizeLinear")
@@ -489,9 +489,9 @@ def _dynamic(node: Emitter) -> list[Symbol]:
         node.call(function, written_reduced(node, f"Reduce{function}", x, range(rank)), node.number(0, FLOAT32))
         for function in ("Min", "Max")
     )
-    span = node.call("Sub", greatest, least)
-    scale = node.call("Div", span, node.number(high - low, FLOAT32))
-    begin = node.call("Sub", node.number(low, FLOAT32), node.call("Div", least, scale))
+    span = greatest - least
+    scale = span / node.number(high - low, FLOAT32)
+    begin = node.number(low, FLOAT32) - least / scale
     whole = node.call("Clip", node.call("Round", begin), node.number(low, FLOAT32), node.number(high, FLOAT32))
     zero = node.cast(whole, dtype)
     return [quantized(node, x, Steps(scale, zero, single), dtype), scale, zero]

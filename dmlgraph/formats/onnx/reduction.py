@@ -172,7 +172,7 @@ def _written_arg(node: Emitter) -> Symbol:
 def _index(node: Emitter, operator: str, axes: Sizes, *, last: bool) -> Symbol:
     sizes = node.desc("input").sizes
     flat, _, _ = merged(node, node["input"], sizes, axes)
-    made = node.call(operator, flat, dtype=INT64, axis=-1, keepdims=1, select_last_index=int(last))
+    made = node.call(operator, flat, axis=-1, keepdims=1, select_last_index=int(last))
     return node.cast(node.reshape(made, node.output.sizes), node.dtype)
 
 

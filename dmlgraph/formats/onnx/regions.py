@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT64, Emitter, Symbol
+from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT64, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.region_maxima import greatest_terms
@@ -209,26 +209,26 @@ def _as_products(node: Emitter) -> Symbol:
     columns = _samples(node, corners, 0, most)
     last = node.number(node.desc("input").sizes[0] - 1, INT64)
     images = node.call("Gather", node["input"], node.call("Min", _batches(node), last), axis=0)
-    products = node.call("MatMul", rows.weights, node.cast(images, FLOAT32))
-    values = node.call("MatMul", products, node.transpose(columns.weights, (0, 1, 3, 2)))
+    products = rows.weights @ node.cast(images, FLOAT32)
+    values = products @ node.transpose(columns.weights, (0, 1, 3, 2))
     outside = node.number(node.field("out_of_bounds_input_value"), FLOAT32)
     inside = _both(node, rows.inside, columns.inside)
-    values = node.call("Where", inside, values, outside, dtype=FLOAT32)
+    values = node.call("Where", inside, values, outside)
     is_average = node.field("reduction_function") is ReduceFunction.AVERAGE
     start = node.number(0 if is_average else np.finfo(np.float32).min, FLOAT32)
-    values = node.call("Where", _both(node, rows.used, columns.used), values, start, dtype=FLOAT32)
+    values = node.call("Where", _both(node, rows.used, columns.used), values, start)
     cells = node.reshape(values, (regions, channels, height, most, width, most))
     made = node.call("ReduceSum" if is_average else "ReduceMax", cells, node.ints([3, 5]), keepdims=0)
     if is_average:
-        number = node.call("Mul", rows.number, columns.number)
-        made = node.call("Div", made, node.reshape(number, (regions, 1, 1, 1)))
+        number = rows.number * columns.number
+        made = made / node.reshape(number, (regions, 1, 1, 1))
     return node.cast(made, node.dtype)
 
 
 def _both(node: Emitter, rows: Symbol, columns: Symbol) -> Symbol:
     """{R, 1, rows, columns}"""
     upright, flat = node.call("Unsqueeze", rows, node.ints([3])), node.call("Unsqueeze", columns, node.ints([2]))
-    return node.call("And", upright, flat)
+    return upright & flat
 
 
 def _most(node: Emitter) -> int:
@@ -255,54 +255,54 @@ def _samples(node: Emitter, corners: Symbol, column: int, most: int) -> _Samples
     size, count = node.desc("input").sizes[3 - column], node.output.sizes[3 - column]
     scale = node.field("spatial_scale_y" if column else "spatial_scale_x")
     start, end = (_corner(node, corners, column + more, scale) for more in (0, 2))
-    length = node.call("Sub", end, start)
-    share = node.call("Ceil", node.call("Div", node.call("Abs", length), node.number(count, FLOAT32)))
+    length = end - start
+    share = node.call("Ceil", node.call("Abs", length) / node.number(count, FLOAT32))
     least = node.field("minimum_samples_per_output")
     number = node.call("Clip", share, node.number(least, FLOAT32), node.number(most, FLOAT32))
     element, sample = np.arange(count)[:, None], np.arange(most)
-    step = node.call("Mul", number, node.number(np.broadcast_to(element, (count, most)).ravel(), FLOAT32))
-    step = node.call("Add", step, node.number(np.tile(sample, count) - node.field("output_pixel_offset"), FLOAT32))
-    places = _places(node, step, start, length, node.line(number, count, 0))
-    used = node.call("Less", node.number(np.tile(sample, count), FLOAT32), number, dtype=BOOL)
+    step = number * node.number(np.broadcast_to(element, (count, most)).ravel(), FLOAT32)
+    step = step + node.number(np.tile(sample, count) - node.field("output_pixel_offset"), FLOAT32)
+    places = _places(node, step, start, length, number * count)
+    used = node.number(np.tile(sample, count), FLOAT32) < number
     return _Samples(_weights(node, places, size), _inside(node, places, size), used, number)
 
 
 def _corner(node: Emitter, corners: Symbol, column: int, scale: float) -> Symbol:
     """A corner's coordinate, {R, 1, 1}."""
     taken = node.call("Gather", corners, node.number(column, INT64), axis=1)
-    return node.line(node.reshape(taken, (node.output.sizes[0], 1, 1)), scale, 0)
+    return node.reshape(taken, (node.output.sizes[0], 1, 1)) * scale
 
 
 def _places(node: Emitter, step: Symbol, start: Symbol, length: Symbol, total: Symbol) -> Symbol:
     """The coordinates of the samples in the input, {R, 1, O · S}."""
     aligned, into = node.field("align_regions_to_corners"), node.field("input_pixel_offset")
     one = node.number(1, FLOAT32)
-    parts = node.call("Max", node.line(total, 1, -1), one) if aligned else total
-    moved = node.call("Mul", step, node.call("Div", length, parts))
+    parts = node.call("Max", total + -1, one) if aligned else total
+    moved = step * (length / parts)
     if aligned:  # a single sample is in the middle
-        several = node.call("Greater", total, one, dtype=BOOL)
-        moved = node.call("Where", several, moved, node.line(length, 0.5, 0), dtype=FLOAT32)
-    return node.line(node.call("Add", moved, start), 1, -into)
+        several = total > one
+        moved = node.call("Where", several, moved, length * 0.5)
+    return moved + start + -float(into)
 
 
 def _inside(node: Emitter, places: Symbol, size: int) -> Symbol:
     if node.field("align_regions_to_corners"):
-        low = node.call("GreaterOrEqual", places, node.number(0, FLOAT32), dtype=BOOL)
-        high = node.call("LessOrEqual", places, node.number(size - 1, FLOAT32), dtype=BOOL)
+        low = places >= 0
+        high = places <= size - 1
     else:
-        low = node.call("Greater", places, node.number(-1, FLOAT32), dtype=BOOL)
-        high = node.call("Less", places, node.number(size, FLOAT32), dtype=BOOL)
-    return node.call("And", low, high)
+        low = places > -1
+        high = places < size
+    return low & high
 
 
 def _weights(node: Emitter, places: Symbol, size: int) -> Symbol:
     """1 − the distance to each element, where that is positive; or 1 for the nearest element."""
     if node.field("interpolation_mode") is InterpolationMode.NEAREST_NEIGHBOR:
-        places = node.call("Floor", node.line(places, 1, 0.5))
+        places = node.call("Floor", places + 0.5)
     places = node.call("Clip", places, node.number(0, FLOAT32), node.number(size - 1, FLOAT32))
     upright = node.call("Unsqueeze", places, node.ints([3]))
-    distance = node.call("Abs", node.call("Sub", upright, node.number(np.arange(size), FLOAT32)))
-    return node.call("Relu", node.line(distance, -1, 1))
+    distance = node.call("Abs", upright - node.number(np.arange(size), FLOAT32))
+    return node.call("Relu", distance * -1 + 1)
 
 
 @exports("roi_pooling", how="MaxRoiPool")

@@ -332,7 +332,7 @@ def _along_each(node: Emitter, taps: dict[int, Taps], sizes: tuple[int, ...]) ->
 def _product(node: Emitter, x: Symbol, axis: int, rank: int, weights: Array) -> Symbol:
     """x with the elements along an axis multiplied by a matrix {count, size}."""
     order = [*(each for each in range(rank) if each != axis), axis]
-    made = node.call("MatMul", node.transpose(x, order), node.number(weights.T, x.dtype))
+    made = node.transpose(x, order) @ node.number(weights.T, x.dtype)
     return node.transpose(made, [order.index(each) for each in range(rank)])
 
 

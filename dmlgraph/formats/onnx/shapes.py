@@ -302,9 +302,9 @@ def _reverse(node: Emitter) -> Symbol:
     place = node.constant(np.arange(size).reshape(shape), INT64)
     lengths = node.cast(node["sequence_lengths"], INT64)
     one, last = node.number(1, INT64), node.number(size - 1, INT64)
-    mirrored = node.call("Min", node.call("Sub", node.call("Sub", lengths, one), place), last)
-    inside = node.call("Less", place, lengths, dtype=np.dtype(bool))
-    source = node.expand(node.call("Where", inside, mirrored, place, dtype=INT64), sizes)
+    mirrored = node.call("Min", lengths - one - place, last)
+    inside = place < lengths
+    source = node.expand(node.call("Where", inside, mirrored, place), sizes)
     return node.call("GatherElements", node["input"], source, axis=axis)
 
 
@@ -322,5 +322,5 @@ def Trilu(node: Node, input: Tensor, k: Maybe = None, *, upper: int = 1) -> Tens
 
 @exports("value_scale_2d", how="Mul, Add")
 def _value_scale(node: Emitter) -> Symbol:
-    x = node.call("Mul", node["input"], node.number(node.field("scale"), node.dtype))
-    return node.call("Add", x, node.number(np.reshape(node.field("bias"), (-1, 1, 1)), node.dtype))
+    x = node["input"] * node.number(node.field("scale"), node.dtype)
+    return x + node.number(np.reshape(node.field("bias"), (-1, 1, 1)), node.dtype)

@@ -467,7 +467,7 @@ def _average_gradient(node: Emitter) -> Symbol:
     sizes, pooled = node.output.sizes, node.desc("input_gradient").sizes
     kernel = list(node.field("window_size"))
     planes = sizes[0] * sizes[1]
-    shares = node.call("Div", node["input_gradient"], node.number(_divisors(node, kernel), node.dtype))
+    shares = node["input_gradient"] / node.number(_divisors(node, kernel), node.dtype)
     shares = node.reshape(shares, (planes, 1, *pooled[2:]), pooled)
     ones = node.number(np.ones((1, 1, *kernel)), node.dtype)
     made = node.call("ConvTranspose", shares, ones, **window(node))

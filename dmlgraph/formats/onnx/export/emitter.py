@@ -13,6 +13,7 @@ import onnx
 
 from dmlgraph.base.errors import listing
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.formats.onnx.definitions import output_type, schema
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.operators import Operator
 from dmlgraph.operators.declaration.fields import Role, ScaleBias
@@ -32,10 +33,14 @@ UINT32, UINT64 = np.dtype("uint32"), np.dtype("uint64")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Symbol:
-    """A value of the model: its name and the type of its elements."""
+    """A value of the model: its name and the type of its elements.
+
+    Python's operators add nodes for the node of the graph that is written; a number that changes nothing adds none.
+    """
 
     name: str
     dtype: DType
+    writer: Writer = dataclasses.field(repr=False, compare=False)
 
     @property
     def is_float(self) -> bool:
@@ -44,6 +49,46 @@ class Symbol:
     @property
     def bits(self) -> int:
         return 4 if self.dtype in (ml_dtypes.int4, ml_dtypes.uint4) else self.dtype.itemsize * 8
+
+    def _call(self, operator: str, other: Symbol | float, neutral: float | None = None) -> Symbol:
+        if isinstance(other, Symbol):
+            return self.writer.node.call(operator, self, other)
+        if other == neutral:
+            return self
+        return self.writer.node.call(operator, self, self.writer.node.number(other, self.dtype))
+
+    def __add__(self, other: Symbol | float) -> Symbol:
+        return self._call("Add", other, 0)
+
+    def __sub__(self, other: Symbol | float) -> Symbol:
+        return self._call("Sub", other, 0)
+
+    def __mul__(self, other: Symbol | float) -> Symbol:
+        return self._call("Mul", other, 1)
+
+    def __truediv__(self, other: Symbol | float) -> Symbol:
+        return self._call("Div", other, 1)
+
+    def __matmul__(self, other: Symbol) -> Symbol:
+        return self._call("MatMul", other)
+
+    def __and__(self, other: Symbol) -> Symbol:
+        return self._call("And", other)
+
+    def __or__(self, other: Symbol) -> Symbol:
+        return self._call("Or", other)
+
+    def __lt__(self, other: Symbol | float) -> Symbol:
+        return self._call("Less", other)
+
+    def __gt__(self, other: Symbol | float) -> Symbol:
+        return self._call("Greater", other)
+
+    def __le__(self, other: Symbol | float) -> Symbol:
+        return self._call("LessOrEqual", other)
+
+    def __ge__(self, other: Symbol | float) -> Symbol:
+        return self._call("GreaterOrEqual", other)
 
 
 Result = Symbol | Sequence[Symbol]
@@ -73,6 +118,7 @@ class Emitter:
     def __init__(self, writer: Writer, label: str, operator: Operator, given: Mapping[int, Given]) -> None:
         self.label, self.operator = label, operator
         self._writer = writer
+        writer.node = self
         self._given: dict[str, list[Given | None]] = {}
         for binding in operator.bindings(Role.INPUT):
             self._given.setdefault(binding.field, []).append(given.get(binding.port) if binding.desc else None)
@@ -149,18 +195,19 @@ class Emitter:
         if scale_bias is None or scale_bias.changes_nothing:
             return x
         wide = self.cast(x, FLOAT32) if x.bits == 16 or not x.is_float else x
-        wide = self.line(wide, scale_bias.scale, scale_bias.bias)
+        wide = wide * scale_bias.scale + scale_bias.bias
         return wide if x.is_float else self.converted(wide, UINT32 if x.dtype.kind == "u" else INT32)
 
     # Adding nodes.
 
     def call(self, operator: str, *inputs: Symbol | None, dtype: DType | None = None, **attributes: Any) -> Symbol:
-        """Adds a node with one output, of the first input's type unless another is given.
+        """Adds a node with one output, of the type that ONNX's schema says where it is not given.
 
         Raises:
             Refusal: ONNX's operator does not take the types.
         """
-        given = dtype if dtype is not None else next(each.dtype for each in inputs if each is not None)
+        given = dtype or output_type(schema("", operator, OPSET), inputs, 0)
+        assert given is not None, operator
         (made,) = self.calls(operator, *inputs, dtypes=[given], **attributes)
         return made
 
@@ -239,12 +286,7 @@ class Emitter:
         self._writer.truths[made.name] = x
         return made
 
-    # Arithmetic with numbers, and changes of sizes, only where something changes.
-
-    def line(self, x: Symbol, slope: float, height: float) -> Symbol:
-        """slope · x + height"""
-        x = x if slope == 1 else self.call("Mul", x, self.number(slope, x.dtype))
-        return x if height == 0 else self.call("Add", x, self.number(height, x.dtype))
+    # Changes of sizes, only where something changes.
 
     def reshape(self, x: Symbol, sizes: Sizes, before: Sizes | None = None) -> Symbol:
         """The elements in row-major order with other sizes; nothing if `before` are the same.
@@ -310,8 +352,8 @@ _WIDER = {
 @functools.cache
 def taken(operator: str, place: int) -> frozenset[DType]:
     """The types that ONNX's operator takes at an input."""
-    schema: Any = onnx.defs.get_schema(operator, OPSET, "")
-    parameter = schema.inputs[min(place, len(schema.inputs) - 1)]
+    known = schema("", operator, OPSET)
+    parameter = known.inputs[min(place, len(known.inputs) - 1)]
     return frozenset(_DTYPES[each] for each in parameter.types if each in _DTYPES)
 
 

@@ -47,6 +47,7 @@ class Writer:
         self.reshaped: dict[str, Symbol] = {}  # by the name of a result of Reshape: what it reshapes
         self._labels = FreeNames(node.name for node in graph.nodes)
         self._names = FreeNames([node.name for node in graph.inputs] + list(graph.outputs))
+        self.node: Emitter  # of the node that is written
         self._wanted: dict[Port, str] = {}  # what an output of the graph is called
 
     def write(self) -> Written:
@@ -59,11 +60,11 @@ class Writer:
         self._take_output_names()
         for node in graph.nodes:
             if isinstance(node, InputNode):
-                self._given[node.name, 0] = _given(node.name, node.desc)
+                self._given[node.name, 0] = self._named(node.name, node.desc)
             elif node.name in live and isinstance(node, ConstantNode):
                 name = self._names.take(node.name)
                 self._constants[name] = node.data
-                self._given[node.name, 0] = _given(name, node.desc, node.data)
+                self._given[node.name, 0] = self._named(name, node.desc, node.data)
             elif node.name in live and isinstance(node, OperatorNode):
                 self._write_node(node)
         if self._problems:
@@ -71,6 +72,9 @@ class Writer:
             raise ModelError(problems)
         self._write_outputs()
         return Written(self._model(), self._constants)
+
+    def _named(self, name: str, desc: TensorDesc, known: Array | None = None) -> Given:
+        return Given(Symbol(name, desc.dtype.numpy, self), desc.sizes, known)
 
     def _take_output_names(self) -> None:
         inputs = {node.name for node in self._graph.inputs}
@@ -122,7 +126,7 @@ class Writer:
             known = None
             if isinstance(node.operator, FillValueConstant) and desc.element_count <= MANY:
                 (known,) = node.operator.evaluate()
-            self._given[node.name, port] = _given(name, desc, known)
+            self._given[node.name, port] = self._named(name, desc, known)
         first = self._given[node.name, present[0][0]].tensor.name
         self._remove_unread(start, {self._given[node.name, port].tensor.name for port, _ in present})
         for each in self._nodes[start:]:
@@ -165,7 +169,7 @@ class Writer:
         outputs = names or [self._names.take(f"{label}/{operator}") if each is not None else "" for each in dtypes]
         node = onnx.helper.make_node(operator, given, outputs, **{k: v for k, v in attributes.items() if v is not None})
         self._nodes.append(node)
-        return [Symbol(name, dtype) for name, dtype in zip(outputs, dtypes, strict=True) if dtype is not None]
+        return [Symbol(name, dtype, self) for name, dtype in zip(outputs, dtypes, strict=True) if dtype is not None]
 
     def constant(self, array: Array, label: str) -> Symbol:
         """The tensor with these numbers."""
@@ -175,7 +179,7 @@ class Writer:
             name = self._names.take(label)
             self._bases[name] = label
             self._constants[name] = array
-            self._shared[key] = Symbol(name, array.dtype)
+            self._shared[key] = Symbol(name, array.dtype, self)
         return self._shared[key]
 
     def small(self, tensor: Symbol) -> Array | None:
@@ -208,10 +212,6 @@ class Writer:
             ir_version=IR_VERSION,
             opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         )
-
-
-def _given(name: str, desc: TensorDesc, known: Array | None = None) -> Given:
-    return Given(Symbol(name, desc.dtype.numpy), desc.sizes, known)
 
 
 def _info(name: str, desc: TensorDesc) -> onnx.ValueInfoProto:
