@@ -97,7 +97,7 @@ def _along(node: Node, function: str, x: Tensor, axes: list[int]) -> Tensor:
     order = [*(axis for axis in range(len(x.sizes)) if axis not in axes), *axes]
     moved = node.transposed(x, order)
     columns = math.prod(x.sizes[axis] for axis in axes)
-    made = getattr(node, function)(node.reshaped(moved, (1, 1, x.count // columns, columns)))
+    made = node.apply(function, node.reshaped(moved, (1, 1, x.count // columns, columns)))
     made = node.reshaped(made, moved.sizes)
     return node.tensor(node.transposed(made, [order.index(axis) for axis in range(len(order))]), x.shape)
 
@@ -120,11 +120,6 @@ def _number(operator: Any, field: str) -> float:
 @applies("activation_linear", how="Mul, Add")
 def _linear(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     return x * _number(operator, "alpha") + _number(operator, "beta")
-
-
-@applies("activation_celu", how="Celu")
-def _celu(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
-    return node.widely("Celu", x, alpha=_number(operator, "alpha"))
 
 
 @applies("activation_scaled_tanh", how="Tanh, Mul")

@@ -69,7 +69,7 @@ def attend(
 
 def as_heads(node: Node, x: Any, heads: int) -> Value:
     """{B, S, heads · H} as {B, heads, S, H}."""
-    value: Value = node.value(x)
+    value = node.value(x)
     batch, length, width = value.sizes
     if heads < 1 or width % heads:
         raise Refusal("must be a multiple of the heads", code="sizes", field="num_heads", got=heads, allowed=str(width))
@@ -86,8 +86,7 @@ def extended(node: Node, past: Any, new: Value) -> Value:
     """The new keys or values after the past ones, along dimension 2."""
     if past is None or (isinstance(past, Tensor) and 0 in past.shape):
         return new
-    made: Value = node.join([past, new], axis=2)
-    return made
+    return node.join([past, new], axis=2)
 
 
 # Masks, which are added to scores.
@@ -101,8 +100,7 @@ def lowest(x: Value) -> float:
 def where_kept(node: Node, kept: Any, excluded: float, like: Value) -> Value:
     """0 where the mask is true, else a number."""
     zero, number = (Tensor.of(np.full((1,) * 4, each, like.dtype.numpy)) for each in (0, excluded))
-    made: Value = node.if_(kept, zero, number)
-    return made
+    return node.if_(kept, zero, number)
 
 
 def seen(node: Node, keys: int, last: Tensor, window: int, like: Value) -> Value:
@@ -143,7 +141,7 @@ def padding(node: Node, mask: Tensor, sizes: Lengths, excluded: float, like: Val
         excluded: for keys that do not count.
         like: has the data type.
     """
-    (batch, _, keys) = sizes
+    batch, _, keys = sizes
     _check_mask(mask, sizes)
     if mask.rank > 1:
         return where_kept(node, _flags(node, mask, sizes), excluded, like)
@@ -186,8 +184,7 @@ def _flags(node: Node, mask: Tensor, sizes: Lengths) -> Value:
     """Which keys count: {B, 1, 1 or S, T}, uint8."""
     batch, queries, keys = sizes
     rows = node.reshaped(mask, (batch, 1, 1 if mask.rank == 2 else queries, keys))
-    made: Value = node.logical_greater_than(rows, 0, dtype="uint8")
-    return made
+    return node.logical_greater_than(rows, 0, dtype="uint8")
 
 
 # Rotary positions.
@@ -229,8 +226,7 @@ def rotated(node: Node, x: Value, cosines: Value, sines: Value, *, interleaved: 
         made = node.join([node.reshaped(each, (*each.sizes, 1)) for each in turned], axis=4)
         turned = [node.reshaped(made, x.sizes)]
     parts = turned if rest is None else [*turned, rest]
-    whole: Value = parts[0] if len(parts) == 1 else node.join(parts, axis=3)
-    return whole
+    return parts[0] if len(parts) == 1 else node.join(parts, axis=3)
 
 
 @exports("multihead_attention", "multihead_attention1", how="MatMul, Mul, Add, Where, Softmax")

@@ -8,10 +8,9 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.export.emitter import BOOL, UINT32, UINT64, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node, Result, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
-from dmlgraph.formats.onnx.table import applies, exports, imports
+from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored, type_name
 from dmlgraph.graph.value import Value
-from dmlgraph.operators import Operator
 
 
 def _unsigned(node: Emitter, x: Symbol) -> Symbol:
@@ -41,7 +40,7 @@ def BitCast(node: Node, input: Tensor, *, to: int) -> Result:
 def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
     if direction not in ("LEFT", "RIGHT"):
         raise unsupported("direction", "LEFT, RIGHT", direction)
-    (x, y) = node.value([X, Y])
+    x, y = node.value([X, Y])
     bits, signed = x.dtype.bits, x.dtype.is_signed
     wide = max(bits, 32) if signed else bits  # casts to 8 bits do not wrap
     if signed:
@@ -68,8 +67,7 @@ def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
 def wrapped(node: Node, x: Value, dtype: DataType) -> Value:
     """Whole numbers modulo 2^N, in the range of a type of N bits."""
     lowest, _ = dtype.range
-    made: Value = node.add(node.bit_and(node.subtract(x, lowest), 2**dtype.bits - 1), lowest)
-    return made
+    return node.add(node.bit_and(node.subtract(x, lowest), 2**dtype.bits - 1), lowest)
 
 
 @exports("bit_shift_left", how="BitShift")
@@ -104,19 +102,3 @@ def _bit_count(node: Emitter) -> Symbol:
         total = node.call("BitwiseAnd", total, mask) + node.call("BitwiseAnd", upper, mask)
         bits *= 2
     return node.cast(total, node.dtype)
-
-
-@exports("bit_and", how="BitwiseAnd")
-@exports("bit_or", how="BitwiseOr")
-@exports("bit_xor", how="BitwiseXor")
-def _bits(node: Emitter) -> Symbol:
-    return node.call(
-        {"bit_and": "BitwiseAnd", "bit_or": "BitwiseOr", "bit_xor": "BitwiseXor"}[node.operator.name],
-        node.raw("a"),
-        node.raw("b"),
-    )
-
-
-@applies("bit_not", how="BitwiseNot")
-def _bit_not(node: Emitter, _: Operator, x: Symbol) -> Symbol:
-    return node.call("BitwiseNot", x)

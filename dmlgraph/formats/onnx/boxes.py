@@ -100,16 +100,14 @@ def _corners(node: Node, boxes: Tensor, *, by_center: bool) -> tuple[list[Value]
 
 
 def _area(node: Node, low: list[Value], high: list[Value]) -> Value:
-    made: Value = node.multiply(*(node.subtract(last, first) for first, last in zip(low, high, strict=True)))
-    return made
+    return node.multiply(*(node.subtract(last, first) for first, last in zip(low, high, strict=True)))
 
 
 def _picked(node: Node, x: Value, best: Value) -> Value:
     """The elements of {batches, 1, boxes} at the best place of each class: {batches, classes, 1}."""
     batches, classes, _ = best.sizes
     whole = node.expanded(x, (batches, classes, x.sizes[2]))
-    made: Value = node.gather_elements(whole, best, axis=2)
-    return made
+    return node.gather_elements(whole, best, axis=2)
 
 
 def _rows(node: Node, chosen: Value, shape: tuple[int, int, int]) -> Tensor:

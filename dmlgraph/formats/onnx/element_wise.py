@@ -42,7 +42,7 @@ exports("logical_not", how="Not, Cast")(as_logic("Not", "input"))
 @imports(how="add, multiply")
 def Mean(node: Node, *data: Tensor) -> Tensor:
     node.there(0, node.inputs[0])
-    total = functools.reduce(node.add, data) if len(data) > 1 else node.value(data[0])
+    total = functools.reduce(node.add, map(node.value, data)) if len(data) > 1 else node.value(data[0])
     return node.tensor(node.multiply(total, 1 / len(data)), node.broadcast)
 
 
@@ -129,8 +129,7 @@ def cast(node: Node, tensor: Tensor, dtype: np.dtype[Any]) -> Tensor:
 
 
 def _one(node: Node, like: Tensor) -> Value:
-    made: Value = node.fill_value_constant(sizes=[1] * len(like.sizes), dtype="float32", value=1)
-    return made
+    return node.fill_value_constant(sizes=[1] * len(like.sizes), dtype="float32", value=1)
 
 
 # What is written.

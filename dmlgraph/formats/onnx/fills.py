@@ -53,8 +53,7 @@ def Range(node: Node, start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     known = (first + np.arange(count) * step).astype(dtype)
 
     def make(calls: Calls) -> Value:
-        made: Value = calls.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
-        return made
+        return calls.fill_value_sequence(sizes=[count], dtype=stored(dtype), value_start=first, value_delta=step)
 
     return Tensor(dtype, (count,), known, make=make)
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import INT32, INT64, Emitter, Sizes, Symbol
-from dmlgraph.formats.onnx.node import Node, Result, at_axis
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
@@ -122,18 +122,10 @@ def _one_hot(node: Emitter) -> Symbol:
     return node.call("OneHot", indices, depth, values, axis=axis)
 
 
-@imports(until=9, how="top_k1")
-def TopK_1(node: Node, X: Tensor, *, k: int, axis: int = -1) -> Result:
-    return _greatest(node, X, k, at_axis(axis, X.rank), largest=True)
-
-
-@imports(since=10, how="top_k1")
-def TopK(node: Node, X: Tensor, K: Tensor, *, axis: int = -1, largest: int = 1) -> Result:
-    axis = at_axis(axis, X.rank)
-    return _greatest(node, X, int(node.scalar(K)), axis, largest=bool(largest))
-
-
-def _greatest(node: Node, x: Tensor, k: int, axis: int, *, largest: bool) -> Result:
+@imports(how="top_k1")
+def TopK(node: Node, X: Tensor, K: Maybe = None, *, axis: int = -1, largest: int = 1, k: int | None = None) -> Result:
+    """The number of elements is an attribute before opset 10."""
+    x, axis, k = X, at_axis(axis, X.rank), int(node.scalar(node.there(1, K))) if k is None else k
     if not 0 <= k <= x.shape[axis]:
         raise Refusal("there are not so many elements", code="range", field="K", got=k, allowed=f"0 to {x.shape[axis]}")
     if k == 0:

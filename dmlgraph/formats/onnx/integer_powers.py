@@ -42,8 +42,7 @@ def integer_power(node: Node, base: Tensor, exponent: Tensor) -> Value:
         square = node.multiply(square, square)
     is_unit = node.logical_equals(node.multiply(x, x), one, dtype="uint8")
     vanishes = node.logical_and(is_negative, node.logical_not(is_unit))
-    result: Value = node.if_(vanishes, Tensor.of(np.zeros(1, base.dtype)), made)
-    return result
+    return node.if_(vanishes, Tensor.of(np.zeros(1, base.dtype)), made)
 
 
 def _known_power(node: Node, x: Value, exponent: int) -> Value:

@@ -37,8 +37,7 @@ def dequantized_product(node: Node, left: Factor, right: Factor, alpha: float = 
     scales = (_along(node, left.scale, left.steps, rank, -2), _along(node, right.scale, right.steps, rank, -1))
     scale = node.multiply(*scales)
     scale = scale if alpha == 1 else node.multiply(scale, alpha)
-    product: Value = node.multiply(node.converted(made, "float32"), scale)
-    return product
+    return node.multiply(node.converted(made, "float32"), scale)
 
 
 def _along(node: Node, tensor: Tensor | None, steps: Tensor, rank: int, axis: int) -> Value:

@@ -56,15 +56,13 @@ def _log1p(node: Node, t: Value) -> Value:
     """ln(1 + t): the sum's logarithm, and its rounding error."""
     total = node.add(t, 1)
     lost = node.subtract(t, node.subtract(total, 1))
-    made: Value = node.add(node.log(total), node.divide(lost, total))
-    return made
+    return node.add(node.log(total), node.divide(lost, total))
 
 
 def _unless_large(node: Node, x: Value, made: Value) -> Value:
     """A result; where x is large, ln(2 x)."""
     is_large = node.logical_greater_than_or_equal(x, _LARGE, dtype="uint8")
-    chosen: Value = node.if_(is_large, node.add(node.log(x), math.log(2)), made)
-    return chosen
+    return node.if_(is_large, node.add(node.log(x), math.log(2)), made)
 
 
 for _name in ("Asinh", "Acosh", "Atanh"):

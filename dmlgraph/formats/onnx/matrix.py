@@ -88,8 +88,7 @@ def _integer_product(node: Node, a: Tensor, b: Tensor) -> Value:
     """The sum of products of rows {…, M, K, 1} and columns {…, 1, K, N}: DirectML's gemm takes floats."""
     rows = node.reshaped(a, (*a.shape, 1) if a.rank > 1 else (1, *a.shape, 1))
     columns = node.reshaped(b, (*b.shape[:-2], 1, *b.shape[-2:]) if b.rank > 1 else (1, *b.shape, 1))
-    made: Value = node.reduce(node.multiply(rows, columns), function="sum", axes=[-2])
-    return made
+    return node.reduce(node.multiply(rows, columns), function="sum", axes=[-2])
 
 
 def product_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
@@ -154,8 +153,7 @@ def Det(node: Node, X: Tensor) -> Result:
     def determinant(row: int, columns: Sequence[int]) -> Value:
         """Of the rows from this one on, by the first of them."""
         if len(columns) == 1:
-            only: Value = node.value(element(row, columns[0]))
-            return only
+            return node.value(element(row, columns[0]))
         total: Value | None = None
         for index, column in enumerate(columns):
             rest = determinant(row + 1, [each for each in columns if each != column])

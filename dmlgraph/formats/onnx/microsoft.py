@@ -16,7 +16,7 @@ from dmlgraph.formats.onnx.padding import Pad
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.sampling import GridSample
 from dmlgraph.formats.onnx.shapes import Trilu, Unsqueeze, viewed
-from dmlgraph.formats.onnx.spectral import DFT_17
+from dmlgraph.formats.onnx.spectral import DFT
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.formats.onnx.windows import Conv, ConvTranspose, MaxPool
@@ -175,8 +175,7 @@ def _weights(node: Node, places: Value, size: int, nearest: bool) -> Value:
     if nearest:
         places = node.floor(node.add(places, 0.5))
     away = node.abs(node.subtract(places, elements))
-    made: Value = node.clip(node.subtract(1, away), min=0, max=1)
-    return made
+    return node.clip(node.subtract(1, away), min=0, max=1)
 
 
 # Indices and shapes.
@@ -212,11 +211,11 @@ def _check_transform(*, onesided: int = 1, normalized: int = 0, signal_ndim: int
 @imports(domain=MICROSOFT, how="as ONNX's DFT")
 def Rfft(node: Node, X: Tensor, **attributes: int) -> Tensor:
     _check_transform(**attributes)
-    return DFT_17(node, viewed(node, X, (*X.shape, 1)), axis=X.rank - 1, onesided=1)
+    return DFT(node, viewed(node, X, (*X.shape, 1)), axis=X.rank - 1, onesided=1)
 
 
 @imports(domain=MICROSOFT, how="as ONNX's DFT")
 def Irfft(node: Node, X: Tensor, **attributes: int) -> Tensor:
     _check_transform(**attributes)
-    made = DFT_17(node, X, axis=X.rank - 2, onesided=1, inverse=1)
+    made = DFT(node, X, axis=X.rank - 2, onesided=1, inverse=1)
     return viewed(node, made, made.shape[:-1])

@@ -49,13 +49,12 @@ def _attended(
 
 def _by_operator(node: Node, heads: Heads, new: int, fields: dict[str, Any]) -> Value:
     """DirectML's operator; keys that contain past ones stand for all past ones."""
-    (q, k, v) = heads
+    q, k, v = heads
     if k.sizes[2] == new:
         fields |= {"key": side_by_side(node, k), "value": side_by_side(node, v)}
     else:
         fields |= {"past_key": k, "past_value": v}
-    made: Value = node.multihead_attention(side_by_side(node, q), head_count=q.sizes[1], **fields)
-    return made
+    return node.multihead_attention(side_by_side(node, q), head_count=q.sizes[1], **fields)
 
 
 def _check_unset(**attributes: int) -> None:

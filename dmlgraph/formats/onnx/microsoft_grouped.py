@@ -119,16 +119,14 @@ class Cache:
                 parts.insert(0, sliced(node, past, [slice(None), slice(None), slice(begin), slice(None)]))
             if begin + queries < length:
                 parts.append(zeros(length - begin - queries))
-            made: Value = new if len(parts) == 1 else node.join(parts, axis=2)
-            return made
+            return new if len(parts) == 1 else node.join(parts, axis=2)
         pool = node.join([*([past] if self.past else []), new, zeros(1)], axis=2)
         place = Tensor.of(np.arange(length, dtype=np.int32).reshape(1, 1, length, 1))
         first = node.reshaped(self.begin, (batch, 1, 1, 1))
         moved = node.add(node.subtract(place, first), self.past)
         moved = node.min(moved, Tensor.of(np.full((1,) * 4, self.past + queries, np.int32)))
         source = node.if_(node.logical_less_than(place, first, dtype="uint8"), place, moved)
-        whole: Value = node.gather_elements(pool, node.expanded(source, (batch, heads, length, width)), axis=2)
-        return whole
+        return node.gather_elements(pool, node.expanded(source, (batch, heads, length, width)), axis=2)
 
     def mask(self, node: Node, window: int, like: Value) -> Any:
         """What is added to the scores: keys after the query, and before its window, do not count.
@@ -214,8 +212,7 @@ def GroupQueryAttention(
 
 def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> Value:
     """Each head by its root mean square, times a weight {H}."""
-    made: Value = node.multiply(normalized(node, x, [3], epsilon, centred=False), weight)
-    return made
+    return node.multiply(normalized(node, x, [3], epsilon, centred=False), weight)
 
 
 def _check_grouped(

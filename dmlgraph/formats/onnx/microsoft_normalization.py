@@ -36,8 +36,7 @@ def normalized(node: Node, x: Any, axes: Sequence[int], epsilon: float, *, centr
 def inverse_deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
     """1 / √(mean of x² + epsilon)."""
     squares = node.reduce(node.multiply(x, x), function="average", axes=axes)
-    made: Value = node.recip(node.sqrt(node.add(squares, epsilon)))
-    return made
+    return node.recip(node.sqrt(node.add(squares, epsilon)))
 
 
 def _scaled(node: Node, x: Value, scale: Tensor | None, bias: Tensor | None) -> Value:

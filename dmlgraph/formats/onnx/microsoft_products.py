@@ -131,7 +131,7 @@ def _dequantized(
     node: Node, packed: Tensor, scales: Tensor, zero: Maybe, sizes: tuple[int, int, int], bits: int
 ) -> Value:
     """The weights {N, blocks · block} as floats: (weight − zero point) · scale, for each block."""
-    (columns, blocks, block) = sizes
+    columns, blocks, block = sizes
     weights, scale = _unpacked(node, packed, bits, sizes), node.reshaped(scales, (columns, blocks, 1))
     if zero is not None and zero.is_float:
         steps = node.subtract(node.converted(weights, scale.dtype), node.reshaped(zero, (columns, blocks, 1)))
@@ -146,8 +146,7 @@ def _dequantized(
         narrow, point = (Tensor.of(np.ascontiguousarray(each.known).astype(dtype)) for each in (weights, zero))
         flat = node.reshaped(narrow, (columns, blocks * block))
         pair = [node.reshaped(scale, (columns, blocks)), node.value(point)]
-        made: Value = node.dequantize(flat, pair, quantization_type="scale_zero_point")
-        return made
+        return node.dequantize(flat, pair, quantization_type="scale_zero_point")
     dtype = scale.dtype
     if node.level < FeatureLevel.V6_0:  # dequantize_linear takes only float32
         scale = node.converted(scale, "float32")

@@ -137,7 +137,7 @@ class Node(Calls):
 
     def tensor(self, value: Any, shape: Sequence[int] | None = None) -> Tensor:
         """A result with its ONNX shape, which may be () and may have other sizes than the value."""
-        made: Value = self.value(value)
+        made = self.value(value)
         shape = made.sizes if shape is None else tuple(shape)
         value = self.reshaped(value, shape or (1,))
         return Tensor(value.dtype.numpy, shape, made=value)

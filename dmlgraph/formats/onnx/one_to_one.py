@@ -47,7 +47,7 @@ _SINCE = {"Celu": 12}
 
 def applied(node: Node, function: str, x: Tensor, **fields: Any) -> Tensor:
     """A function of one tensor, element by element."""
-    return node.tensor(getattr(node, function)(x, **fields), x.shape)
+    return node.tensor(node.apply(function, x, **fields), x.shape)
 
 
 # Rules for operators that are read by a function of dmlgraph.

@@ -8,45 +8,34 @@ import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
-from dmlgraph.formats.onnx.node import Maybe, Node, at_axis
+from dmlgraph.formats.onnx.node import Ints, Maybe, Node, at_axis
 from dmlgraph.formats.onnx.refusals import Refusal, check_mode
 from dmlgraph.formats.onnx.shapes import concatenated, sliced
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.operators.common.numerics import cut
-from dmlgraph.operators.directml_enums import PaddingMode
-
-_MODES = {"constant": "constant", "reflect": "reflection", "edge": "edge", "wrap": "wrap"}
-
 
 _PADDING = "padding, slice1; wrap below level 6.4: slice1, join"
+_MODES = {"constant": "constant", "reflect": "reflection", "edge": "edge", "wrap": "wrap"}  # ONNX's: dmlgraph's
+# NumPy's modes, which repeat where the padding is wider than the tensor, are ONNX's and one more.
+_NUMPY = {ours: theirs for theirs, ours in _MODES.items()} | {"symmetric": "symmetric"}
 
 
-# ONNX's modes, and NumPy's, which repeat where the padding is wider than the tensor.
-_WRITTEN_MODES = {PaddingMode.EDGE: "edge", PaddingMode.REFLECTION: "reflect", PaddingMode.WRAP: "wrap"}
-_NUMPY = {**_WRITTEN_MODES, PaddingMode.SYMMETRIC: "symmetric"}
-
-
-@imports(until=10, how=_PADDING)
-def Pad_2(node: Node, data: Tensor, *, pads: list[int], mode: str = "constant", value: float = 0.0) -> Tensor:
-    check_mode(mode, _MODES)
-    return _padded(node, data, pads, range(data.rank), mode, value)
-
-
-@imports(since=11, how=_PADDING)
+@imports(how=_PADDING)
 def Pad(
     node: Node,
     data: Tensor,
-    pads: Tensor,
+    pads: Ints,
     constant_value: Maybe = None,
     axes: Maybe = None,
     *,
     mode: str = "constant",
+    value: float = 0,
 ) -> Tensor:
     check_mode(mode, _MODES)
     widths = node.ints("pads", pads, [])
     places = [at_axis(axis, data.rank) for axis in node.ints("axes", axes, range(data.rank))]
-    return _padded(node, data, widths, places, mode, node.scalar(constant_value, 0))
+    return _padded(node, data, widths, places, mode, node.scalar(constant_value, value))
 
 
 def _padded(node: Node, x: Tensor, pads: Sequence[int], axes: Sequence[int], mode: str, value: float) -> Tensor:
@@ -98,19 +87,19 @@ def _cut(before: int, after: int, size: int) -> slice:
 
 @exports("padding", "padding1", how="Pad; symmetric, and wider than the tensor: Gather")
 def _pad(node: Emitter) -> Symbol:
-    x, mode = node["input"], node.field("padding_mode")
+    x, mode = node["input"], _NUMPY[str(node.field("padding_mode"))]
     starts, ends, sizes = node.field("start_padding"), node.field("end_padding"), node.desc("input").sizes
     if not any((*starts, *ends)):
         return x
     pads = node.ints([*starts, *ends])
-    if mode is PaddingMode.CONSTANT:
+    if mode == "constant":
         value = node.field("padding_value")
         number = cut(value, node.output.dtype) if isinstance(value, float) else value.value
         return node.call("Pad", x, pads, node.number(number, x.dtype), mode="constant")
     narrow = all(max(pair) < size for *pair, size in zip(starts, ends, sizes, strict=True))
-    if mode is PaddingMode.EDGE or (mode is PaddingMode.REFLECTION and narrow):
-        return node.call("Pad", x, pads, mode=_WRITTEN_MODES[mode])
+    if mode == "edge" or (mode == "reflect" and narrow):
+        return node.call("Pad", x, pads, mode=mode)
     for axis, (start, end, size) in enumerate(zip(starts, ends, sizes, strict=True)):
         if start or end:
-            x = node.taken_along(x, axis, np.pad(np.arange(size), (start, end), _NUMPY[mode]))  # type: ignore[call-overload]
+            x = node.taken_along(x, axis, np.pad(np.arange(size), (start, end), mode))  # type: ignore[call-overload]
     return x

@@ -85,13 +85,11 @@ def _to_exponents(node: Node, x: Value, y: Value) -> Value:
     below = both(node.logical_less_than(y, 0, dtype="uint8"), both(whole, node.logical_not(even)))
     made = node.if_(both(below, _equal(node, x, 0)), node.recip(x), made)
     ones = either(either(_equal(node, y, 0), _equal(node, x, 1)), both(large, _equal(node, node.abs(x), 1)))
-    result: Value = node.if_(ones, Tensor.of(np.ones((1,) * len(made.sizes), x.dtype.numpy)), made)
-    return result
+    return node.if_(ones, Tensor.of(np.ones((1,) * len(made.sizes), x.dtype.numpy)), made)
 
 
 def _equal(node: Node, a: Value, b: Value | float) -> Value:
-    made: Value = node.logical_equals(a, b, dtype="uint8")
-    return made
+    return node.logical_equals(a, b, dtype="uint8")
 
 
 def _whole_where_near(node: Node, x: Value) -> Value:
@@ -99,8 +97,7 @@ def _whole_where_near(node: Node, x: Value) -> Value:
     whole = node.round(x)
     away = node.abs(node.subtract(x, whole))
     near = node.logical_less_than_or_equal(away, node.multiply(node.abs(whole), _ROUNDING), dtype="uint8")
-    made: Value = node.if_(near, whole, x)
-    return made
+    return node.if_(near, whole, x)
 
 
 # What is written.

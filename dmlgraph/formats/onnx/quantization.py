@@ -67,11 +67,9 @@ def _blocked(node: Node, x: Tensor, axis: int, block: int) -> tuple[tuple[int, .
             if tensor.known is None:
                 message = "zero points of 4 bits must be known where the last block is not whole"
                 raise Refusal(message, code="unknown-value", got=tensor.name or None, hint=give_values(tensor.depends))
-            repeated: Value = node.value(Tensor.of(tensor.known.take(places, axis), name=tensor.name))
-            return repeated
+            return node.value(Tensor.of(tensor.known.take(places, axis), name=tensor.name))
         indices = places.reshape((1,) * (x.rank - 1) + (-1,))
-        made: Value = node.gather(tensor, Tensor.of(indices), axis=axis, index_dimensions=1)
-        return made
+        return node.gather(tensor, Tensor.of(indices), axis=axis, index_dimensions=1)
 
     return (*x.shape[:axis], blocks, block, *x.shape[axis + 1 :]) if is_whole else x.shape, spread
 
@@ -186,6 +184,7 @@ def QuantizeLinear(
 
 def _as_steps(node: Node, x: Value, scale: Value | None, point: Value | None, dtype: DataType) -> Value:
     """clamp(round(x / scale) + zero point), for types that DirectML does not quantize to; exact for 16 bits."""
+    assert scale is not None
     steps = node.round(node.divide(*(node.converted(each, "float32") for each in (x, scale))))
     if point is not None:
         steps = node.add(steps, node.converted(point, "float32"))
@@ -298,7 +297,6 @@ def _average(node: Emitter) -> Symbol:
     made = node.call(
         "AveragePool",
         x,
-        kernel_shape=list(node.field("window_size")),
         count_include_pad=int(node.field("include_padding")),
         **window(node),
     )

@@ -29,8 +29,7 @@ def _uniform(node: Node, count: int, seed: float | None) -> Value:
     state = Tensor.of(np.array([0, 0, 0, 0, *key], np.uint32).reshape(1, 1, 1, -1))
     bits = node.random_generator(state, sizes=[1, 1, 1, count], output_state=False)
     whole = node.converted(node.bit_shift_right(bits, 32 - BITS), "float32")
-    made: Value = node.multiply(whole, 2.0**-BITS)
-    return made
+    return node.multiply(whole, 2.0**-BITS)
 
 
 def _check_form(shape: Sequence[int], dtype: np.dtype[Any]) -> None:

@@ -141,10 +141,9 @@ def _as_lstm(node: Node, fields: dict[str, Any], clip: float) -> dict[str, Any]:
 def _behind_gates(node: Node, x: Value, axis: int) -> Value:
     """The part of an LSTM's weights for its cell, behind zeros for the gates: input, output, forget."""
     before = [3 * size if each == axis else 0 for each, size in enumerate(x.sizes)]
-    made: Value = node.padding(
+    return node.padding(
         x, padding_mode="constant", padding_value=0, start_padding=before, end_padding=[0] * len(before)
     )
-    return made
 
 
 def _leading(node: Node, tensor: Tensor | Value | None, count: int) -> Value | None:

@@ -80,7 +80,7 @@ class _Direction:
 
     def _of(self, tensor: Tensor) -> Value:
         """This direction's part of a tensor {D, …}."""
-        value: Value = self.node.value(tensor)
+        value = self.node.value(tensor)
         if tensor.shape[0] > 1:
             value = self.node.split(value, axis=0, outputs=[1] * tensor.shape[0])[self.index]
         return self.node.reshaped(value, tensor.shape[1:])
@@ -126,8 +126,7 @@ class _Direction:
         if lengths is None or (lengths.known is not None and (lengths.known > step).all()):
             return None
         column = self.node.reshaped(self.node.converted(lengths, "uint32"), (lengths.count, 1))
-        made: Value = self.node.logical_greater_than(column, step, dtype="uint8")
-        return made
+        return self.node.logical_greater_than(column, step, dtype="uint8")
 
     def _step(self, part: Value, last: Value) -> Value:
         """The next state {B, H}, of a product of the input {B, 3 H}."""
@@ -141,11 +140,9 @@ class _Direction:
         else:
             kept = node.gemm(node.multiply(reset, last), self.new, trans_b="transpose")
         new = self._activated(self.g, node.add(of_new, kept))
-        made: Value = node.add(new, node.multiply(update, node.subtract(last, new)))
-        return made
+        return node.add(new, node.multiply(update, node.subtract(last, new)))
 
     def _activated(self, activation: Mapping[str, Any], x: Value) -> Value:
         fields = {name: each for name, each in activation.items() if name != "op"}
         clipped = self.node.clip(x, min=-self.clip, max=self.clip)
-        made: Value = getattr(self.node, activation["op"])(clipped, **fields)
-        return made
+        return self.node.apply(activation["op"], clipped, **fields)

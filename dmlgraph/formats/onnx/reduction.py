@@ -13,7 +13,7 @@ from dmlgraph.formats.onnx.one_to_one import applied
 from dmlgraph.formats.onnx.refusals import ByDefinition
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
-from dmlgraph.operators.directml_enums import AxisDirection, ReduceFunction
+from dmlgraph.operators.directml_enums import AxisDirection
 
 _FUNCTIONS = {
     "ReduceL1": "l1",
@@ -27,7 +27,8 @@ _FUNCTIONS = {
     "ReduceSum": "sum",
     "ReduceSumSquare": "sum_square",
 }
-_INDICES = ("ArgMax", "ArgMin")
+_WRITTEN = {function: name for name, function in _FUNCTIONS.items()}
+_INDICES = {"argmax": "ArgMax", "argmin": "ArgMin"}
 _SHIFTED = "log_sum_exp"  # computed of differences from the maximum, so that no power overflows
 _NOT_IDENTITIES = ("l1", "l2", "log_sum", "sum_square")  # where one element is reduced
 
@@ -83,7 +84,7 @@ def _arg(function: str) -> Callable[..., Tensor]:
     def rule(node: Node, data: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
         axis = at_axis(axis, data.rank)
         direction = "decreasing" if select_last_index else "increasing"
-        made = getattr(node, function)(data, axes=[axis], axis_direction=direction, dtype="int64")
+        made = node.apply(function, data, axes=[axis], axis_direction=direction, dtype="int64")
         shape = [1 if each == axis else size for each, size in enumerate(data.shape)]
         if not keepdims:
             del shape[axis]
@@ -92,8 +93,8 @@ def _arg(function: str) -> Callable[..., Tensor]:
     return rule
 
 
-for _name in _INDICES:
-    imports(_name, how="argmax, argmin")(_arg(_name.lower()))
+for _function, _name in _INDICES.items():
+    imports(_name, how="argmax, argmin")(_arg(_function))
 
 
 def _cumulative(function: str, exclusively: str) -> Callable[..., Tensor]:
@@ -108,24 +109,6 @@ imports("CumSum", since=11, how="cumulative_summation")(_cumulative("cumulative_
 imports("CumProd", since=26, how="cumulative_product")(_cumulative("cumulative_product", "has_exclusive_product"))
 
 
-_REDUCTIONS = {
-    ReduceFunction.AVERAGE: "ReduceMean",
-    ReduceFunction.L1: "ReduceL1",
-    ReduceFunction.L2: "ReduceL2",
-    ReduceFunction.LOG_SUM: "ReduceLogSum",
-    ReduceFunction.LOG_SUM_EXP: "ReduceLogSumExp",
-    ReduceFunction.MAX: "ReduceMax",
-    ReduceFunction.MIN: "ReduceMin",
-    ReduceFunction.MULTIPLY: "ReduceProd",
-    ReduceFunction.SUM: "ReduceSum",
-    ReduceFunction.SUM_SQUARE: "ReduceSumSquare",
-}
-_INDEX = {
-    ReduceFunction.ARGMAX: "ArgMax",
-    ReduceFunction.ARGMIN: "ArgMin",
-}
-
-
 @imports(how="known")
 def Size(node: Node, data: Tensor) -> Tensor:
     return Tensor.of(np.int64(data.count))
@@ -138,10 +121,10 @@ def Shape(node: Node, data: Tensor, *, start: int = 0, end: int | None = None) -
 
 @exports("reduce", how="ReduceSum, ReduceMax, ReduceMean, …; ArgMax, ArgMin")
 def _reduce(node: Emitter) -> Symbol:
-    function, axes = node.field("function"), node.field("axes")
-    if function in _INDEX:
-        return _index(node, _INDEX[function], axes, last=False)
-    return written_reduced(node, _REDUCTIONS[function], node["input"], axes)
+    function, axes = str(node.field("function")), node.field("axes")
+    if function in _INDICES:
+        return _index(node, _INDICES[function], axes, last=False)
+    return written_reduced(node, _WRITTEN[function], node["input"], axes)
 
 
 def written_reduced(node: Emitter, operator: str, x: Symbol, axes: Sizes) -> Symbol:
@@ -166,7 +149,7 @@ def merged(node: Emitter, x: Symbol, sizes: Sizes, axes: Sizes) -> tuple[Symbol,
 @exports("argmin", how="ArgMin, Cast")
 def _written_arg(node: Emitter) -> Symbol:
     last = node.field("axis_direction") is AxisDirection.DECREASING
-    return _index(node, {"argmax": "ArgMax", "argmin": "ArgMin"}[node.operator.name], node.field("axes"), last=last)
+    return _index(node, _INDICES[node.operator.name], node.field("axes"), last=last)
 
 
 def _index(node: Emitter, operator: str, axes: Sizes, *, last: bool) -> Symbol:

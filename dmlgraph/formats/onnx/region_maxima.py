@@ -33,7 +33,7 @@ def greatest_terms(
     Raises:
         Refusal: the number of samples depends on the regions.
     """
-    (_, channels, height, width) = x.shape
+    _, channels, height, width = x.shape
     if samples < 1:
         message = "the greatest of samples whose number depends on the regions has no counterpart"
         raise Refusal(message, field="sampling_ratio", got=samples, allowed="1 and more")
@@ -58,6 +58,7 @@ def greatest_terms(
         terms = node.reshaped(terms, (count, rows, samples, columns, samples, channels))
         terms = node.reduce(terms, function="max", axes=[2, 4])
         best = terms if best is None else node.max(best, terms)
+    assert best is not None
     made = node.transposed(node.reshaped(best, (count, rows, columns, channels)), [0, 3, 1, 2])
     return node.tensor(node.converted(made, node.value(x).dtype))
 

@@ -9,7 +9,6 @@ the last place.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ _NEAR = 2.0**-21  # how near to the edge a sample is at it, as a part of the ima
 _LEAST_STEP = 1e-30  # instead of 0, of empty regions
 
 
+_MODES = ("output_half_pixel", "half_pixel")  # before opset 16, and since then by default
 _HOW = "roi_align1, arithmetic on the regions; max: gather, multiply, reduce"
 
 
@@ -35,26 +35,21 @@ _MOST_SAMPLES = 64  # for one output element, along a dimension, where they are 
 _ENDLESS = 2**31  # a maximum of samples that no region reaches
 
 
-@imports(since=10, until=15, how=_HOW)
-def RoiAlign_10(node: Node, X: Tensor, rois: Tensor, batch_indices: Tensor, **attributes: Any) -> Tensor:
-    return RoiAlign(node, X, rois, batch_indices, **attributes, coordinate_transformation_mode="output_half_pixel")
-
-
-@imports(since=16, how=_HOW)
+@imports(since=10, how=_HOW)
 def RoiAlign(
     node: Node,
     X: Tensor,
     rois: Tensor,
     batch_indices: Tensor,
     *,
-    coordinate_transformation_mode: str = "half_pixel",
+    coordinate_transformation_mode: str | None = None,
     sampling_ratio: int = 0,
     mode: str = "avg",
     output_height: int = 1,
     output_width: int = 1,
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    half = coordinate_transformation_mode == "half_pixel"
+    half = (coordinate_transformation_mode or _MODES[node.opset >= 16]) == "half_pixel"
     x, corners = node.value(X), node.value(rois)
     if corners.sizes[1] != 4:
         got = [*corners.sizes]
@@ -100,14 +95,14 @@ def _regions(
     if not half:
         length = node.threshold(length, min=1)
         end = node.add(start, length)
-        start = node.subtract(
-            end, length
-        )  # so that the length is not rounded up: it decides how many samples there are
+        # So that the length is not rounded up: it decides how many samples there are.
+        start = node.subtract(end, length)
         corners = node.join([start, end], axis=1)
     width, height = image[3], image[2]
     counts = np.array([output[3], output[2]], np.float32)
-    total = Tensor.of(_per_axis(counts * samples))
-    if not samples:
+    if samples:
+        total = node.value(Tensor.of(_per_axis(counts * samples)))
+    else:
         wanted = node.threshold(node.ceil(node.divide(length, Tensor.of(_per_axis(counts)))), min=1)
         total = node.multiply(wanted, Tensor.of(_per_axis(counts)))
     hit = _at_an_edge(node, start, end, node.divide(length, total), np.array([width, height], np.float32))
@@ -131,8 +126,7 @@ def _at_an_edge(node: Node, start: Value, end: Value, step: Value, size: Array) 
     side = node.multiply(after, node.subtract(edges, end))
     crossed = node.logical_less_than_or_equal(side, 0, dtype="uint8")
     low, high = node.split(node.logical_and(near, crossed), axis=1, outputs=[1, 1])
-    hit: Value = node.logical_or(low, high)
-    return hit
+    return node.logical_or(low, high)
 
 
 def _per_axis(numbers: object) -> Array:

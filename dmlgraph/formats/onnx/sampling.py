@@ -108,7 +108,7 @@ def _tap(
 
 def _inside(node: Node, at: Value, low: float, high: float, size: int, padding: str) -> Value:
     """Places outside moved to the border, or reflected there."""
-    made: Value = at
+    made = at
     if padding == "border":
         made = node.clip(at, min=0, max=size - 1)
     elif padding == "reflection" and high > low:
@@ -124,8 +124,7 @@ def _cubic(node: Node, away: Value, offset: int) -> Value:
         factors = (_CUBIC + 2, -(_CUBIC + 3), 0.0, 1.0)
     else:
         factors = (_CUBIC, -5 * _CUBIC, 8 * _CUBIC, -4 * _CUBIC)
-    made: Value = node.multiply(away, factors[0])
+    made = node.multiply(away, factors[0])
     for factor in factors[1:-1]:
         made = node.multiply(node.add(made, factor), away)
-    weight: Value = node.add(made, factors[-1])
-    return weight
+    return node.add(made, factors[-1])

@@ -61,8 +61,8 @@ def ScatterElements(
     for place in range(_bounded(indices.shape[axis], indices)):  # the indices of a round differ in another dimension
         cut = [slice(place, place + 1) if each == axis else slice(None) for each in range(data.rank)]
         at, part = sliced(node, indices, cut), sliced(node, updates, cut)
-        part = getattr(node, function)(node.gather_elements(made, at, axis=axis), part)
-        made = node.scatter_elements(made, at, part, axis=axis)
+        added = node.apply(function, node.gather_elements(made, at, axis=axis), part)
+        made = node.scatter_elements(made, at, added, axis=axis)
     return node.tensor(made, data.shape)
 
 
@@ -104,14 +104,14 @@ def _combined(node: Node, function: str, made: Value, x: Tensor, at: Tensor, par
         indices_dimension_count=2,
         batch_dimension_count=0,
     )
-    result = getattr(node, function)(node.reshaped(found, part.sizes), part)
+    result = node.apply(function, node.reshaped(found, part.sizes), part)
     return Tensor(part.dtype, part.shape, made=result)
 
 
 def _replaced(node: Node, made: Value, x: Tensor, indices: Tensor, updates: Tensor) -> Value:
     """ScatterND without a reduction on a value with the shape of `x`."""
     rank = max(x.rank, indices.rank, updates.rank)
-    result: Value = node.scatter_nd(
+    result = node.scatter_nd(
         node.reshaped(made, (1,) * (rank - x.rank) + x.shape),
         node.reshaped(node.index(indices), (1,) * (rank - indices.rank) + indices.shape),
         node.reshaped(updates, (1,) * (rank - updates.rank) + updates.shape),
@@ -159,7 +159,7 @@ def _scatter_rows(
     for numbers in chosen:
         part = parts if len(numbers) == len(rows) else _taken(node, parts, numbers)
         if function is not None:
-            part = getattr(node, function)(_taken(node, made, rows[numbers]), part)
+            part = node.apply(function, _taken(node, made, rows[numbers]), part)
         at = Tensor.of(rows[numbers].astype(np.int32)[:, None])
         made = node.scatter_nd(made, at, part, input_dimension_count=2, indices_dimension_count=2)
     return node.tensor(made, x.shape)
@@ -167,8 +167,7 @@ def _scatter_rows(
 
 def _taken(node: Node, matrix: Value, rows: Array) -> Value:
     """Some rows of a matrix."""
-    made: Value = node.gather(matrix, Tensor.of(rows.astype(np.int32)[None]), axis=0, index_dimensions=1)
-    return made
+    return node.gather(matrix, Tensor.of(rows.astype(np.int32)[None]), axis=0, index_dimensions=1)
 
 
 def _turns(rows: Array) -> Array:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -135,7 +136,9 @@ def Split(node: Node, input: Tensor, split: Ints = None, *, axis: int = 0, num_o
         sizes = [max(0, min(part, whole - index * part)) for index in range(count)]
     if sum(sizes) != whole or min(sizes) < 0 or len(sizes) != count:
         raise Refusal("the parts do not add up to the size", code="sizes", got=sizes, allowed=str(whole))
-    parts = iter([x] if sizes.count(0) == count - 1 else node.split(x, axis=axis, outputs=[*filter(None, sizes)]))
+    parts: Iterator[Any] = iter(
+        [x] if sizes.count(0) == count - 1 else node.split(x, axis=axis, outputs=[*filter(None, sizes)])
+    )
     empty = [0 if each == axis else size for each, size in enumerate(x.shape)]
     return [next(parts) if size else np.empty(empty, x.dtype) for size in sizes]
 

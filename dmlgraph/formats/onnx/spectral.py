@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -18,36 +18,19 @@ from dmlgraph.formats.onnx.tensors import Array, Tensor
 MOST_NUMBERS = 1 << 24  # of a matrix
 
 
-@imports(since=17, until=19, how="gemm with a constant, views")
-def DFT_17(
-    node: Node, input: Tensor, dft_length: Maybe = None, *, axis: int = 1, inverse: int = 0, onesided: int = 0
-) -> Tensor:
-    return _transformed(node, input, dft_length, axis, inverse=bool(inverse), onesided=bool(onesided))
-
-
-@imports(since=20, how="gemm with a constant, views")
+@imports(since=17, how="gemm with a constant, views")
 def DFT(
-    node: Node,
-    input: Tensor,
-    dft_length: Maybe = None,
-    axis: Maybe = None,
-    *,
-    inverse: int = 0,
-    onesided: int = 0,
+    node: Node, input: Tensor, dft_length: Maybe = None, axis: Any = None, *, inverse: int = 0, onesided: int = 0
 ) -> Tensor:
-    along = int(node.scalar(axis, -2))
-    return _transformed(node, input, dft_length, along, inverse=bool(inverse), onesided=bool(onesided))
-
-
-def _transformed(node: Node, x: Tensor, dft_length: Maybe, axis: int, *, inverse: bool, onesided: bool) -> Tensor:
-    axis = at_axis(axis, x.rank)
+    """The axis is an attribute before opset 20."""
+    x, along = input, axis if isinstance(axis, int) else int(node.scalar(axis, 1 if node.opset < 20 else -2))
+    axis, to_real = at_axis(along, x.rank), bool(inverse and onesided)
     if axis == x.rank - 1 or x.shape[-1] not in (1, 2):
         raise Refusal("the last dimension holds a real number, or its real and imaginary parts", code="sizes")
-    to_real = inverse and onesided
     length = int(node.scalar(dft_length, 2 * (x.shape[axis] - 1) if to_real else x.shape[axis]))
     taken = length // 2 + 1 if to_real else length
     given = min(x.shape[axis], taken)  # the rest is zeros
-    matrix = _matrix(length, given, x.shape[-1], inverse=inverse, onesided=onesided)
+    matrix = _matrix(length, given, x.shape[-1], inverse=bool(inverse), onesided=bool(onesided))
     order = [*(each for each in range(x.rank - 1) if each != axis), axis, x.rank - 1]
     moved = node.tensor(node.transposed(x, order))
     if given < x.shape[axis]:

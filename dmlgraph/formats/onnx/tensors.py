@@ -8,7 +8,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import ml_dtypes
 import numpy as np
@@ -23,6 +23,7 @@ from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.graph.scopes import SEPARATOR
 from dmlgraph.graph.value import Value
 
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 BOOL = np.dtype(bool)
 INT64 = np.dtype(np.int64)
@@ -159,7 +160,14 @@ class Calls:
         self._graph, self._names, self.label = graph, names, label
         self._helpers = _HELPERS.difference(re.findall(r"\w+", how.lower()))
 
-    def __getattr__(self, function: str) -> Callable[..., Any]:
+    # Functions with several results; all others have one.
+    batch_normalization_training: Callable[..., Any]
+    dynamic_quantize_linear: Callable[..., Any]
+    max_pooling2: Callable[..., Any]
+    split: Callable[..., tuple[Value, ...]]
+    top_k1: Callable[..., Any]
+
+    def __getattr__(self, function: str) -> Callable[..., Value]:
         sources = ("fill_value_constant", "fill_value_sequence", "diagonal_matrix")
         target: Any = self._graph if function.startswith(sources) else dg
 
@@ -179,12 +187,17 @@ class Calls:
 
         return call
 
+    def apply(self, function: str, *tensors: Any, **fields: Any) -> Value:
+        """The result of a function of this name."""
+        called: Callable[..., Value] = getattr(self, function)
+        return called(*tensors, **fields)
+
     def has(self, function: str) -> bool:
         """Whether the graph's level has the operator of a function."""
         return has(self.level, function)
 
     @staticmethod
-    def _named(take: Callable[[str], str], base: str, make: Callable[[str], Any]) -> Any:
+    def _named(take: Callable[[str], str], base: str, make: Callable[[str], T]) -> T:
         """What a function makes of a free name.
 
         A name may still be taken: by the fill of a number, or because `a.values` also means an output of the node `a`.
@@ -195,6 +208,12 @@ class Calls:
             except GraphError as error:
                 if error.code != "duplicate" or error.field is not None:
                     raise
+
+    @overload
+    def value(self, tensor: list[Any] | tuple[Any, ...]) -> list[Value]: ...
+
+    @overload
+    def value(self, tensor: Any) -> Value: ...
 
     def value(self, tensor: Any) -> Any:
         """The value of a tensor of the model, which becomes a constant or a fill if it is known; others unchanged."""
@@ -228,8 +247,7 @@ class Calls:
             array = known.astype(np.uint8) if tensor.dtype == BOOL else known
             return self._graph.constant(name, array.reshape(tensor.sizes), dtype=dtype)
 
-        made: Value = self._named(self._names.take_weight, tensor.name or f"{self.label}_constant", make)
-        return made
+        return self._named(self._names.take_weight, tensor.name or f"{self.label}_constant", make)
 
     def index(self, tensor: Tensor) -> Value:
         """The value of indices, with 32 bits where they are known to fit."""
@@ -239,8 +257,7 @@ class Calls:
             if (narrow == wide).all():
                 narrow = narrow if wide is tensor.known else np.broadcast_to(narrow.reshape(()), tensor.shape)
                 tensor = Tensor.of(narrow, name=tensor.name)
-        value: Value = self.value(tensor)
-        return value
+        return self.value(tensor)
 
     @property
     def level(self) -> FeatureLevel:
@@ -254,40 +271,36 @@ class Calls:
 
     # Views: only where something changes.
 
-    def reshaped(self, x: Any, sizes: Sequence[int]) -> Value:
+    def reshaped(self, x: Tensor | Value, sizes: Sequence[int]) -> Value:
         """The elements in row-major order with other sizes."""
-        value: Value = self.value(x)
+        value = self.value(x)
         if len(sizes) > MAX_RANK:
             raise Refusal("a tensor has at most 8 dimensions", code="rank", got=list(sizes))
         if value.sizes == tuple(sizes):
             return value
-        made: Value = self.reshape(value, sizes=list(sizes))
-        return made
+        return self.reshape(value, sizes=list(sizes))
 
-    def transposed(self, x: Any, permutation: Sequence[int]) -> Value:
+    def transposed(self, x: Tensor | Value, permutation: Sequence[int]) -> Value:
         """The dimensions in another order."""
-        value: Value = self.value(x)
+        value = self.value(x)
         if list(permutation) == list(range(len(permutation))):
             return value
-        made: Value = self.transpose(value, permutation=list(permutation))
-        return made
+        return self.transpose(value, permutation=list(permutation))
 
-    def expanded(self, x: Any, sizes: Sequence[int]) -> Value:
+    def expanded(self, x: Tensor | Value, sizes: Sequence[int]) -> Value:
         """Broadcast to sizes of at least as many dimensions."""
-        value: Value = self.value(x)
+        value = self.value(x)
         if value.sizes == tuple(sizes):
             return value
-        made: Value = self.broadcast_to(value, sizes=list(sizes))
-        return made
+        return self.broadcast_to(value, sizes=list(sizes))
 
-    def converted(self, x: Any, dtype: DataType | str) -> Value:
+    def converted(self, x: Tensor | Value, dtype: DataType | str) -> Value:
         """With another data type."""
-        value: Value = self.value(x)
+        value = self.value(x)
         wanted = DataType.parse(dtype)
         if value.dtype is wanted:
             return value
-        made: Value = self.cast(value, dtype=wanted)
-        return made
+        return self.cast(value, dtype=wanted)
 
 
 def resolve_conversions(convert: Mapping[str, str] | None) -> dict[np.dtype[Any], np.dtype[Any]]:

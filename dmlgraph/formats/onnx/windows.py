@@ -147,10 +147,12 @@ def filter_window(x: Tensor, w: Tensor, *, kernel_shape: list[int] | None = None
 
 
 def window(node: Emitter) -> dict[str, Any]:
-    """The window's attributes, without its sizes and what is the default."""
+    """The window's attributes without what is the default; its sizes are those of a pooling."""
     pads = [*node.field("start_padding"), *node.field("end_padding")]
     found = {"strides": list(node.field("strides")), "dilations": list(getattr(node.operator, "dilations", ()))}
-    return {name: each for name, each in found.items() if set(each) - {1}} | ({"pads": pads} if any(pads) else {})
+    given = {name: each for name, each in found.items() if set(each) - {1}} | ({"pads": pads} if any(pads) else {})
+    kernel = getattr(node.operator, "window_size", None)
+    return given if kernel is None else {"kernel_shape": list(kernel)} | given
 
 
 def extended(node: Emitter, x: Symbol, more: Sequence[int]) -> Symbol:
@@ -279,7 +281,6 @@ def _average(node: Emitter) -> Symbol:
     return node.widely(
         "AveragePool",
         node["input"],
-        kernel_shape=list(node.field("window_size")),
         count_include_pad=int(node.field("include_padding")),
         **window(node),
     )
@@ -294,9 +295,7 @@ def LpPool(node: Node, X: Tensor, *, p: int = 2, **attributes: Any) -> Tensor:
 
 @exports("lp_pooling", "lp_pooling1", how="LpPool")
 def _lp(node: Emitter) -> Symbol:
-    return node.call(
-        "LpPool", node["input"], kernel_shape=list(node.field("window_size")), p=node.field("p"), **window(node)
-    )
+    return node.call("LpPool", node["input"], p=node.field("p"), **window(node))
 
 
 @imports(how="max_pooling2; storage_order: arithmetic on the indices")
@@ -328,15 +327,14 @@ def _by_column(node: Node, indices: Value, x: Tensor) -> Value:
     column = node.modulus_truncate(place, number(columns))
     row = node.divide(node.subtract(place, column), number(columns))
     moved = node.add(node.multiply(column, number(rows)), row)
-    made: Value = node.add(node.subtract(indices, place), moved)
-    return made
+    return node.add(node.subtract(indices, place), moved)
 
 
 @exports("max_pooling", "max_pooling1", "max_pooling2", how="MaxPool")
 def _maximum(node: Emitter) -> Symbol | list[Symbol]:
     indices = getattr(node.operator, "output_indices", None)
     if indices is None:
-        return node.widely("MaxPool", node["input"], kernel_shape=list(node.field("window_size")), **window(node))
+        return node.widely("MaxPool", node["input"], **window(node))
     greatest, places = _maxima(node)
     return [node.cast(greatest, node.dtype), node.cast(places, indices.dtype.numpy)]
 
@@ -345,8 +343,7 @@ def _maxima(node: Emitter) -> list[Symbol]:
     """The maxima, perhaps in a wider type, and their indices in the whole input."""
     x = node["input"]
     wide = node.cast(x, node.wide_for("MaxPool", x.dtype))
-    size = list(node.field("window_size"))
-    return node.calls("MaxPool", wide, dtypes=[wide.dtype, INT64], kernel_shape=size, **window(node))
+    return node.calls("MaxPool", wide, dtypes=[wide.dtype, INT64], **window(node))
 
 
 @exports("max_pooling_grad", how="MaxPool, ScatterElements")
@@ -436,8 +433,7 @@ def _folded_by_taps(node: Node, x: Tensor, window: Window, sizes: Sequence[int])
     cut = [slice(None)] * 2 + [
         slice(before, before + size) for before, size in zip(window.before, window.spatial, strict=True)
     ]
-    whole: Value = node.value(sliced(node, node.tensor(total), cut))
-    return whole
+    return node.value(sliced(node, node.tensor(total), cut))
 
 
 @exports("fold", how="Col2Im")
@@ -470,7 +466,7 @@ def _average_gradient(node: Emitter) -> Symbol:
     shares = node["input_gradient"] / node.number(_divisors(node, kernel), node.dtype)
     shares = node.reshape(shares, (planes, 1, *pooled[2:]), pooled)
     ones = node.number(np.ones((1, 1, *kernel)), node.dtype)
-    made = node.call("ConvTranspose", shares, ones, **window(node))
+    made = node.call("ConvTranspose", shares, ones, **window(node) | {"kernel_shape": None})
     parts = zip(sizes[2:], pooled[2:], node.field("strides"), kernel, _padding(node), strict=True)
     more = [size - ((count - 1) * stride + taps - padding) for size, count, stride, taps, padding in parts]
     return node.reshape(extended(node, made, more), sizes)
