@@ -1,4 +1,11 @@
-"""Arithmetic, comparison, logic, bits and casts, element by element."""
+"""Arithmetic, comparison, logic, bits and casts, element by element.
+
+ONNX leaves an integer divided by zero undefined, and the least integer divided by −1; on most processors either ends
+the process.  So these are replaced before, and DirectML's results are chosen after the division, unless the divisor is
+known to be none of them.
+
+Of Asinh, Acosh and Atanh DirectML's formulas lose digits near zero, below it, and where squares overflow.
+"""
 
 from __future__ import annotations
 
@@ -217,3 +224,123 @@ def _is_infinity(node: Emitter) -> Symbol:
     return node.flags(
         node.call("IsInf", node.raw("input"), detect_negative=int(negative), detect_positive=int(positive))
     )
+
+
+_BY_MAGNITUDE = ("int8", "int32")  # types that DirectML divides without their sign
+
+
+@imports(since=10, how="modulus_floor, modulus_truncate")
+def Mod(node: Node, A: Tensor, B: Tensor, *, fmod: int = 0) -> Tensor:
+    function = node.modulus_truncate if fmod else node.modulus_floor
+    return node.tensor(function(A, B), node.broadcast)
+
+
+@exports("modulus_truncate", how="Mod; as divide")
+def _truncated(node: Emitter) -> Symbol:
+    if _is_exact(node):
+        return _divided(node, "Mod", fmod=1)
+    return node.call("Mod", node.raw("a"), node.raw("b"), fmod=1)
+
+
+@exports("modulus_floor", how="Mod; as divide; floats: Div, Floor, Mul, Sub")
+def _floored(node: Emitter) -> Symbol:
+    a, b = node.raw("a"), node.raw("b")
+    if _is_exact(node):
+        return _divided(node, "Mod", fmod=0)
+    return a - b * node.call("Floor", a / b)
+
+
+def _is_exact(node: Emitter) -> bool:
+    return node.dtype.kind in "iu"
+
+
+def _divided(node: Emitter, operator: str, **attributes: Any) -> Symbol:
+    """Integers divided, or what remains."""
+    a, b, known = node.raw("a"), node.raw("b"), node.known("b")
+    if known is not None and not ((known == 0) | (known.astype(np.int64) == -1)).any():
+        return node.call(operator, a, b, **attributes)
+    zero, one = node.number(0, b.dtype), node.number(1, b.dtype)
+    by_zero = node.call("Equal", b, zero)
+    divisor = node.call("Where", by_zero, one, b)
+    if b.dtype.kind == "i":
+        opposite = node.call("Equal", b, node.number(-1, b.dtype))
+        divisor = node.call("Where", opposite, one, divisor)
+    made = node.call(operator, a, divisor, **attributes)
+    if b.dtype.kind == "i":
+        turned = node.call("Neg", a) if operator == "Div" else zero
+        made = node.call("Where", opposite, turned, made)
+    return node.call("Where", by_zero, _by_zero(node, a), made)
+
+
+def _by_zero(node: Emitter, a: Symbol) -> Symbol:
+    """What DirectML gives for a divided by zero: all bits set, with the sign of a where magnitudes are divided."""
+    all_set = node.number(np.invert(np.zeros((), a.dtype)), a.dtype)
+    if str(a.dtype) not in _BY_MAGNITUDE:
+        return all_set
+    if node.operator.name == "modulus_truncate":
+        return a
+    negative = a < 0
+    return node.call("Where", negative, node.number(1, a.dtype), all_set)
+
+
+@exports("divide", how="Div; integers whose divisor may be 0 or −1 also Equal, Where")
+def _divide(node: Emitter) -> Symbol:
+    return _divided(node, "Div") if _is_exact(node) else (node.raw("a") / node.raw("b"))
+
+
+_LARGE = 2.0**12  # from here on √(x² ± 1) is x in float32
+
+
+@imports(how="log, sqrt, abs, sign, if_, arithmetic; float16: cast")
+def Asinh(node: Node, input: Tensor) -> Tensor:
+    """The sign of x times ln(1 + a + a² / (1 + √(a² + 1))), where a is |x|."""
+    x = _single(node, input)
+    a = node.abs(x)
+    square = node.multiply(a, a)
+    root = node.sqrt(square, scale_bias={"scale": 1.0, "bias": 1.0})
+    made = _log1p(node, node.add(a, node.divide(square, node.add(root, 1))))
+    return _result(node, input, node.multiply(node.sign(x), _unless_large(node, a, made)))
+
+
+@imports(how="log, sqrt, if_, arithmetic; float16: cast")
+def Acosh(node: Node, input: Tensor) -> Tensor:
+    """ln(1 + d + √d · √(d + 2)), where d is x − 1."""
+    x = _single(node, input)
+    above = node.subtract(x, 1)
+    root = node.multiply(node.sqrt(above), node.sqrt(above, scale_bias={"scale": 1.0, "bias": 2.0}))
+    return _result(node, input, _unless_large(node, x, _log1p(node, node.add(above, root))))
+
+
+@imports(how="atanh; near zero log, arithmetic; float16: cast")
+def Atanh(node: Node, input: Tensor) -> Tensor:
+    """½ ln(1 + 2 x / (1 − x)) up to ½, where DirectML's ½ ln((1 + x) / (1 − x)) loses digits."""
+    x = _single(node, input)
+    one_less = node.identity(x, scale_bias={"scale": -1.0, "bias": 1.0})
+    near = node.multiply(_log1p(node, node.divide(node.add(x, x), one_less)), 0.5)
+    is_near = node.logical_less_than(node.abs(x), 0.5, dtype="uint8")
+    return _result(node, input, node.if_(is_near, near, node.atanh(x)))
+
+
+def _single(node: Node, x: Tensor) -> Value:
+    return node.converted(node.value(x), DataType.FLOAT32)
+
+
+def _result(node: Node, x: Tensor, made: Value) -> Tensor:
+    return node.tensor(node.converted(made, node.value(x).dtype), x.shape)
+
+
+def _log1p(node: Node, t: Value) -> Value:
+    """ln(1 + t): the sum's logarithm, and its rounding error."""
+    total = node.add(t, 1)
+    lost = node.subtract(t, node.subtract(total, 1))
+    return node.add(node.log(total), node.divide(lost, total))
+
+
+def _unless_large(node: Node, x: Value, made: Value) -> Value:
+    """A result; where x is large, ln(2 x)."""
+    is_large = node.logical_greater_than_or_equal(x, _LARGE, dtype="uint8")
+    return node.if_(is_large, node.add(node.log(x), math.log(2)), made)
+
+
+for _name in ("Asinh", "Acosh", "Atanh"):
+    applies(_name.lower(), how=_name)(as_unary(_name))

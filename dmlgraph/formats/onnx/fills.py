@@ -1,17 +1,26 @@
-"""Sources without data: fills, sequences and diagonal matrices."""
+"""Sources without data: fills, sequences, diagonal matrices and random numbers.
+
+Random numbers are made of Philox's bits, so they have ONNX's distributions and not the numbers of other programs.
+
+The state is a constant, from the node's seed: every run gives the same numbers.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import onnx
 
+from dmlgraph.formats.onnx.element_wise import cast
 from dmlgraph.formats.onnx.export.emitter import INT64, DType, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, repeated, stored
+from dmlgraph.formats.onnx.tensors import BOOL, Array, Calls, Tensor, repeated, stored
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.fill import FillValueSequence
 
@@ -127,3 +136,129 @@ def EyeLike(node: Node, input: Tensor, *, dtype: int | None = None, k: int = 0) 
     to = node.dtype_of(input.dtype if dtype is None else numbered_dtype("dtype", dtype))
     made = node.diagonal_matrix(sizes=input.shape, dtype=stored(to), offset=k, value=1)
     return Tensor(to, input.shape, made=made)
+
+
+MOST_APART = float(np.finfo(np.float32).max)  # bounds of a range
+BITS = 24  # of a random number: as many as float32 holds
+
+
+def _uniform(node: Node, count: int, seed: float | None) -> Value:
+    """Numbers of float32 from 0 on and below 1, {1, 1, 1, count}."""
+    key = [node.fingerprint, 0] if seed is None else [int(np.float32(seed).view(np.uint32)), 0]
+    state = Tensor.of(np.array([0, 0, 0, 0, *key], np.uint32).reshape(1, 1, 1, -1))
+    bits = node.random_generator(state, sizes=[1, 1, 1, count], output_state=False)
+    whole = node.converted(node.bit_shift_right(bits, 32 - BITS), "float32")
+    return node.multiply(whole, 2.0**-BITS)
+
+
+def _check_form(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
+    if not Tensor(dtype, ()).is_float:
+        raise Refusal("random numbers are floats", code="dtype", field="dtype", got=str(dtype))
+    if min(shape, default=1) < 1:
+        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape])
+
+
+def _type(node: Node, dtype: int | None, default: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that the attribute `dtype` names, if it is given."""
+    return node.dtype_of(default if dtype is None else numbered_dtype("dtype", dtype))
+
+
+_UNIFORM = "random_generator, bit_shift_right, cast, multiply, add, clip"
+_NORMAL = "random_generator, cast, log, sqrt, cos, multiply, add"
+
+
+@imports(how=_UNIFORM)
+def RandomUniform(node: Node, *, shape: list[int], dtype: int | None = None, **attributes: float) -> Tensor:
+    return _uniform_between(node, shape, _type(node, dtype, np.dtype(np.float32)), **attributes)
+
+
+@imports(how=_UNIFORM)
+def RandomUniformLike(node: Node, input: Tensor, *, dtype: int | None = None, **attributes: float) -> Tensor:
+    return _uniform_between(node, input.shape, _type(node, dtype, input.dtype), **attributes)
+
+
+@imports(how=_NORMAL)
+def RandomNormal(node: Node, *, shape: list[int], dtype: int | None = None, **attributes: float) -> Tensor:
+    return _normal(node, shape, _type(node, dtype, np.dtype(np.float32)), **attributes)
+
+
+@imports(how=_NORMAL)
+def RandomNormalLike(node: Node, input: Tensor, *, dtype: int | None = None, **attributes: float) -> Tensor:
+    return _normal(node, input.shape, _type(node, dtype, input.dtype), **attributes)
+
+
+def _uniform_between(
+    node: Node,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    seed: float | None = None,
+) -> Tensor:
+    """From `low` on and below `high`, where rounding would reach it."""
+    _check_form(shape, dtype)
+    _check_finite(low=low, high=high)
+    if not low <= high <= low + MOST_APART:
+        allowed = f"{low} to {low + MOST_APART}"
+        raise Refusal("must be at least low", code="range", field="high", got=high, allowed=allowed)
+    made = node.add(node.multiply(_uniform(node, math.prod(shape), seed), high - low), low)
+    narrow = np.dtype(np.float16 if dtype == np.float16 else np.float32)  # there is no clip of float64
+    last = np.nextafter(np.asarray(high, narrow), np.asarray(low, narrow)).item()
+    made = node.clip(node.converted(made, stored(narrow)), min=min(low, last), max=last)
+    return node.tensor(node.converted(made, stored(dtype)), shape)
+
+
+def _normal(
+    node: Node,
+    shape: Sequence[int],
+    dtype: np.dtype[Any],
+    *,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    seed: float | None = None,
+) -> Tensor:
+    """By Box and Muller: √(−2 ln u) · cos 2πv."""
+    _check_form(shape, dtype)
+    _check_finite(mean=mean, scale=scale)
+    count = math.prod(shape)
+    u, v = node.split(_uniform(node, 2 * count, seed), axis=3, outputs=[count] * 2)
+    distance = node.sqrt(
+        node.multiply(node.log(node.add(node.multiply(u, -1), 1)), -2)
+    )  # 1 − u: its logarithm is finite
+    made = node.multiply(distance, node.cos(node.multiply(v, 2 * math.pi)))
+    made = node.add(node.multiply(made, scale), mean)
+    return node.tensor(node.converted(made, stored(dtype)), shape)
+
+
+def _check_finite(**numbers: float) -> None:
+    for name, number in numbers.items():
+        if not math.isfinite(number):
+            raise Refusal("must be finite", code="range", field=name, got=number)
+
+
+@imports(since=15, how="random_generator, logical_less_than, cast")
+def Bernoulli(node: Node, input: Tensor, *, dtype: int | None = None, seed: float | None = None) -> Tensor:
+    """1 with the probability that the input gives; ONNX's definition by other operators has 0 and 1 exchanged."""
+    drawn = node.reshaped(_uniform(node, input.count, seed), input.sizes)
+    made = node.logical_less_than(drawn, node.converted(input, "float32"), dtype="uint8")
+    return cast(node, Tensor(BOOL, input.shape, made=made), _type(node, dtype, input.dtype))
+
+
+@imports(since=7, how="random_generator, exp, cumulative_summation, logical_less_than_or_equal, reduce")
+def Multinomial(
+    node: Node, input: Tensor, *, dtype: int | None = None, sample_size: int = 1, seed: float | None = None
+) -> Tensor:
+    """Input {batch, classes}, logarithms of weights; the class in whose part of the weights' sum a number lies."""
+    if input.rank != 2 or sample_size < 1:
+        raise Refusal("needs {batch, classes}, and a positive number of samples", code="rank", got=[*input.shape])
+    batch, classes = input.shape
+    wide = node.converted(input, "float32")
+    weights = node.exp(node.subtract(wide, node.reduce(wide, function="max", axes=[1])))
+    sums = node.tensor(node.cumulative_summation(weights, axis=1))
+    total = node.reshaped(sliced(node, sums, [slice(None), slice(classes - 1, None)]), (batch, 1, 1))
+    places = node.multiply(node.reshaped(_uniform(node, batch * sample_size, seed), (batch, sample_size, 1)), total)
+    before = node.logical_less_than_or_equal(node.reshaped(sums, (batch, 1, classes)), places, dtype="uint8")
+    counted = node.reduce(node.converted(before, "uint32"), function="sum", axes=[2])
+    to = stored(_type(node, dtype, np.dtype(np.int32)))
+    return node.tensor(node.converted(counted, to), (batch, sample_size))

@@ -18,14 +18,12 @@ from dmlgraph.files.mapped_arrays import taken_out
 from dmlgraph.formats.onnx import folding, table
 from dmlgraph.formats.onnx.arguments import Arguments, not_given
 from dmlgraph.formats.onnx.checking import check, signature
-from dmlgraph.formats.onnx.definitions import default_attributes, definition, output_types
-from dmlgraph.formats.onnx.empty import empty_results
+from dmlgraph.formats.onnx.definitions import default_attributes, definition, empty_results, output_types
 from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.noting import Notes
 from dmlgraph.formats.onnx.numbers import elements
 from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
-from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Refusal
+from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Notes, Refusal
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.graph.value import Value
 

@@ -10,10 +10,9 @@ import numpy as np
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.indexing import Gather
-from dmlgraph.formats.onnx.layouts import as_channels_first, as_channels_last
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
 from dmlgraph.formats.onnx.normalization import GroupNormalization
-from dmlgraph.formats.onnx.shapes import sliced
+from dmlgraph.formats.onnx.shapes import as_channels_first, as_channels_last, sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value

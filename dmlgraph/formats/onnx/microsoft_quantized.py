@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.formats.onnx.activations import BY_AXIS, along_axis, along_the_rest
-from dmlgraph.formats.onnx.integer_products import Factor, dequantized_product
-from dmlgraph.formats.onnx.layouts import as_channels_first, as_channels_last
-from dmlgraph.formats.onnx.matrix import product_shape
+from dmlgraph.formats.onnx.matrix import Factor, dequantized_product, product_shape
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis, broadcast
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied
 from dmlgraph.formats.onnx.quantization import DequantizeLinear, QLinearConv, QuantizeLinear
 from dmlgraph.formats.onnx.recurrent import recurrent
 from dmlgraph.formats.onnx.reduction import reduced
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.shapes import as_channels_first, as_channels_last
 from dmlgraph.formats.onnx.table import MICROSOFT, OLDEST, imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored
 from dmlgraph.formats.onnx.windows import AveragePool, GlobalAveragePool

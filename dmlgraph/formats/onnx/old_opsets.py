@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from dmlgraph.formats.onnx.binding import bind
 from dmlgraph.formats.onnx.node import Ints, Maybe, Node, at_axis
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
+from dmlgraph.formats.onnx.table import bind
 from dmlgraph.formats.onnx.tensors import Calls, Tensor
 from dmlgraph.graph.value import Value
 

@@ -1,4 +1,4 @@
-"""Tensors of a model while it is imported: values of the graph, or numbers known on the host."""
+"""Tensors of a model while it is imported: values of the graph, or numbers known on the host; and what adds nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import dmlgraph as dg
 from dmlgraph.base.errors import GraphError
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import MAX_RANK, DataType
-from dmlgraph.formats.onnx.earlier import at_level, has
 from dmlgraph.formats.onnx.names import Names
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.graph.scopes import SEPARATOR
 from dmlgraph.graph.value import Value
+from dmlgraph.operators import find
 
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
@@ -306,3 +306,52 @@ class Calls:
 def resolve_conversions(convert: Mapping[str, str] | None) -> dict[np.dtype[Any], np.dtype[Any]]:
     """The types to convert, by type; see `dmlgraph.formats.onnx.load`."""
     return {parse_dtype(given): parse_dtype(wanted) for given, wanted in (convert or {}).items()}
+
+
+Fields = dict[str, Any]
+
+
+def _same_for_floats(x: Value, fields: Fields) -> Fields | None:
+    """The newer version has a bound or a value of the tensor's type, the earlier one a float32."""
+    return fields if x.dtype.is_float else None
+
+
+def _without_gaps(_: Value, fields: Fields) -> Fields | None:
+    rest = {name: each for name, each in fields.items() if name != "dilations"}
+    return rest if all(each == 1 for each in fields.get("dilations", ())) else None
+
+
+def _to_the_nearest(x: Value, fields: Fields) -> Fields | None:
+    """RESAMPLE1 takes the nearest element, at halves the latter: half an element further on, that is rounding down."""
+    rest = {name: each for name, each in fields.items() if name != "rounding_direction"}
+    if fields["interpolation_mode"] == "linear":
+        return rest
+    if fields["rounding_direction"] != "decreasing" or not x.dtype.is_float:
+        return None
+    return rest | {"input_pixel_offsets": [each + 0.5 for each in fields["input_pixel_offsets"]]}
+
+
+# The newer function → the earlier one, and a function that makes its fields of a tensor and the newer one's fields, or
+# returns None where it would compute something else.
+_EARLIER: dict[str, tuple[str, Callable[[Value, Fields], Fields | None]]] = {
+    "average_pooling1": ("average_pooling", _without_gaps),
+    "clip1": ("clip", _same_for_floats),
+    "lp_pooling1": ("lp_pooling", _without_gaps),
+    "padding1": ("padding", _same_for_floats),
+    "resample2": ("resample1", _to_the_nearest),
+}
+
+
+def has(level: FeatureLevel, function: str) -> bool:
+    """Whether a level has the operator of a function."""
+    operator = find(function)
+    return operator is None or operator.support().introduced <= level
+
+
+def at_level(level: FeatureLevel, function: str, x: Any, fields: Fields) -> tuple[str, Fields]:
+    """The function and fields for a tensor at a level; unchanged where the level has it, or no earlier one serves."""
+    if function not in _EARLIER or has(level, function) or not isinstance(x, Value):
+        return function, fields
+    earlier, adapt = _EARLIER[function]
+    found = adapt(x, fields)
+    return (function, fields) if found is None else (earlier, found)

@@ -14,7 +14,7 @@ import pytest
 from support.onnx.node_cases import cases
 
 import dmlgraph as dg
-from dmlgraph.formats.onnx import checking, definitions, forms, table
+from dmlgraph.formats.onnx import checking, definitions, table
 from dmlgraph.formats.onnx.importer import Importer
 from dmlgraph.formats.onnx.model import parse, prepare
 from dmlgraph.formats.onnx.node import Node, Result
@@ -237,11 +237,11 @@ def test_the_ranks_are_of_inputs_that_exist() -> None:
     for each in onnx.defs.get_all_schemas_with_history():
         if each.domain == "":
             own.setdefault(each.name, set()).update(formal.name for formal in each.inputs)
-    for name in forms.SHAPES:
+    for name in checking.SHAPES:
         domain, _, operator = name.rpartition(".")
         known = checking.signature(domain, operator, 1) if domain else None
         names = own[operator] if known is None else {each.name for each in known.inputs}
-        assert forms.shapes(domain, operator).keys() <= names, name
+        assert checking.shapes(domain, operator).keys() <= names, name
 
 
 def test_every_rank_in_onnx_s_cases_is_allowed() -> None:

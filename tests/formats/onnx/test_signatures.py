@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
-from dmlgraph.formats.onnx import binding, checking, table
+from dmlgraph.formats.onnx import checking, table
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 
@@ -88,7 +88,7 @@ def test_inputs_are_given_by_position_and_attributes_by_name() -> None:
     def given(**attributes: Any) -> dict[str, Any]:
         return {each.name: each for each in ir.convenience.convert_attributes(attributes)}
 
-    bound = binding.bind(rule)
+    bound = table.bind(rule)
 
     assert bound(Given(["x"], {})) == ("x", None, (), 1.0)
     assert bound(Given(["x", None, "a", None, "b"], given(alpha=0.5))) == ("x", None, ("a", "b"), 0.5)
