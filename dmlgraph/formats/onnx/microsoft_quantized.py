@@ -10,7 +10,7 @@ import numpy as np
 from dmlgraph.formats.onnx.activations import BY_AXIS, along_axis, along_the_rest
 from dmlgraph.formats.onnx.matrix import Factor, dequantized_product, product_shape
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis, broadcast
-from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied
+from dmlgraph.formats.onnx.one_to_one import of_one
 from dmlgraph.formats.onnx.quantization import DequantizeLinear, QLinearConv, QuantizeLinear
 from dmlgraph.formats.onnx.recurrent import recurrent
 from dmlgraph.formats.onnx.reduction import reduced
@@ -68,80 +68,64 @@ def QLinearAdd(
     return node.tensor(node.quantized_linear_add(A, *of_a, B, *of_b, *of_c), shape)
 
 
-@imports(domain=MICROSOFT, how="dequantize_linear, multiply, quantize_linear")
-def QLinearMul(
-    node: Node,
-    A: Tensor,
-    A_scale: Tensor,
-    A_zero_point: Maybe,
-    B: Tensor,
-    B_scale: Tensor,
-    B_zero_point: Maybe,
-    C_scale: Tensor,
-    C_zero_point: Maybe = None,
-) -> Tensor:
-    a, b = _numbers(node, A, A_scale, A_zero_point), _numbers(node, B, B_scale, B_zero_point)
-    product = node.tensor(node.multiply(a, b), broadcast([a, b]))
-    return _steps(node, product, C_scale, C_zero_point, A.dtype)
+# Operators on the numbers that quantized tensors stand for.
 
 
-def _activation(function: str, **defaults: float) -> Callable[..., Tensor]:
-    def rule(
-        node: Node,
-        X: Tensor,
-        X_scale: Tensor,
-        X_zero_point: Maybe,
-        Y_scale: Tensor,
-        Y_zero_point: Maybe = None,
-        **attributes: float,
-    ) -> Tensor:
-        made = applied(node, function, _numbers(node, X, X_scale, X_zero_point), **defaults | attributes)
-        return _steps(node, made, Y_scale, Y_zero_point, X.dtype)
+def _on_numbers(rule: Callable[..., Tensor], tensors: int, plain: int = 0) -> Callable[..., Tensor]:
+    """A rule on numbers as one on quantized tensors.
 
-    return rule
+    Its inputs are `plain` ones, each of the tensors with its scale and zero point, and those of the result.
+    """
 
+    def quantized(node: Node, *_: Tensor, **attributes: Any) -> Tensor:
+        inputs: list[Any] = [*node.inputs, None]  # the last zero point may be left out
+        last = plain + 3 * tensors
+        numbers = [_numbers(node, *inputs[at : at + 3]) for at in range(plain, last, 3)]
+        made = rule(node, *inputs[:plain], *numbers, **attributes)
+        return _steps(node, made, inputs[last], inputs[last + 1], inputs[plain].dtype)
 
-for _name in ("Sigmoid", "LeakyRelu"):
-    _function, _fields = ACTIVATIONS[_name]
-    _how = f"dequantize_linear, {_function}, quantize_linear"
-    imports(f"QLinear{_name}", domain=MICROSOFT, how=_how)(_activation(_function, **_fields))
+    return quantized
 
 
-@imports(domain=MICROSOFT, how="dequantize_linear, activation_softmax1, quantize_linear")
-def QLinearSoftmax(
-    node: Node,
-    X: Tensor,
-    X_scale: Tensor,
-    x_zero_point: Maybe,
-    y_scale: Tensor,
-    y_zero_point: Tensor,
-    *,
-    axis: int = -1,
-    opset: int = 13,
-) -> Tensor:
+def _product(node: Node, a: Tensor, b: Tensor) -> Tensor:
+    return node.tensor(node.multiply(a, b), broadcast([a, b]))
+
+
+def _chosen(node: Node, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return node.tensor(node.if_(condition, x, y), broadcast([condition, x, y]))
+
+
+def _softmax(node: Node, x: Tensor, *, axis: int = -1, opset: int = 13) -> Tensor:
+    """As in an opset of ONNX."""
     if opset < OLDEST:
         raise Refusal("there is no Softmax in this opset", code="opset", field="opset", got=opset)
-    along = along_axis if opset >= BY_AXIS else along_the_rest
-    made = along(node, "activation_softmax", _numbers(node, X, X_scale, x_zero_point), axis)
-    return _steps(node, made, y_scale, y_zero_point, X.dtype)
+    return (along_axis if opset >= BY_AXIS else along_the_rest)(node, "activation_softmax", x, axis)
 
 
-@imports(domain=MICROSOFT, how="dequantize_linear, if_, quantize_linear")
-def QLinearWhere(
-    node: Node,
-    condition: Tensor,
-    X: Tensor,
-    x_scale: Tensor,
-    x_zero_point: Tensor,
-    Y: Tensor,
-    y_scale: Tensor,
-    y_zero_point: Tensor,
-    z_scale: Tensor,
-    z_zero_point: Tensor,
-) -> Tensor:
-    x, y = _numbers(node, X, x_scale, x_zero_point), _numbers(node, Y, y_scale, y_zero_point)
-    made = node.tensor(node.if_(condition, x, y), broadcast([condition, x, y]))
-    return _steps(node, made, z_scale, z_zero_point, X.dtype)
+def _mean(node: Node, x: Tensor, **attributes: Any) -> Tensor:
+    return reduced(node, x, "average", **attributes)
+
+
+def _pooling(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def pooled(node: Node, x: Tensor, *, channels_last: int = 0, **attributes: Any) -> Tensor:
+        made = rule(node, as_channels_first(node, x) if channels_last else x, **attributes)
+        return as_channels_last(node, made) if channels_last else made
+
+    return pooled
+
+
+for _name, _function, _rule in (
+    ("Mul", "multiply", _on_numbers(_product, 2)),
+    ("Where", "if_", _on_numbers(_chosen, 2, plain=1)),
+    ("Softmax", "activation_softmax1", _on_numbers(_softmax, 1)),
+    ("ReduceMean", "reduce", _on_numbers(_mean, 1)),
+    ("AveragePool", "average_pooling1", _on_numbers(_pooling(AveragePool), 1)),
+    ("GlobalAveragePool", "reduce", _on_numbers(_pooling(GlobalAveragePool), 1)),
+    ("Sigmoid", "activation_sigmoid", _on_numbers(of_one("activation_sigmoid"), 1)),
+    ("LeakyRelu", "activation_leaky_relu", _on_numbers(of_one("activation_leaky_relu", alpha=0.01), 1)),
+):
+    _how = f"dequantize_linear, {_function}, quantize_linear" + (", views" if _name.endswith("Pool") else "")
+    imports(f"QLinear{_name}", domain=MICROSOFT, how=_how)(_rule)
 
 
 @imports(domain=MICROSOFT, how="dequantize_linear, quantize_linear, join")
@@ -166,47 +150,6 @@ def _are_same(one: Tensor, other: Tensor) -> bool:
     if one.known is None or other.known is None:
         return False
     return np.array_equal(one.known.ravel(), other.known.ravel())
-
-
-# Averages.
-
-
-@imports(domain=MICROSOFT, how="dequantize_linear, reduce, quantize_linear")
-def QLinearReduceMean(
-    node: Node,
-    data: Tensor,
-    data_scale: Tensor,
-    data_zero_point: Maybe,
-    reduced_scale: Tensor,
-    reduced_zero_point: Maybe = None,
-    **attributes: Any,
-) -> Tensor:
-    made = reduced(node, _numbers(node, data, data_scale, data_zero_point), "average", **attributes)
-    return _steps(node, made, reduced_scale, reduced_zero_point, data.dtype)
-
-
-def _pooling(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    def quantized(
-        node: Node,
-        X: Tensor,
-        x_scale: Tensor,
-        x_zero_point: Maybe,
-        y_scale: Tensor,
-        y_zero_point: Maybe = None,
-        *,
-        channels_last: int = 0,
-        **attributes: Any,
-    ) -> Tensor:
-        x = _numbers(node, X, x_scale, x_zero_point)
-        made = rule(node, as_channels_first(node, x) if channels_last else x, **attributes)
-        return _steps(node, as_channels_last(node, made) if channels_last else made, y_scale, y_zero_point, X.dtype)
-
-    return quantized
-
-
-for _rule, _function in ((AveragePool, "average_pooling1"), (GlobalAveragePool, "reduce")):
-    _how = f"dequantize_linear, {_function}, quantize_linear, views"
-    imports(f"QLinear{_rule.__name__}", domain=MICROSOFT, how=_how)(_pooling(_rule))
 
 
 # Products.

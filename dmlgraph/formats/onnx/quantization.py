@@ -372,17 +372,8 @@ def QLinearMatMul(
 def _linear_product(node: Emitter) -> Symbol:
     sizes = node.output.sizes
     if _is_single(node, "a_scale", "a_zero_point", "output_scale", "output_zero_point"):
-        tensors = [
-            each
-            for name in "ab"
-            for each in (
-                node.raw(name),
-                _vector(node, f"{name}_scale"),
-                _vector(node, f"{name}_zero_point", node.desc(name).dtype.numpy),
-            )
-        ]
-        outputs = [_vector(node, "output_scale"), _vector(node, "output_zero_point", node.dtype)]
-        return node.call("QLinearMatMul", *tensors, *outputs)
+        tensors = [each for name in "ab" for each in (node.raw(name), *_vectors(node, name))]
+        return node.call("QLinearMatMul", *tensors, *_vectors(node, "output"))
     scale = node["a_scale"] * node["b_scale"]
     made = node.cast(_sums(node), FLOAT32) * scale
     return quantized(node, made, _output_steps(node, sizes), node.dtype)
@@ -441,19 +432,10 @@ def QLinearConv(
 
 @exports("quantized_linear_convolution", how="QLinearConv")
 def _linear_convolution(node: Emitter) -> Symbol:
-    tensors = [
-        each
-        for name in ("input", "filter")
-        for each in (
-            node[name],
-            _vector(node, f"{name}_scale"),
-            _vector(node, f"{name}_zero_point", node.desc(name).dtype.numpy),
-        )
-    ]
-    outputs = [_vector(node, "output_scale"), _vector(node, "output_zero_point", node.dtype)]
+    tensors = [each for name in ("input", "filter") for each in (node[name], *_vectors(node, name))]
     bias = None if node.field("bias") is None else node.flat("bias", node.output.sizes[1])
     group = node.field("group_count")
-    return node.call("QLinearConv", *tensors, *outputs, bias, group=group, **window(node))
+    return node.call("QLinearConv", *tensors, *_vectors(node, "output"), bias, group=group, **window(node))
 
 
 def _is_single(node: Emitter, *fields: str) -> bool:
@@ -496,6 +478,11 @@ def _dynamic(node: Emitter) -> list[Symbol]:
 
 
 # Products and convolutions.
+
+
+def _vectors(node: Emitter, name: str) -> list[Symbol]:
+    """The scale and zero point of a tensor."""
+    return [_vector(node, f"{name}_scale"), _vector(node, f"{name}_zero_point", node.desc(name).dtype.numpy)]
 
 
 def _vector(node: Emitter, field: str, dtype: DType | None = None) -> Symbol:
