@@ -1,18 +1,30 @@
-"""Operator descs of a model → an operator class and its fields."""
+"""Operator descs of a model ↔ an operator class and its fields."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from dmlgraph.base.errors import OperatorError, Problem, listing, nearest, suggestion
 from dmlgraph.base.report import Report
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.formats.dxdispatch.names import MEMBERS, data_type, enumeration_name, enumerator, operator_class
+from dmlgraph.formats.dxdispatch.names import (
+    MEMBERS,
+    data_type,
+    enumeration_name,
+    enumerator,
+    operator_class,
+    operator_type,
+)
 from dmlgraph.formats.text_tree.tree import Tree
-from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.enumeration import Enumeration
+from dmlgraph.operators.declaration.fields import Kind, ScaleBias
+from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.struct import FieldMember
 
@@ -44,22 +56,30 @@ def read_operator(tree: Tree) -> OperatorDesc:
     Raises:
         OperatorError: every problem found; fields are paths in the object.
     """
-    _check_object(tree)
-    kind = first_of(tree, "type", "Type")
-    if kind is None:
-        raise OperatorError("must be given", code="missing", field="type", hint='such as "DML_OPERATOR_GEMM"')
-    with at(kind):
-        operator = operator_class(tree.value[kind].plain)
-    path = first_of(tree, "Desc", "desc") or ""
-    with at(path):
-        fields = _members(tree.value[path] if path else tree, operator, nested=bool(path), fused=False)
+    operator, fields, prefix = _described(tree, ("type", "Type"), "DML_OPERATOR_GEMM", fused=False)
     return OperatorDesc(
         operator,
         {field: fields.get(field) for field in operator.input_fields},
         {field: fields.get(field) for field in operator.output_fields},
         {field: fields[field] for field in operator.attribute_fields if field in fields},
-        f"{path}." if path else "",
+        prefix,
     )
+
+
+def _described(
+    tree: Tree, kinds: tuple[str, str], example: str, *, fused: bool
+) -> tuple[type[Operator], dict[str, Any], str]:
+    """The operator and its fields, and the path of its members in front of their names."""
+    _check_object(tree)
+    kind = first_of(tree, *kinds)
+    if kind is None:
+        raise OperatorError("must be given", code="missing", field=kinds[0], hint=f'such as "{example}"')
+    with at(kind):
+        operator = operator_class(tree.value[kind].plain)
+    path = first_of(tree, "Desc", "desc") or ""
+    with at(path):
+        fields = _members(tree.value[path] if path else tree, operator, nested=bool(path), fused=fused)
+    return operator, fields, f"{path}." if path else ""
 
 
 def first_of(tree: Tree, *keys: str) -> str | None:
@@ -76,8 +96,9 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
     """The values of the operator's fields; a fused activation has no tensors."""
     _check_object(tree)
     fields: dict[str, Any] = {}
-    problems = _unknown(tree, operator, () if nested else _BESIDE)
-    misspelt = {nearest(problem.field or "", [member.name for member in operator.members]) for problem in problems}
+    names = [member.name for member in operator.members]
+    problems = _unknown(tree, names, () if nested else _BESIDE)
+    misspelt = {nearest(problem.field or "", names) for problem in problems}
     for member in operator.fields.values():
         if fused and member.role is not None:
             continue
@@ -88,7 +109,7 @@ def _members(tree: Tree, operator: type[Operator], *, nested: bool, fused: bool)
             continue
         try:
             with at(member.name):
-                fields[member.field] = _READERS.get(member.kind, _plain)(item, operator, member)
+                fields[member.field] = _FORMS.get(member.kind, _PLAIN).read(item, operator, member)
         except OperatorError as error:
             problems += error.problems
     problems += _scalars(tree, operator, fields)
@@ -103,8 +124,7 @@ def _check_object(tree: Tree) -> None:
         raise OperatorError("must be an object", code="kind", got=tree.plain, hint="such as {…}")
 
 
-def _unknown(tree: Tree, operator: type[Operator], beside: Iterable[str]) -> list[Problem]:
-    known = [member.name for member in operator.members]
+def _unknown(tree: Tree, known: Collection[str], beside: Iterable[str]) -> list[Problem]:
     return [
         Problem(UNKNOWN_MEMBER, code="unknown-field", field=key, allowed=listing(known), hint=suggestion(key, known))
         for key in tree.value
@@ -186,17 +206,7 @@ def _buffer_tensor(tree: Tree) -> TensorDesc:
     problems = [
         Problem("must be given", code="missing", field=name) for name in ("DataType", "Sizes") if name not in tree.value
     ]
-    problems += [
-        Problem(
-            UNKNOWN_MEMBER,
-            code="unknown-field",
-            field=key,
-            allowed=listing(TENSOR_MEMBERS),
-            hint=suggestion(key, TENSOR_MEMBERS),
-        )
-        for key in tree.value
-        if key not in (*TENSOR_MEMBERS, "Type")
-    ]
+    problems += _unknown(tree, TENSOR_MEMBERS, ["Type"])
     if problems:
         raise OperatorError(problems)
     plain = tree.plain
@@ -280,34 +290,102 @@ _size = _struct({"Width": "width", "Height": "height"})
 
 def _activation(tree: Tree) -> dict[str, Any]:
     """A fused activation: `{"Type": "ACTIVATION_ELU", "Alpha": 0.5}`, with its members in a `Desc` or not."""
-    _check_object(tree)
-    kind = first_of(tree, "Type", "type")
-    if kind is None:
-        raise OperatorError("must be given", code="missing", field="Type", hint='such as "ACTIVATION_RELU"')
-    with at(kind):
-        operator = operator_class(tree.value[kind].plain)
-    path = first_of(tree, "Desc", "desc") or ""
-    with at(path):
-        fields = _members(tree.value[path] if path else tree, operator, nested=bool(path), fused=True)
+    operator, fields, _ = _described(tree, ("Type", "type"), "ACTIVATION_RELU", fused=True)
     return {"op": operator.name} | fields
 
 
-def _plain(tree: Tree, operator: type[Operator], member: FieldMember) -> Any:  # noqa: ARG001
-    return tree.plain
+def members(operator: Operator | FusedActivation) -> dict[str, Any]:
+    """The members of an operator's struct in order, without null pointers (which include a fused operator's tensors).
+
+    Raises:
+        OperatorError: the format cannot express the payload of a NaN.
+    """
+    found = {}
+    for member, value in operator.struct_values():
+        if value is not None:
+            with at(member.name):
+                found[member.name] = _FORMS.get(member.kind, _PLAIN).write(value)
+    return found
 
 
-_READERS: dict[Kind, Callable[[Tree, type[Operator], FieldMember], Any]] = {
-    Kind.TENSOR: lambda tree, _, __: read_tensor(tree),
-    Kind.TENSORS: _list_of(read_tensor),
-    Kind.FLOAT: lambda tree, _, __: number(tree),
-    Kind.ENUM: _enumerator,
-    Kind.DATA_TYPE: lambda tree, _, __: data_type(tree.plain),
-    Kind.SCALAR: lambda tree, _, __: number(tree),
-    Kind.UINTS: _list_of(lambda tree: tree.plain),
-    Kind.INTS: _list_of(lambda tree: tree.plain),
-    Kind.FLOATS: _list_of(number),
-    Kind.SCALE_BIAS: lambda tree, _, __: _scale_bias(tree),
-    Kind.SIZE_2D: lambda tree, _, __: list(_size(tree).values()),
-    Kind.OPERATOR: lambda tree, _, __: _activation(tree),
-    Kind.OPERATORS: _list_of(_activation),
+def tensor(desc: TensorDesc) -> dict[str, Any]:
+    """A DML_TENSOR_DESC without the members that follow from others."""
+    found: dict[str, Any] = {"DataType": desc.dtype.name, "Sizes": list(desc.sizes)}
+    if desc.strides is not None:
+        found["Strides"] = list(desc.strides)
+    return found | ({"Flags": "OWNED_BY_DML"} if desc.owned else {})
+
+
+def plain_number(scalar: Scalar) -> int | float | str:
+    """The shortest number that the runner reads as this one; infinities and NaN as text.
+
+    The runner rounds twice: text to double, double to the type.
+    """
+    value = scalar.value
+    if not scalar.dtype.is_float:
+        return int(value)
+    if not np.isfinite(value):
+        return "nan" if np.isnan(value) else "inf" if value > 0 else "-inf"
+    short = float(str(value))
+    return (
+        short
+        if type(value)(np.float32(short) if scalar.dtype is DataType.FLOAT16 else short) == value
+        else float(value)
+    )
+
+
+def _float(value: float) -> int | float | str:
+    return plain_number(Scalar.of(value, DataType.FLOAT32))
+
+
+def _write_enumerator(value: Enumeration) -> str:
+    return f"{enumeration_name(type(value))}_{value.name}"
+
+
+def _scalar(scalar: Scalar) -> Any:
+    """A DML_SCALAR_UNION: a finite number, or else the union with the member of the type."""
+    number = plain_number(scalar)
+    if not isinstance(number, str):
+        return number
+    if scalar.dtype is DataType.FLOAT16:
+        return {"UInt16": scalar.bits}
+    if math.isnan(float(number)) and scalar != Scalar.of(math.nan, scalar.dtype):
+        raise OperatorError(
+            "the format has only one NaN, and this one has other bits", code="does-not-fit", got=str(scalar)
+        )
+    return {scalar.dtype.name.capitalize(): number}
+
+
+def _write_scale_bias(both: ScaleBias) -> dict[str, Any]:
+    return {"Scale": _float(both.scale), "Bias": _float(both.bias)}
+
+
+def _write_activation(activation: FusedActivation) -> dict[str, Any]:
+    return {"Type": operator_type(activation.operator)} | members(activation)
+
+
+class _Form(NamedTuple):
+    """How the fields of a kind are in a model: what reads them, and what writes them."""
+
+    read: Callable[[Tree, type[Operator], FieldMember], Any]
+    write: Callable[[Any], Any]
+
+
+_PLAIN = _Form(lambda tree, *_: tree.plain, lambda value: value)
+_FORMS: dict[Kind, _Form] = {
+    Kind.TENSOR: _Form(lambda tree, *_: read_tensor(tree), tensor),
+    Kind.TENSORS: _Form(_list_of(read_tensor), lambda descs: [tensor(each) for each in descs]),
+    Kind.FLOAT: _Form(lambda tree, *_: number(tree), _float),
+    Kind.ENUM: _Form(_enumerator, _write_enumerator),
+    Kind.DATA_TYPE: _Form(lambda tree, *_: data_type(tree.plain), lambda dtype: dtype.name),
+    Kind.SCALAR: _Form(lambda tree, *_: number(tree), _scalar),
+    Kind.UINTS: _Form(_list_of(lambda tree: tree.plain), list),
+    Kind.INTS: _Form(_list_of(lambda tree: tree.plain), list),
+    Kind.FLOATS: _Form(_list_of(number), lambda values: [_float(each) for each in values]),
+    Kind.SCALE_BIAS: _Form(lambda tree, *_: _scale_bias(tree), _write_scale_bias),
+    Kind.SIZE_2D: _Form(
+        lambda tree, *_: list(_size(tree).values()), lambda size: dict(zip(("Width", "Height"), size, strict=True))
+    ),
+    Kind.OPERATOR: _Form(lambda tree, *_: _activation(tree), _write_activation),
+    Kind.OPERATORS: _Form(_list_of(_activation), lambda activations: [_write_activation(each) for each in activations]),
 }

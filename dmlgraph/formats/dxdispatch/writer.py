@@ -24,7 +24,7 @@ from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.arrays import INLINE_ELEMENTS
 from dmlgraph.formats.dxdispatch.binding import same_addresses
 from dmlgraph.formats.dxdispatch.buffers import sequence
-from dmlgraph.formats.dxdispatch.fields import members, plain_number, tensor
+from dmlgraph.formats.dxdispatch.descs import members, plain_number, tensor
 from dmlgraph.formats.dxdispatch.names import operator_type
 from dmlgraph.formats.dxdispatch.text import layout
 from dmlgraph.graph.graph import Graph
