@@ -7,7 +7,7 @@ import numpy as np
 from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.export.emitter import BOOL, UINT32, UINT64, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node, Result, numbered_dtype
-from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, give_values, one_of, unsupported
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored, type_name
 from dmlgraph.graph.value import Value
@@ -38,8 +38,7 @@ def BitCast(node: Node, input: Tensor, *, to: int) -> Result:
 
 @imports(since=11, how="bit_shift_left, bit_shift_right; signed: cast, bit_not, if_")
 def BitShift(node: Node, X: Tensor, Y: Tensor, *, direction: str) -> Result:
-    if direction not in ("LEFT", "RIGHT"):
-        raise unsupported("direction", "LEFT, RIGHT", direction)
+    one_of("direction", direction, ("LEFT", "RIGHT"))
     x, y = node.value([X, Y])
     bits, signed = x.dtype.bits, x.dtype.is_signed
     wide = max(bits, 32) if signed else bits  # casts to 8 bits do not wrap

@@ -227,34 +227,7 @@ _LATER = dict.fromkeys(("LayerNormalization", "SimplifiedLayerNormalization"), (
 @functools.cache
 def signature(domain: str, operator: str, opset: int) -> Signature | None:
     """The signature of an operator; None if ONNX does not know it, or no longer."""
-    if domain == MICROSOFT:
-        return _of_microsoft(operator)
-    known = schema(domain, operator, opset) or schema(domain, *_LATER.get(operator, (operator, opset)))
-    if known is None or known.deprecated:
-        return None
-    constraints = {each.type_param_str: each.allowed_type_strs for each in known.type_constraints}
-    option = onnx.defs.OpSchema.FormalParameterOption
-    inputs = tuple(
-        Formal(
-            each.name,
-            each.type_str,
-            _types(constraints.get(each.type_str, [each.type_str])),
-            each.option != option.Single,
-            each.option != option.Variadic or each.is_homogeneous,
-            shapes(domain, operator).get(each.name, ANY),
-        )
-        for each in known.inputs
-    )
-    attributes = {name: (ir.AttributeType(each.type.value), each.required) for name, each in known.attributes.items()}
-    least = known.min_input
-    while least and known.inputs[least - 1].option == option.Optional:
-        least -= 1  # onnx-ir leaves out "" at the end
-    counts = (least, known.max_input), (known.min_output, known.max_output)
-    return Signature(inputs, counts, attributes)
-
-
-def _of_microsoft(operator: str) -> Signature | None:
-    found = _microsoft().get(operator)
+    found = _microsoft().get(operator) if domain == MICROSOFT else _of_onnx(domain, operator, opset)
     if found is None:
         return None
     inputs = tuple(
@@ -264,13 +237,28 @@ def _of_microsoft(operator: str) -> Signature | None:
             _types(found["types"].get(kind, [kind])),
             option != "Single",
             option != "Variadic" or is_same,
-            shapes(MICROSOFT, operator).get(name, ANY),
+            shapes(domain, operator).get(name, ANY),
         )
         for name, kind, option, is_same in found["inputs"]
     )
     attributes = {name: (ir.AttributeType[kind], required) for name, (kind, required) in found["attributes"].items()}
     (least, most), (fewest, all_outputs) = found["counts"]
+    while least and found["inputs"][least - 1][2] == "Optional":
+        least -= 1  # onnx-ir leaves out "" at the end
     return Signature(inputs, ((least, most), (fewest, all_outputs)), attributes)
+
+
+def _of_onnx(domain: str, operator: str, opset: int) -> dict[str, Any] | None:
+    """What a schema says, in the form of `_microsoft`."""
+    known = schema(domain, operator, opset) or schema(domain, *_LATER.get(operator, (operator, opset)))
+    if known is None or known.deprecated:
+        return None
+    return {
+        "counts": [[known.min_input, known.max_input], [known.min_output, known.max_output]],
+        "inputs": [[each.name, each.type_str, each.option.name, each.is_homogeneous] for each in known.inputs],
+        "types": {each.type_param_str: each.allowed_type_strs for each in known.type_constraints},
+        "attributes": {name: [each.type.name, each.required] for name, each in known.attributes.items()},
+    }
 
 
 @functools.cache

@@ -2,57 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
 import onnx
 
-from dmlgraph.formats.onnx.table import OLDEST, REFUSED, all_rows, written
+from dmlgraph.formats.onnx.table import OLDEST, REFUSED, Covered, Exported, all_rows, written
 
 NEVER = 10**6  # an opset that will not be
 DEFINITION = "ONNX's definition by other operators"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Covered:
-    """An operator that is read.
-
-    Attributes:
-        domain: "" for ONNX's own.
-        operator: its name.
-        since, until: its opsets; `until` is None up to the newest.
-        how: what it becomes.
-    """
-
-    domain: str
-    operator: str
-    since: int
-    until: int | None
-    how: str
-
-    @property
-    def title(self) -> str:
-        """The name with the domain."""
-        return f"{self.domain}.{self.operator}" if self.domain else self.operator
-
-    @property
-    def opsets(self) -> str:
-        """The range as text."""
-        return f"{self.since}+" if self.until is None else f"{self.since}–{self.until}"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Exported:
-    """An operator of dmlgraph: its name and what it becomes."""
-
-    operator: str
-    how: str
-
-
 def covered() -> list[Covered]:
     """The rows of the table, and the operators without a row that ONNX defines by others."""
-    found = [Covered(row.domain, row.operator, row.since, row.until, row.how) for row in all_rows()]
+    found: list[Covered] = [*all_rows()]
     found += _defined({(each.domain, each.operator) for each in found})
     found.append(Covered("", "Constant", OLDEST, None, "known"))
     return sorted(found, key=lambda each: (each.domain, each.operator, each.since))
@@ -60,7 +23,7 @@ def covered() -> list[Covered]:
 
 def exported() -> list[Exported]:
     """dmlgraph's operators, by name: what each becomes, or why it cannot be exported."""
-    found = [Exported(row.operator, row.how) for row in written().values()]
+    found: list[Exported] = [*written().values()]
     found += [Exported(operator, f"refused: {reason}") for operator, reason in REFUSED.items()]
     return sorted(found, key=lambda each: each.operator)
 

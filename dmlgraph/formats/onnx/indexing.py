@@ -14,7 +14,7 @@ import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import INT32, INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
-from dmlgraph.formats.onnx.refusals import Refusal, give_values, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, give_values, one_of, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
@@ -387,8 +387,7 @@ def TensorScatter(
 ) -> Tensor:
     shape, rank = past_cache.shape, past_cache.rank
     axis = at_axis(axis, rank)
-    if mode not in ("linear", "circular"):
-        raise unsupported("mode", "linear, circular", mode)
+    one_of("mode", mode, ("linear", "circular"))
     if axis == 0 or (*update.shape[:axis], shape[axis], *update.shape[axis + 1 :]) != shape:
         message = "the update must have the shape of the cache, but for the axis, which is not the first"
         raise Refusal(message, code="sizes", field="update", got=list(update.shape))

@@ -15,7 +15,7 @@ from dmlgraph.formats.onnx.indexing import Gather, GatherND
 from dmlgraph.formats.onnx.matrix import Gemm, as_matrices, product_shape
 from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied, of_one
-from dmlgraph.formats.onnx.refusals import Refusal, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, one_of, unsupported
 from dmlgraph.formats.onnx.sampling import GridSample
 from dmlgraph.formats.onnx.shapes import Pad, Trilu, Unsqueeze, as_channels_first, as_channels_last, sliced, viewed
 from dmlgraph.formats.onnx.spectral import DFT
@@ -40,8 +40,7 @@ def activated(node: Node, x: Tensor, name: str, parameters: Sequence[float]) -> 
     """With the activation of a name, if there is one."""
     if not name:
         return x
-    if name not in _FUSED:
-        raise unsupported("activation", ", ".join(_FUSED), name)
+    one_of("activation", name, _FUSED)
     function, fields = _FUSED[name]
     if len(parameters) < len(fields):
         message = "the activation needs more parameters"
@@ -138,8 +137,7 @@ def CropAndResize(
     """Inputs: x {N, C, H, W}, rois {R, 4} as parts of the image, batch_indices {R}, crop_size; result {R, C, …}."""
     x = X
     crop = [int(each) for each in node.known(crop_size).ravel()]
-    if mode not in ("bilinear", "nearest"):
-        raise unsupported("mode", "bilinear, nearest", mode)
+    one_of("mode", mode, ("bilinear", "nearest"))
     if len(crop) != 2 or min(crop) < 1 or max(crop) > MOST_COUNTED:
         raise Refusal("needs a positive height and width", code="range", field="crop_size", got=crop)
     images = node.value(Gather(node, x, batch_indices, axis=0))
@@ -310,8 +308,7 @@ def MatMulNBits(
     weight_prepacked: int = 0,
 ) -> Tensor:
     """The inputs are {…, K}, packed weights {N, blocks, bytes}, …"""
-    if bits not in (2, 4, 8):
-        raise unsupported("bits", "2, 4, 8", bits)
+    one_of("bits", bits, (2, 4, 8))
     if weight_prepacked:
         raise unsupported("weight_prepacked", "0", weight_prepacked)
     if block_size < 1 or K < 1:

@@ -12,7 +12,7 @@ from dmlgraph.formats.onnx.control import MOST_STEPS
 from dmlgraph.formats.onnx.export.emitter import INT32, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Maybe, Node
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS
-from dmlgraph.formats.onnx.refusals import Refusal, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, one_of
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
@@ -53,8 +53,7 @@ def recurrent(
     **attributes: Any,
 ) -> list[Tensor]:
     """RNN, GRU and LSTM, of which only LSTM has `initial_c` and `P`: all states, and the last ones of each kind."""
-    if direction not in _DIRECTIONS:
-        raise unsupported("direction", ", ".join(_DIRECTIONS), direction)
+    one_of("direction", direction, _DIRECTIONS)
     kind = node.operator[-4:].lower()
     backward = {"forward": [False], "reverse": [True]}.get(direction, [False, True])
 

@@ -34,10 +34,10 @@ def unsupported(attribute: str, allowed: str, got: object) -> Refusal:
     return Refusal("has no counterpart in DirectML", code="unsupported", field=attribute, got=got, allowed=allowed)
 
 
-def check_mode(mode: str, modes: Collection[str]) -> None:
-    """Refuses a `mode` that is not one of these."""
-    if mode not in modes:
-        raise unsupported("mode", ", ".join(modes), mode)
+def one_of(field: str, got: object, allowed: Collection[Any]) -> None:
+    """Refuses an attribute's value that is not one of these."""
+    if got not in allowed:
+        raise unsupported(field, ", ".join(map(str, allowed)), got)
 
 
 DATA = ""  # stands among the names of inputs for those that are data: a graph of known data computes nothing

@@ -12,7 +12,7 @@ import onnx
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, Emitter, Symbol
 from dmlgraph.formats.onnx.folding import evaluate
 from dmlgraph.formats.onnx.node import Maybe, Node, at_axis
-from dmlgraph.formats.onnx.refusals import Refusal, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, one_of, unsupported
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
 from dmlgraph.operators.directml_enums import InterpolationMode
@@ -151,8 +151,7 @@ def _resampled(
     ]
     direction, shift = "increasing", 0.0
     if mode == "nearest":
-        if nearest not in _NEAREST:
-            raise unsupported("nearest_mode", ", ".join(_NEAREST), nearest)
+        one_of("nearest_mode", nearest, _NEAREST)
         direction, shift = _NEAREST[nearest]
     fields = {
         "sizes": sizes,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.formats.onnx.node import Maybe, Node, Result
-from dmlgraph.formats.onnx.refusals import Refusal, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, one_of
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.formats.onnx.windows import Window
@@ -25,10 +25,8 @@ _CUBIC = -0.75
 def GridSample(
     node: Node, X: Tensor, grid: Tensor, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: int = 0
 ) -> Result:
-    if mode not in _MODES:
-        raise unsupported("mode", ", ".join(_MODES), mode)
-    if padding_mode not in _PADDINGS:
-        raise unsupported("padding_mode", ", ".join(_PADDINGS), padding_mode)
+    one_of("mode", mode, _MODES)
+    one_of("padding_mode", padding_mode, _PADDINGS)
     spatial, places = X.shape[2:], grid.shape[1:-1]
     if grid.shape[-1] != len(spatial) or X.rank + 1 > 8:
         raise Refusal("the grid needs a coordinate for each spatial dimension", code="sizes", got=list(grid.shape))

@@ -11,7 +11,7 @@ import numpy as np
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast
-from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, check_mode
+from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, one_of
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor, repeated
 from dmlgraph.operators.common.numerics import cut
@@ -266,7 +266,7 @@ def _slice_gradient(node: Emitter) -> Symbol:
 
 @imports(how="depth_to_space1")
 def DepthToSpace(node: Node, input: Tensor, *, blocksize: int, mode: str = "DCR") -> Result:
-    check_mode(mode, _ORDERS)
+    one_of("mode", mode, _ORDERS)
     return node.tensor(node.depth_to_space1(input, block_size=blocksize, order=_ORDERS[mode]))
 
 
@@ -358,7 +358,7 @@ def Pad(
     mode: str = "constant",
     value: float = 0,
 ) -> Tensor:
-    check_mode(mode, _MODES)
+    one_of("mode", mode, _MODES)
     widths = node.ints("pads", pads, [])
     places = [at_axis(axis, data.rank) for axis in node.ints("axes", axes, range(data.rank))]
     return _padded(node, data, widths, places, mode, node.scalar(constant_value, value))

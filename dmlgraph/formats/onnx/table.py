@@ -71,7 +71,7 @@ FAMILIES = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Covered:
     """An operator of ONNX that is read, in a range of opsets.
 
     Attributes:
@@ -79,7 +79,6 @@ class Row:
         operator: its name.
         since, until: the first and the last opset; `until` is None where the row holds to the newest.
         how: what it becomes: functions of `dmlgraph`, or a phrase.
-        rule: adds its nodes to the graph.
     """
 
     domain: str
@@ -87,22 +86,42 @@ class Row:
     since: int
     until: int | None
     how: str
+
+    @property
+    def title(self) -> str:
+        """The name with the domain."""
+        return f"{self.domain}.{self.operator}" if self.domain else self.operator
+
+    @property
+    def opsets(self) -> str:
+        """The range as text."""
+        return f"{self.since}+" if self.until is None else f"{self.since}–{self.until}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row(Covered):
+    """One with a rule, which adds its nodes to the graph."""
+
     rule: Callable[[Node], Result]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Written:
-    """An operator of dmlgraph that can be exported.
+class Exported:
+    """An operator of dmlgraph: its name, and the operators of ONNX that it becomes, or why it cannot be exported."""
+
+    operator: str
+    how: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Written(Exported):
+    """One that can be exported.
 
     Attributes:
-        operator: its name.
-        how: what it becomes: operators of ONNX.
         rule: adds its nodes to the model.
         function: for a function of one tensor, which may be fused into another operator: adds its nodes.
     """
 
-    operator: str
-    how: str
     rule: Callable[[Emitter], emitter.Result]
     function: Function | None = None
 

@@ -13,7 +13,7 @@ import numpy as np
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT64, Emitter, Symbol
 from dmlgraph.formats.onnx.fills import filled
 from dmlgraph.formats.onnx.node import Maybe, Node, counted
-from dmlgraph.formats.onnx.refusals import Refusal, unsupported
+from dmlgraph.formats.onnx.refusals import Refusal, one_of, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
@@ -387,8 +387,7 @@ def GlobalMaxPool(node: Node, X: Tensor) -> Tensor:
 
 @imports(how="reduce")
 def GlobalLpPool(node: Node, X: Tensor, *, p: int = 2) -> Tensor:
-    if p not in (1, 2):
-        raise unsupported("p", "1, 2", p)
+    one_of("p", p, (1, 2))
     return _global_pool(node, X, f"l{p}")
 
 
