@@ -160,11 +160,11 @@ def _difference_square(node: Emitter) -> Symbol:
 
 @applies("clip", "clip1", how="Clip")
 def _clip(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
-    low, high = (_bound(operator, field, x) for field in ("min", "max"))
+    low, high = (bound(operator, field, x) for field in ("min", "max"))
     return node.call("Clip", x, node.number(low, x.dtype), node.number(max(low, high), x.dtype))
 
 
-def _bound(operator: Operator, field: str, x: Symbol) -> float | int:
+def bound(operator: Operator, field: str, x: Symbol) -> float | int:
     """A bound in the type of x."""
     value = getattr(operator, field)
     number = value.value if hasattr(value, "value") else finite_bound(value, DataType.parse(x.dtype))

@@ -16,7 +16,7 @@ import onnx
 
 from dmlgraph.formats.onnx.element_wise import cast
 from dmlgraph.formats.onnx.export.emitter import INT64, DType, Emitter, Symbol
-from dmlgraph.formats.onnx.node import Node, numbered_dtype
+from dmlgraph.formats.onnx.node import Maybe, Node, numbered_dtype
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
@@ -151,53 +151,30 @@ def _uniform(node: Node, count: int, seed: float | None) -> Value:
     return node.multiply(whole, 2.0**-BITS)
 
 
-def _check_form(shape: Sequence[int], dtype: np.dtype[Any]) -> None:
-    if not Tensor(dtype, ()).is_float:
-        raise Refusal("random numbers are floats", code="dtype", field="dtype", got=str(dtype))
-    if min(shape, default=1) < 1:
-        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape])
-
-
 def _type(node: Node, dtype: int | None, default: np.dtype[Any]) -> np.dtype[Any]:
     """The type that the attribute `dtype` names, if it is given."""
     return node.dtype_of(default if dtype is None else numbered_dtype("dtype", dtype))
 
 
-_UNIFORM = "random_generator, bit_shift_right, cast, multiply, add, clip"
-_NORMAL = "random_generator, cast, log, sqrt, cos, multiply, add"
+def _form(
+    node: Node, like: Maybe, *, shape: Sequence[int] = (), dtype: int | None = None
+) -> tuple[Sequence[int], np.dtype[Any]]:
+    """The shape and type of random numbers: as the attributes say, or as those of another tensor."""
+    shape = shape if like is None else like.shape
+    of = _type(node, dtype, np.dtype(np.float32) if like is None else like.dtype)
+    if not Tensor(of, ()).is_float:
+        raise Refusal("random numbers are floats", code="dtype", field="dtype", got=str(of))
+    if min(shape, default=1) < 1:
+        raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=[*shape])
+    return shape, of
 
 
-@imports(how=_UNIFORM)
-def RandomUniform(node: Node, *, shape: list[int], dtype: int | None = None, **attributes: float) -> Tensor:
-    return _uniform_between(node, shape, _type(node, dtype, np.dtype(np.float32)), **attributes)
-
-
-@imports(how=_UNIFORM)
-def RandomUniformLike(node: Node, input: Tensor, *, dtype: int | None = None, **attributes: float) -> Tensor:
-    return _uniform_between(node, input.shape, _type(node, dtype, input.dtype), **attributes)
-
-
-@imports(how=_NORMAL)
-def RandomNormal(node: Node, *, shape: list[int], dtype: int | None = None, **attributes: float) -> Tensor:
-    return _normal(node, shape, _type(node, dtype, np.dtype(np.float32)), **attributes)
-
-
-@imports(how=_NORMAL)
-def RandomNormalLike(node: Node, input: Tensor, *, dtype: int | None = None, **attributes: float) -> Tensor:
-    return _normal(node, input.shape, _type(node, dtype, input.dtype), **attributes)
-
-
-def _uniform_between(
-    node: Node,
-    shape: Sequence[int],
-    dtype: np.dtype[Any],
-    *,
-    low: float = 0.0,
-    high: float = 1.0,
-    seed: float | None = None,
+@imports("RandomUniform", "RandomUniformLike", how="random_generator, bit_shift_right, cast, multiply, add, clip")
+def random_uniform(
+    node: Node, input: Maybe = None, *, low: float = 0.0, high: float = 1.0, seed: float | None = None, **form: Any
 ) -> Tensor:
     """From `low` on and below `high`, where rounding would reach it."""
-    _check_form(shape, dtype)
+    shape, dtype = _form(node, input, **form)
     _check_finite(low=low, high=high)
     if not low <= high <= low + MOST_APART:
         allowed = f"{low} to {low + MOST_APART}"
@@ -209,23 +186,17 @@ def _uniform_between(
     return node.tensor(node.converted(made, stored(dtype)), shape)
 
 
-def _normal(
-    node: Node,
-    shape: Sequence[int],
-    dtype: np.dtype[Any],
-    *,
-    mean: float = 0.0,
-    scale: float = 1.0,
-    seed: float | None = None,
+@imports("RandomNormal", "RandomNormalLike", how="random_generator, cast, log, sqrt, cos, multiply, add")
+def random_normal(
+    node: Node, input: Maybe = None, *, mean: float = 0.0, scale: float = 1.0, seed: float | None = None, **form: Any
 ) -> Tensor:
     """By Box and Muller: √(−2 ln u) · cos 2πv."""
-    _check_form(shape, dtype)
+    shape, dtype = _form(node, input, **form)
     _check_finite(mean=mean, scale=scale)
     count = math.prod(shape)
     u, v = node.split(_uniform(node, 2 * count, seed), axis=3, outputs=[count] * 2)
-    distance = node.sqrt(
-        node.multiply(node.log(node.add(node.multiply(u, -1), 1)), -2)
-    )  # 1 − u: its logarithm is finite
+    from_one = node.add(node.multiply(u, -1), 1)  # 1 − u: its logarithm is finite
+    distance = node.sqrt(node.multiply(node.log(from_one), -2))
     made = node.multiply(distance, node.cos(node.multiply(v, 2 * math.pi)))
     made = node.add(node.multiply(made, scale), mean)
     return node.tensor(node.converted(made, stored(dtype)), shape)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.activations import passing
+from dmlgraph.formats.onnx.element_wise import bound
 from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.normalization import local_bases, local_sums
 from dmlgraph.formats.onnx.reduction import written_reduced
 from dmlgraph.formats.onnx.table import exports
-from dmlgraph.operators.common.element_wise import finite_bound
 
 
 @exports("activation_relu_grad", how="Greater, Where")
@@ -20,12 +20,9 @@ def _relu(node: Emitter) -> Symbol:
 
 @exports("clip_grad", "clip_grad1", how="Less, And, Where")
 def _clip(node: Emitter) -> Symbol:
-    x, bounds = node["input"], []
-    for field in ("min", "max"):
-        bound = node.field(field)
-        number = bound.value if hasattr(bound, "value") else finite_bound(bound, node.desc("input").dtype)
-        bounds.append(node.number(number, x.dtype))
-    return passing(node, (bounds[0] < x) & (x < bounds[1]), node["input_gradient"])
+    x = node["input"]
+    low, high = (node.number(bound(node.operator, field, x), x.dtype) for field in ("min", "max"))
+    return passing(node, (low < x) & (x < high), node["input_gradient"])
 
 
 @exports(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,18 @@ class Importer:
         if self.expanded > self.most_nodes:
             raise _TooManyNodesError(label, self.most_nodes)
 
+    @contextlib.contextmanager
+    def _deeper(self, label: str) -> Iterator[None]:
+        """Counts functions and subgraphs inside one another, so that a function that calls itself ends."""
+        self.count(label)
+        if self.depth == MOST_NESTED:
+            raise Refusal("functions or subgraphs are nested too deeply", code="range", allowed=f"{MOST_NESTED} levels")
+        self.depth += 1
+        try:
+            yield
+        finally:
+            self.depth -= 1
+
     def _check_known(self, node: ir.Node, opset: int) -> None:
         """Refuses a node behind a refused one that cannot be imported whatever its inputs are."""
         if node.domain == "" and node.op_type == "Constant":
@@ -327,7 +340,7 @@ class Importer:
         env: Env = dict.fromkeys(function.inputs)
         env.update(zip(function.inputs, inputs, strict=False))
         attributes = {key: each for key, each in function.attributes.items() if each.value is not None} | dict(given)
-        with _Deeper(self, label):
+        with self._deeper(label):
             before = len(self.notes.problems)
             opsets = self.model.opset_imports | function.opset_imports
             self.run_nodes(function, env, opsets, attributes, f"{label}/")
@@ -338,7 +351,7 @@ class Importer:
     def _subgraph(self, env: Env, label: str, graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
         """The outputs of a subgraph, which sees the tensors outside."""
         env = ChainMap(dict(zip(graph.inputs, tensors, strict=False)), env)
-        with _Deeper(self, label):
+        with self._deeper(label):
             before = len(self.notes.problems)
             self._initializers(graph, env)
             self.run_nodes(graph, env, self.model.opset_imports, {}, f"{label}/")
@@ -357,23 +370,6 @@ class _TooManyNodesError(Exception):
         super().__init__(label)
         message = "the functions, conditions and loops of the model expand to too many nodes"
         self.problem = Problem(message, code="too-large", node=label, allowed=f"at most {most:,}")
-
-
-class _Deeper:
-    """Counts functions and subgraphs inside one another, so that a function that calls itself ends."""
-
-    def __init__(self, importer: Importer, label: str) -> None:
-        self.importer, self.label = importer, label
-
-    def __enter__(self) -> None:
-        self.importer.count(self.label)
-        self.importer.depth += 1
-        if self.importer.depth > MOST_NESTED:
-            self.importer.depth -= 1
-            raise Refusal("functions or subgraphs are nested too deeply", code="range", allowed=f"{MOST_NESTED} levels")
-
-    def __exit__(self, *_: object) -> None:
-        self.importer.depth -= 1
 
 
 def _is_too_new(error: OperatorError) -> bool:

@@ -433,9 +433,10 @@ def QLinearConv(
 @exports("quantized_linear_convolution", how="QLinearConv")
 def _linear_convolution(node: Emitter) -> Symbol:
     tensors = [each for name in ("input", "filter") for each in (node[name], *_vectors(node, name))]
+    tensors += _vectors(node, "output")
     bias = None if node.field("bias") is None else node.flat("bias", node.output.sizes[1])
     group = node.field("group_count")
-    return node.call("QLinearConv", *tensors, *_vectors(node, "output"), bias, group=group, **window(node))
+    return node.call("QLinearConv", *tensors, bias, group=group, **window(node))
 
 
 def _is_single(node: Emitter, *fields: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,8 @@ MOST_RESAMPLED = 4  # dimensions that RESAMPLE2 takes
 Offsets = tuple[float, float, float]  # scale, input pixel offset, output pixel offset
 
 
-_COORDINATES = {"half_pixel": 0.5, "asymmetric": 0.0}  # ONNX's modes: how far an element's middle is from its start
-_ROUNDINGS: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "floor": np.floor,
-    "ceil": np.ceil,
-}
+_WRITTEN = ("half_pixel", "asymmetric")  # the modes of coordinates, and those of rounding, that are tried in turn
+_WRITTEN_ROUNDINGS = ("round_prefer_ceil", "round_prefer_floor", "floor", "ceil")
 _CLOSE = 1e-5  # of weights
 
 
@@ -273,10 +268,10 @@ def _resized(node: Emitter, taps: dict[int, Taps], sizes: tuple[int, ...], count
     axes = sorted({*taps, *(axis for axis, size in enumerate(sizes) if size != counts[axis])})
     if set(axes) != set(taps) or not (is_nearest or axes[0] >= len(sizes) - (3 if len(sizes) == 5 else 2)):
         return None  # ONNX Runtime interpolates along the last dimensions only
-    for mode, middle in _COORDINATES.items():
-        for rounding in _ROUNDINGS if is_nearest else ("",):
+    for mode in _WRITTEN:
+        for rounding in _WRITTEN_ROUNDINGS if is_nearest else ("",):
             same = (
-                _close(_weights(sizes[axis], counts[axis], middle, rounding), matrix(each, sizes[axis]))
+                _close(_weights(mode, rounding, sizes[axis], counts[axis]), matrix(each, sizes[axis]))
                 for axis, each in taps.items()
             )
             if all(same):
@@ -299,11 +294,13 @@ def _close(one: Array, other: Array) -> bool:
     return bool(np.abs(one - other).max() < _CLOSE)
 
 
-def _weights(size: int, count: int, middle: float, rounding: str) -> Array:
+def _weights(mode: str, rounding: str, size: int, count: int) -> Array:
     """The matrix {count, size} of ONNX's Resize along a dimension."""
-    where = (np.arange(count) + middle) * (size / count) - middle
+    _, into, out = _place(mode, size, count, count / size)
+    where = (np.arange(count) - out) * (size / count) - into
     if rounding:
-        where = _ROUNDINGS[rounding](where)
+        direction, shift = _NEAREST[rounding]
+        where = (np.ceil if direction == "increasing" else np.floor)(where - shift)
     where = where.clip(0, size - 1)
     return np.asarray(np.maximum(0, 1 - np.abs(where[:, None] - np.arange(size))))
 
