@@ -236,7 +236,7 @@ def _attention(node: Emitter) -> list[Symbol]:
     sizes = operator.dimensions
     query, keys, values = _parts(node, sizes)
     upright = node.transpose(_shared(node, keys, sizes, sizes.head), (0, 1, 3, 2))
-    scores = query * node.field("scale") @ upright
+    scores = (query * node.field("scale")) @ upright
     if node.field("relative_position_bias") is not None:
         scores = scores + node.flat("relative_position_bias", *sizes.scores)
     if node.field("mask") is not None:
@@ -328,8 +328,7 @@ def _by_bounds(node: Emitter, sizes: Dimensions) -> Symbol:
     bounds = node.cast(node.flat("mask", 2, sizes.batch, 1, 1, 1), INT64)
     end, start = (node.call("Gather", bounds, node.number(row, INT64), axis=0) for row in (0, 1))
     keys = _keys(node, sizes)
-    before = keys < start
-    return _filtered(node, before | (keys >= end))
+    return _filtered(node, (keys < start) | (keys >= end))
 
 
 def _by_segments(node: Emitter, sizes: Dimensions) -> Symbol:
@@ -342,8 +341,7 @@ def _by_segments(node: Emitter, sizes: Dimensions) -> Symbol:
         return node.reshape(taken, (batch, 1, 1, 1))
 
     def inside(places: Symbol, start: Symbol, end: Symbol) -> Symbol:
-        after = start <= places
-        return after & (places < end)
+        return (start <= places) & (places < end)
 
     sequences = np.arange(batch)[:, None, None, None]
     queries = node.constant(sequences * sizes.queries + np.arange(sizes.queries)[:, None], INT64)

@@ -7,8 +7,8 @@ import numpy as np
 from dmlgraph.formats.onnx.activations import passing
 from dmlgraph.formats.onnx.element_wise import bound
 from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
-from dmlgraph.formats.onnx.normalization import local_bases, local_sums
-from dmlgraph.formats.onnx.reduction import written_reduced
+from dmlgraph.formats.onnx.normalization import local_bases, local_sums, parameter_axes
+from dmlgraph.formats.onnx.reduction import emit_reduction
 from dmlgraph.formats.onnx.table import exports
 
 
@@ -32,19 +32,19 @@ def _clip(node: Emitter) -> Symbol:
 )
 def _batch(node: Emitter) -> list[Symbol]:
     gradient = node.wide("input_gradient")
-    axes = tuple(axis for axis, size in enumerate(node.desc("scale").sizes) if size == 1)
+    axes = parameter_axes(node)
     centred = node.wide("input") - node.wide("mean")
     square = node.wide("variance") + node.field("epsilon")
     deviation = node.call("Sqrt", square)
     terms = gradient * centred
     passed = gradient
     if node.operator.name == "batch_normalization_training_grad":
-        share = written_reduced(node, "ReduceMean", terms, axes) / square
-        passed = gradient - written_reduced(node, "ReduceMean", gradient, axes)
+        share = emit_reduction(node, "ReduceMean", terms, axes) / square
+        passed = gradient - emit_reduction(node, "ReduceMean", gradient, axes)
         passed = passed - centred * share
     of_input = node.wide("scale") / deviation * passed
-    of_scale = written_reduced(node, "ReduceSum", terms, axes) / deviation
-    results = of_input, of_scale, written_reduced(node, "ReduceSum", gradient, axes)
+    of_scale = emit_reduction(node, "ReduceSum", terms, axes) / deviation
+    results = of_input, of_scale, emit_reduction(node, "ReduceSum", gradient, axes)
     return [node.cast(each, node.dtype) for each in results]
 
 

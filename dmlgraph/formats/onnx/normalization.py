@@ -12,7 +12,7 @@ import numpy as np
 from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.export.emitter import Emitter, Symbol
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
-from dmlgraph.formats.onnx.reduction import written_reduced
+from dmlgraph.formats.onnx.reduction import emit_reduction
 from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, unsupported
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored
@@ -79,11 +79,7 @@ def _batch(node: Emitter) -> Symbol:
 
 def _divided(node: Emitter, centred: Symbol, variance: Symbol) -> Symbol:
     """centred / √(variance + epsilon)"""
-    return centred / _deviation(node, variance)
-
-
-def _deviation(node: Emitter, variance: Symbol) -> Symbol:
-    return node.call("Sqrt", variance + node.field("epsilon"))
+    return centred / node.call("Sqrt", variance + node.field("epsilon"))
 
 
 def _finished(node: Emitter, x: Symbol) -> Symbol:
@@ -91,10 +87,6 @@ def _finished(node: Emitter, x: Symbol) -> Symbol:
     x = x if node.field("scale") is None else (x * node.wide("scale"))
     x = x if node.field("bias") is None else (x + node.wide("bias"))
     return node.cast(node.activated(x), node.dtype)
-
-
-def _means(node: Emitter, x: Symbol, axes: tuple[int, ...]) -> Symbol:
-    return written_reduced(node, "ReduceMean", x, axes)
 
 
 @imports(how="mean_variance_normalization1")
@@ -163,9 +155,9 @@ def _mean_variance(node: Emitter) -> Symbol:
         return node.activated(layer)
     x = node.wide("input")
     if use_mean:
-        x = x - _means(node, x, axes)
+        x = x - emit_reduction(node, "ReduceMean", x, axes)
     if use_variance:
-        x = _divided(node, x, _means(node, x * x, axes))
+        x = _divided(node, x, emit_reduction(node, "ReduceMean", x * x, axes))
     return _finished(node, x)
 
 
@@ -288,27 +280,27 @@ def MeanVarianceNormalization(node: Node, X: Tensor, *, axes: Sequence[int] = (0
 
 @exports("batch_normalization_training", how="ReduceMean, Sub, Sqrt, Div, Mul, Add")
 def _batch_training(node: Emitter) -> list[Symbol]:
-    x, axes = node.wide("input"), _ones(node.desc("scale").sizes)
-    mean = _means(node, x, axes)
+    x, axes = node.wide("input"), parameter_axes(node)
+    mean = emit_reduction(node, "ReduceMean", x, axes)
     centred = x - mean
-    variance = _means(node, centred * centred, axes)
+    variance = emit_reduction(node, "ReduceMean", centred * centred, axes)
     made = _divided(node, centred, variance) * node.wide("scale")
     made = made + node.wide("bias")
     made = made if node.field("fused_add") is None else (made + node.wide("fused_add"))
     return [node.cast(each, node.dtype) for each in (node.activated(made), mean, variance)]
 
 
-def _ones(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The dimensions of size 1."""
-    return tuple(axis for axis, size in enumerate(sizes) if size == 1)
+def parameter_axes(node: Emitter) -> tuple[int, ...]:
+    """The dimensions over which a batch is normalized: those in which the scale has the size 1."""
+    return tuple(axis for axis, size in enumerate(node.desc("scale").sizes) if size == 1)
 
 
 @exports("lp_normalization", how="ReduceL1, ReduceSumSquare, Mul, Add, Sqrt, Div")
 def _lp(node: Emitter) -> Symbol:
     x, axes = node["input"], (node.field("axis"),)
     if node.field("p") == 1:
-        norm = written_reduced(node, "ReduceL1", x, axes)
+        norm = emit_reduction(node, "ReduceL1", x, axes)
         square = norm * norm
     else:
-        square = written_reduced(node, "ReduceSumSquare", x, axes)
+        square = emit_reduction(node, "ReduceSumSquare", x, axes)
     return _divided(node, x, square)

@@ -13,7 +13,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT32, DType, Emitter, Sizes, Symbol, taken
 from dmlgraph.formats.onnx.matrix import as_matrices, product_shape
 from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis, numbered_dtype
-from dmlgraph.formats.onnx.reduction import written_reduced
+from dmlgraph.formats.onnx.reduction import emit_reduction
 from dmlgraph.formats.onnx.refusals import Refusal, give_values
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Tensor, stored
@@ -230,7 +230,7 @@ def _blocks(node: Emitter) -> Steps:
     sizes = node.output.sizes
     parameters: Sequence[Symbol] = node.all("quantizations") if node.field("quantizations") else ()
     descs = node.field("quantizations")
-    spread = [_written_spread(node, each, desc.sizes, sizes) for each, desc in zip(parameters, descs, strict=True)]
+    spread = [_repeat_blocks(node, each, desc.sizes, sizes) for each, desc in zip(parameters, descs, strict=True)]
     if not spread:
         return Steps(node.number(np.ones((1,) * len(sizes)), FLOAT32), None, (1,) * len(sizes))
     whole = np.broadcast_shapes(*(each for _, each in spread))
@@ -238,7 +238,7 @@ def _blocks(node: Emitter) -> Steps:
     return Steps(tensors[0], tensors[1] if len(tensors) > 1 else None, whole)
 
 
-def _written_spread(node: Emitter, x: Symbol, blocks: Sizes, sizes: Sizes) -> tuple[Symbol, tuple[int, ...]]:
+def _repeat_blocks(node: Emitter, x: Symbol, blocks: Sizes, sizes: Sizes) -> tuple[Symbol, tuple[int, ...]]:
     """A parameter that broadcasts to the tensor: repeated along dimensions with several blocks."""
     if all(count in (1, size) for count, size in zip(blocks, sizes, strict=True)):
         return x, tuple(blocks)
@@ -467,7 +467,7 @@ def _dynamic(node: Emitter) -> list[Symbol]:
         return [made, node.reshape(scale, single), node.reshape(zero, single)]
     low, high = DataType.parse(dtype).range
     least, greatest = (
-        node.call(function, written_reduced(node, f"Reduce{function}", x, range(rank)), node.number(0, FLOAT32))
+        node.call(function, emit_reduction(node, f"Reduce{function}", x, range(rank)), node.number(0, FLOAT32))
         for function in ("Min", "Max")
     )
     span = greatest - least

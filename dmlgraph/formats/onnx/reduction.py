@@ -124,10 +124,10 @@ def _reduce(node: Emitter) -> Symbol:
     function, axes = str(node.field("function")), node.field("axes")
     if function in _INDICES:
         return _index(node, _INDICES[function], axes, last=False)
-    return written_reduced(node, _WRITTEN[function], node["input"], axes)
+    return emit_reduction(node, _WRITTEN[function], node["input"], axes)
 
 
-def written_reduced(node: Emitter, operator: str, x: Symbol, axes: Sizes) -> Symbol:
+def emit_reduction(node: Emitter, operator: str, x: Symbol, axes: Sizes) -> Symbol:
     """A reduction whose axes stay, with size 1."""
     wide = node.cast(x, node.wide_for(operator, x.dtype))
     if not axes:  # each element by itself: along a new axis
@@ -147,7 +147,7 @@ def merged(node: Emitter, x: Symbol, sizes: Sizes, axes: Sizes) -> tuple[Symbol,
 
 @exports("argmax", how="ArgMax, Cast")
 @exports("argmin", how="ArgMin, Cast")
-def _written_arg(node: Emitter) -> Symbol:
+def _arg_reduction(node: Emitter) -> Symbol:
     last = node.field("axis_direction") is AxisDirection.DECREASING
     return _index(node, _INDICES[node.operator.name], node.field("axes"), last=last)
 

@@ -192,11 +192,11 @@ def sliced(node: Node, x: Tensor, places: Sequence[slice]) -> Tensor:
 def _subscript(node: Emitter) -> Symbol:
     sizes = node.desc("input").sizes
     taken = take(node.field("index"), sizes)
-    made = written_sliced(node, node["input"], sizes, taken.starts, taken.steps, taken.counts)
+    made = emit_slice(node, node["input"], sizes, taken.starts, taken.steps, taken.counts)
     return node.reshape(made, taken.sizes, taken.counts)
 
 
-def written_sliced(node: Emitter, x: Symbol, sizes: Sizes, starts: Sizes, steps: Sizes, counts: Sizes) -> Symbol:
+def emit_slice(node: Emitter, x: Symbol, sizes: Sizes, starts: Sizes, steps: Sizes, counts: Sizes) -> Symbol:
     """The elements start + step · i for i below the count, in every dimension."""
     rows = [
         (axis, start, _TO_THE_START if (end := start + step * (count - 1) + (1 if step > 0 else -1)) < 0 else end, step)
@@ -212,12 +212,12 @@ def written_sliced(node: Emitter, x: Symbol, sizes: Sizes, starts: Sizes, steps:
 @exports("slice", how="Slice")
 def _slice(node: Emitter) -> Symbol:
     starts, steps, counts = node.field("offsets"), node.field("strides"), node.field("sizes")
-    return written_sliced(node, node["input"], node.desc("input").sizes, starts, steps, counts)
+    return emit_slice(node, node["input"], node.desc("input").sizes, starts, steps, counts)
 
 
 @exports("slice1", how="Slice")
 def _slice1(node: Emitter) -> Symbol:
-    return written_sliced(node, node["input"], node.desc("input").sizes, *_window(node), node.output.sizes)
+    return emit_slice(node, node["input"], node.desc("input").sizes, *_window(node), node.output.sizes)
 
 
 def _window(node: Emitter) -> tuple[list[int], list[int]]:

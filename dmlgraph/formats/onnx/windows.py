@@ -112,14 +112,8 @@ class Window:
         """A window over one dimension as one over two."""
         if len(self.spatial) != 1:
             return self
-        return Window(
-            [1, *self.spatial],
-            [1, *self.kernel],
-            [1, *self.strides],
-            [1, *self.dilations],
-            [0, *self.before],
-            [0, *self.after],
-        )
+        first = (1, 1, 1, 1, 0, 0)  # of each attribute, along a dimension of size 1
+        return Window(*([one, *rest] for one, rest in zip(first, dataclasses.astuple(self), strict=True)))
 
 
 def _as_image(node: Node, x: Tensor) -> Value:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.base.errors import (
@@ -216,6 +216,10 @@ class _TestReader:
             else:
                 expect[name] = content
         self._check(inputs, expect, {**self.facts.dims, **dims})
+        ulp = self._distance("ulp", "whole number", "units in the last place", _is_count)
+        relative, absolute = (
+            float(self._distance(key, "finite number", "such as 1e-6", _is_bound)) for key in ("relative", "absolute")
+        )
         return GraphTest(
             self.name,
             self.key,
@@ -225,9 +229,9 @@ class _TestReader:
             inputs,
             expect,
             same_as,
-            self._ulp(),
-            self._distance("relative"),
-            self._distance("absolute"),
+            ulp,
+            relative,
+            absolute,
             self._devices(),
         )
 
@@ -324,28 +328,16 @@ class _TestReader:
                     with self._noting():
                         expect[name].check(value.desc, dims)
 
-    def _ulp(self) -> int:
-        tree = self.tree.value.get("ulp")
-        if tree is None or tree.value is None:
-            return 0
-        if isinstance(tree.value, bool) or not isinstance(tree.value, int) or tree.value < 0:
-            message = "must be a whole number of at least 0"
-            self.report.problem(
-                message, tree, "kind", f"{self.path}.ulp", got=tree.plain, hint="units in the last place"
-            )
-            return 0
-        return tree.value
-
-    def _distance(self, key: str) -> float:
+    def _distance(self, key: str, what: str, hint: str, fits: Callable[[Any], bool]) -> Any:
+        """The number of a key, or 0; `fits` says which are allowed."""
         tree = self.tree.value.get(key)
         if tree is None or tree.value is None:
-            return 0.0
-        number = tree.value
-        if not is_finite(number) or not 0 <= number <= sys.float_info.max:
-            message = "must be a finite number of at least 0"
-            self.report.problem(message, tree, "kind", f"{self.path}.{key}", got=tree.plain, hint="such as 1e-6")
-            return 0.0
-        return float(number)
+            return 0
+        if fits(tree.value):
+            return tree.value
+        message = f"must be a {what} of at least 0"
+        self.report.problem(message, tree, "kind", f"{self.path}.{key}", got=tree.plain, hint=hint)
+        return 0
 
     def _devices(self) -> tuple[str, ...] | None:
         tree = self.tree.value.get("devices")
@@ -395,6 +387,14 @@ class _TestReader:
         dims = self.tree.value["dims"]
         place = dims.keys[dim] if problem.code == "unknown-dim" else dims.value[dim]
         return dataclasses.replace(problem, location=place.location)
+
+
+def _is_count(number: Any) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
+
+
+def _is_bound(number: Any) -> bool:
+    return is_finite(number) and 0 <= number <= sys.float_info.max
 
 
 def _fits(name: str, pattern: str) -> bool:
