@@ -5,23 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dmlgraph.formats.onnx.control import MOST_STEPS
-from dmlgraph.formats.onnx.node import Maybe, Node, Result, counted
+from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import imports
 from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.graph.value import Value
-
-
-@imports(how="roi_pooling; rounding: multiply, sign, add, round")
-def MaxRoiPool(node: Node, X: Tensor, rois: Tensor, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> Result:
-    height, width = counted("pooled_shape", pooled_shape, [2])
-    # Halves are rounded away from zero here: DirectML rounds them to even places.
-    scaled = node.multiply(rois, Tensor.of(np.array([[1.0, *[spatial_scale] * 4]], rois.dtype)))
-    further = node.add(scaled, node.multiply(node.sign(scaled), 0.5))
-    rounded = node.round(further, rounding_mode="toward_zero")
-    boxes = node.reshaped(rounded, (1, 1, *rois.shape))
-    return node.tensor(node.roi_pooling(X, boxes, spatial_scale=1.0, pooled_size=[width, height]))
-
 
 _NO_BOX = -1  # the indices of a row that no box takes
 

@@ -212,10 +212,12 @@ def _part(node: Node, x: Tensor, axis: int, index: int) -> Tensor:
     return Tensor(x.dtype, tuple(shape), made=node.reshaped(part, tuple(shape) or (1,)))
 
 
-def _items(given: Tensor) -> list[Tensor]:
+def _items(given: Tensor, *, least: int = 0) -> list[Tensor]:
     """The tensors of a sequence."""
     if not isinstance(given, TensorList):
         raise Refusal("needs a sequence of tensors", code="kind", field="input 0", got=list(given.shape))
+    if len(given.items) < least:
+        raise Refusal("the sequence has no tensors", code="range", field="input 0")
     return list(given.items)
 
 
@@ -235,9 +237,7 @@ def SequenceConstruct(node: Node, *inputs: Tensor) -> TensorList:
 
 @imports(since=11, how="none: the tensor itself")
 def SequenceAt(node: Node, input_sequence: Tensor, position: Tensor) -> Tensor:
-    items = _items(input_sequence)
-    if not items:
-        raise Refusal("the sequence has no tensors", code="range", field="input 0")
+    items = _items(input_sequence, least=1)
     return items[_place(node, position, 1, len(items))]
 
 
@@ -254,9 +254,7 @@ def SequenceInsert(node: Node, input_sequence: Tensor, tensor: Tensor, position:
 
 @imports(since=11, how="none: a sequence is only known on import")
 def SequenceErase(node: Node, input_sequence: Tensor, position: Maybe = None) -> TensorList:
-    items = _items(input_sequence)
-    if not items:
-        raise Refusal("the sequence has no tensors", code="range", field="input 0")
+    items = _items(input_sequence, least=1)
     del items[_place(node, position, 1, len(items), default=len(items) - 1)]
     return TensorList.of(items)
 
@@ -300,9 +298,7 @@ def _without(node: Node, x: Tensor, axis: int) -> Tensor:
 
 @imports(since=11, how="join, views")
 def ConcatFromSequence(node: Node, input_sequence: Tensor, *, axis: int, new_axis: int = 0) -> Tensor:
-    items = _items(input_sequence)
-    if not items:
-        raise Refusal("the sequence has no tensors", code="range", field="input 0")
+    items = _items(input_sequence, least=1)
     is_new = bool(new_axis)
     axis = at_axis(axis, items[0].rank + is_new)
     return joined(node, items, axis) if is_new else concatenated(node, items, axis)

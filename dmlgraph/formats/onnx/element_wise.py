@@ -158,6 +158,12 @@ def _difference_square(node: Emitter) -> Symbol:
     return difference * difference
 
 
+@exports("value_scale_2d", how="Mul, Add")
+def _value_scale(node: Emitter) -> Symbol:
+    x = node["input"] * node.number(node.field("scale"), node.dtype)
+    return x + node.number(np.reshape(node.field("bias"), (-1, 1, 1)), node.dtype)
+
+
 @applies("clip", "clip1", how="Clip")
 def _clip(node: Emitter, operator: Operator, x: Symbol) -> Symbol:
     low, high = (bound(operator, field, x) for field in ("min", "max"))

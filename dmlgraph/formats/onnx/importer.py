@@ -20,9 +20,9 @@ from dmlgraph.formats.onnx import folding, table
 from dmlgraph.formats.onnx.arguments import Arguments, not_given
 from dmlgraph.formats.onnx.checking import check, signature
 from dmlgraph.formats.onnx.definitions import default_attributes, definition, empty_results, output_types
+from dmlgraph.formats.onnx.message import elements
 from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.numbers import elements
 from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Notes, Refusal
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
@@ -206,15 +206,22 @@ class Importer:
 
     @contextlib.contextmanager
     def _deeper(self, label: str) -> Iterator[None]:
-        """Counts functions and subgraphs inside one another, so that a function that calls itself ends."""
+        """Around the nodes of a function or subgraph: they are counted, so that a function that calls itself ends.
+
+        Raises:
+            AlreadyNotedError: some of them cannot be imported.
+        """
         self.count(label)
         if self.depth == MOST_NESTED:
             raise Refusal("functions or subgraphs are nested too deeply", code="range", allowed=f"{MOST_NESTED} levels")
         self.depth += 1
+        before = len(self.notes.problems)
         try:
             yield
         finally:
             self.depth -= 1
+        if len(self.notes.problems) > before:
+            raise AlreadyNotedError
 
     def _check_known(self, node: ir.Node, opset: int) -> None:
         """Refuses a node behind a refused one that cannot be imported whatever its inputs are."""
@@ -341,22 +348,18 @@ class Importer:
         env.update(zip(function.inputs, inputs, strict=False))
         attributes = {key: each for key, each in function.attributes.items() if each.value is not None} | dict(given)
         with self._deeper(label):
-            before = len(self.notes.problems)
             opsets = self.model.opset_imports | function.opset_imports
             self.run_nodes(function, env, opsets, attributes, f"{label}/")
-            if len(self.notes.problems) > before:
-                raise AlreadyNotedError
         return [env.get(each) for each in function.outputs]
 
     def _subgraph(self, env: Env, label: str, graph: ir.Graph, tensors: Sequence[Tensor] = ()) -> list[Tensor]:
         """The outputs of a subgraph, which sees the tensors outside."""
         env = ChainMap(dict(zip(graph.inputs, tensors, strict=False)), env)
         with self._deeper(label):
-            before = len(self.notes.problems)
             self._initializers(graph, env)
             self.run_nodes(graph, env, self.model.opset_imports, {}, f"{label}/")
-            if len(self.notes.problems) > before or any(each in self.notes.broken for each in graph.outputs):
-                raise AlreadyNotedError
+        if any(each in self.notes.broken for each in graph.outputs):
+            raise AlreadyNotedError
         outputs = [env.get(each) for each in graph.outputs]
         if any(each is None for each in outputs):
             raise Refusal("no node computes an output of the subgraph", code="unknown-node")

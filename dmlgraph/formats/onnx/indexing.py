@@ -19,6 +19,7 @@ from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
 from dmlgraph.graph.value import Value
+from dmlgraph.operators.directml_enums import AxisDirection
 
 
 def _indices(node: Emitter, *sizes: int) -> Symbol:
@@ -143,6 +144,21 @@ def TopK(node: Node, X: Tensor, K: Maybe = None, *, axis: int = -1, largest: int
     return [made.output_value, made.output_index]
 
 
+@exports("top_k", "top_k1", how="TopK, Cast")
+def _top(node: Emitter) -> list[Symbol]:
+    largest = node.field("axis_direction") is AxisDirection.DECREASING
+    values, indices = node.calls(
+        "TopK",
+        node["input"],
+        node.ints([node.field("k")]),
+        dtypes=[node.dtype, INT64],
+        axis=node.field("axis"),
+        largest=int(largest),
+        sorted=1,
+    )
+    return [values, node.cast(indices, node.desc("output_index").dtype.numpy)]
+
+
 @exports("nonzero_coordinates", how="TopK, Div, Mod, Where")
 def _nonzero(node: Emitter) -> list[Symbol]:
     """The places of elements other than zero come first, because equal elements keep their order."""
@@ -173,6 +189,20 @@ def ReverseSequence(
     lengths = node.reshaped(_counts(node, sequence_lens), sizes)
     whole = [1 if axis == time_axis else size for axis, size in enumerate(input.shape)]
     return node.tensor(node.reverse_subsequences(input, node.expanded(lengths, whole), axis=time_axis))
+
+
+@exports("reverse_subsequences", how="Range, Sub, Where, GatherElements")
+def _reverse(node: Emitter) -> Symbol:
+    sizes, axis = node.output.sizes, node.field("axis")
+    size = sizes[axis]
+    shape = [size if each == axis else 1 for each in range(len(sizes))]
+    place = node.constant(np.arange(size).reshape(shape), INT64)
+    lengths = node.cast(node["sequence_lengths"], INT64)
+    one, last = node.number(1, INT64), node.number(size - 1, INT64)
+    mirrored = node.call("Min", lengths - one - place, last)
+    inside = place < lengths
+    source = node.expand(node.call("Where", inside, mirrored, place), sizes)
+    return node.call("GatherElements", node["input"], source, axis=axis)
 
 
 def _counts(node: Node, tensor: Tensor) -> Tensor:

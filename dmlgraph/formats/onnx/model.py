@@ -21,8 +21,7 @@ from onnx_ir.passes import common
 from dmlgraph.base.errors import ModelError, shorten
 from dmlgraph.files.mapped_arrays import LEAST
 from dmlgraph.files.untrusted import open_file, reason
-from dmlgraph.formats.onnx.message import settle
-from dmlgraph.formats.onnx.numbers import Numbers, elements
+from dmlgraph.formats.onnx.message import Numbers, elements, settle
 from dmlgraph.formats.onnx.table import OLDEST
 from dmlgraph.formats.onnx.weights import Places, without_weights
 

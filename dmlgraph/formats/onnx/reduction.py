@@ -12,7 +12,7 @@ from dmlgraph.formats.onnx.node import Ints, Node, at_axis
 from dmlgraph.formats.onnx.one_to_one import applied
 from dmlgraph.formats.onnx.refusals import ByDefinition
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Array, Tensor
+from dmlgraph.formats.onnx.tensors import Tensor
 from dmlgraph.operators.directml_enums import AxisDirection
 
 _FUNCTIONS = {
@@ -109,16 +109,6 @@ imports("CumSum", since=11, how="cumulative_summation")(_cumulative("cumulative_
 imports("CumProd", since=26, how="cumulative_product")(_cumulative("cumulative_product", "has_exclusive_product"))
 
 
-@imports(how="known")
-def Size(node: Node, data: Tensor) -> Tensor:
-    return Tensor.of(np.int64(data.count))
-
-
-@imports(how="known")
-def Shape(node: Node, data: Tensor, *, start: int = 0, end: int | None = None) -> Array:
-    return np.asarray(data.shape[start:end], np.int64)
-
-
 @exports("reduce", how="ReduceSum, ReduceMax, ReduceMean, …; ArgMax, ArgMin")
 def _reduce(node: Emitter) -> Symbol:
     function, axes = str(node.field("function")), node.field("axes")
@@ -157,21 +147,6 @@ def _index(node: Emitter, operator: str, axes: Sizes, *, last: bool) -> Symbol:
     flat, _, _ = merged(node, node["input"], sizes, axes)
     made = node.call(operator, flat, axis=-1, keepdims=1, select_last_index=int(last))
     return node.cast(node.reshape(made, node.output.sizes), node.dtype)
-
-
-@exports("top_k", "top_k1", how="TopK, Cast")
-def _top(node: Emitter) -> list[Symbol]:
-    largest = node.field("axis_direction") is AxisDirection.DECREASING
-    values, indices = node.calls(
-        "TopK",
-        node["input"],
-        node.ints([node.field("k")]),
-        dtypes=[node.dtype, INT64],
-        axis=node.field("axis"),
-        largest=int(largest),
-        sorted=1,
-    )
-    return [values, node.cast(indices, node.desc("output_index").dtype.numpy)]
 
 
 @exports("cumulative_summation", how="CumSum")

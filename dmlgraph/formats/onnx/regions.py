@@ -17,7 +17,7 @@ import numpy as np
 
 from dmlgraph.formats.onnx.export.emitter import FLOAT32, INT64, Emitter, Symbol
 from dmlgraph.formats.onnx.indexing import Gather
-from dmlgraph.formats.onnx.node import Node
+from dmlgraph.formats.onnx.node import Node, Result, counted
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.table import exports, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
@@ -308,6 +308,17 @@ def _pool(node: Emitter) -> Symbol:
     regions = node.flat("roi", node.output.sizes[0], 5)
     scale = node.field("spatial_scale")
     return node.call("MaxRoiPool", node["input"], regions, pooled_shape=[height, width], spatial_scale=scale)
+
+
+@imports(how="roi_pooling; rounding: multiply, sign, add, round")
+def MaxRoiPool(node: Node, X: Tensor, rois: Tensor, *, pooled_shape: list[int], spatial_scale: float = 1.0) -> Result:
+    height, width = counted("pooled_shape", pooled_shape, [2])
+    # Halves are rounded away from zero here: DirectML rounds them to even places.
+    scaled = node.multiply(rois, Tensor.of(np.array([[1.0, *[spatial_scale] * 4]], rois.dtype)))
+    further = node.add(scaled, node.multiply(node.sign(scaled), 0.5))
+    rounded = node.round(further, rounding_mode="toward_zero")
+    boxes = node.reshaped(rounded, (1, 1, *rois.shape))
+    return node.tensor(node.roi_pooling(X, boxes, spatial_scale=1.0, pooled_size=[width, height]))
 
 
 Tap = tuple[Value, Value]  # places and weights of elements beside samples

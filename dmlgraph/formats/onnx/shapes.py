@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.formats.onnx.export.emitter import INT64, Emitter, Sizes, Symbol
+from dmlgraph.formats.onnx.export.emitter import Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast
 from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, one_of
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Tensor, repeated
+from dmlgraph.formats.onnx.tensors import Array, Tensor, repeated
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.common.subscripts import take
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
@@ -56,6 +56,16 @@ def _reshape(node: Emitter) -> Symbol:
 def Flatten(node: Node, input: Tensor, *, axis: int = 1) -> Result:
     axis = at_axis(axis, input.rank + 1) if axis >= 0 else at_axis(axis, input.rank)
     return viewed(node, input, [math.prod(input.shape[:axis]), math.prod(input.shape[axis:])])
+
+
+@imports(how="known")
+def Size(node: Node, data: Tensor) -> Tensor:
+    return Tensor.of(np.int64(data.count))
+
+
+@imports(how="known")
+def Shape(node: Node, data: Tensor, *, start: int = 0, end: int | None = None) -> Array:
+    return np.asarray(data.shape[start:end], np.int64)
 
 
 @imports(how="reshape")
@@ -299,23 +309,6 @@ def _space_to_depth(node: Emitter) -> Symbol:
     return node.reshape(node.transpose(blocks, (0, 1, 3, 5, 2, 4)), node.output.sizes)
 
 
-@exports("reverse_subsequences", how="Range, Sub, Where, GatherElements")
-def _reverse(node: Emitter) -> Symbol:
-    sizes, axis = node.output.sizes, node.field("axis")
-    size = sizes[axis]
-    shape = [size if each == axis else 1 for each in range(len(sizes))]
-    place = node.constant(np.arange(size).reshape(shape), INT64)
-    lengths = node.cast(node["sequence_lengths"], INT64)
-    one, last = node.number(1, INT64), node.number(size - 1, INT64)
-    mirrored = node.call("Min", lengths - one - place, last)
-    inside = place < lengths
-    source = node.expand(node.call("Where", inside, mirrored, place), sizes)
-    return node.call("GatherElements", node["input"], source, axis=axis)
-
-
-# Blocks of pixels.
-
-
 @imports(since=14, how="if_ with a constant mask")
 def Trilu(node: Node, input: Tensor, k: Maybe = None, *, upper: int = 1) -> Tensor:
     rows, columns = input.shape[-2:]
@@ -323,12 +316,6 @@ def Trilu(node: Node, input: Tensor, k: Maybe = None, *, upper: int = 1) -> Tens
     mask = np.tri(rows, columns, diagonal - 1 if upper else diagonal, dtype=bool)
     kept = Tensor.of(~mask if upper else mask)
     return node.tensor(node.if_(kept, input, Tensor.of(np.zeros((1, 1), input.dtype))), input.shape)
-
-
-@exports("value_scale_2d", how="Mul, Add")
-def _value_scale(node: Emitter) -> Symbol:
-    x = node["input"] * node.number(node.field("scale"), node.dtype)
-    return x + node.number(np.reshape(node.field("bias"), (-1, 1, 1)), node.dtype)
 
 
 def as_channels_first(node: Node, x: Tensor) -> Tensor:

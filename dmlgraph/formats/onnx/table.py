@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import onnx_ir as ir
 
+from dmlgraph.formats.onnx.message import elements
 from dmlgraph.formats.onnx.node import Node, Result
-from dmlgraph.formats.onnx.numbers import elements
 from dmlgraph.formats.onnx.refusals import Refusal
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import dmlgraph as dg
-from dmlgraph.formats.onnx import numbers
+from dmlgraph.formats.onnx import message
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -85,7 +85,7 @@ def test_a_sparse_tensor_that_is_damaged_is_refused_by_name(what: str, place: An
 def test_the_numbers_of_all_sparse_tensors_together_are_limited(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(numbers, "MOST_DENSE", 10)
+    monkeypatch.setattr(message, "MOST_DENSE", 10)
     made = as_initializer(sparse([1], [1], [2, 3]))
     onnx.save_model(made, tmp_path / "model.onnx")
     dg.load(tmp_path / "model.onnx")
