@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,9 +13,6 @@ import onnx_ir as ir
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Array, Tensor, parse_dtype
-
-if TYPE_CHECKING:
-    from dmlgraph.formats.onnx.export.emitter import Symbol
 
 
 @functools.cache
@@ -29,22 +26,28 @@ def schema(domain: str, operator: str, opset: int) -> Any:
 
 def output_types(node: Node) -> list[np.dtype[Any] | None]:
     """The types of a node's outputs; None where the schema leaves them open."""
-    known = schema(node.domain, node.operator, node.opset)
-    return [None if known is None else output_type(known, node.inputs, index) for index in range(len(node.outputs))]
+    dtypes = tuple([None if each is None else each.dtype for each in node.inputs])
+    return [output_type(node.domain, node.operator, node.opset, dtypes, at) for at in range(len(node.outputs))]
 
 
-def output_type(known: Any, inputs: Sequence[Tensor | Symbol | None], index: int) -> np.dtype[Any] | None:
-    """The type of an output by a schema and the inputs; None where the schema leaves it open."""
+@functools.cache
+def output_type(
+    domain: str, operator: str, opset: int, inputs: tuple[np.dtype[Any] | None, ...], index: int
+) -> np.dtype[Any] | None:
+    """The type of an output by the schema and the types of the inputs; None where the schema leaves it open."""
+    known = schema(domain, operator, opset)
+    if known is None:
+        return None
     if not known.outputs:
         return None
     text: str = known.outputs[min(index, len(known.outputs) - 1)].type_str
     if text.startswith("tensor("):
         return parse_dtype(text.removeprefix("tensor(").removesuffix(")"))
-    for place, tensor in enumerate(inputs):
+    for place, dtype in enumerate(inputs):
         formal = known.inputs[min(place, len(known.inputs) - 1)]
         same = formal.is_homogeneous or place < len(known.inputs) - 1
-        if tensor is not None and formal.type_str == text and same:
-            return tensor.dtype
+        if dtype is not None and formal.type_str == text and same:
+            return dtype
     allowed: Sequence[str] = next(
         (each.allowed_type_strs for each in known.type_constraints if each.type_param_str == text), ()
     )

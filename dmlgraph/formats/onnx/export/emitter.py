@@ -206,7 +206,8 @@ class Emitter:
         Raises:
             Refusal: ONNX's operator does not take the types.
         """
-        given = dtype or output_type(schema("", operator, OPSET), inputs, 0)
+        dtypes = tuple([None if each is None else each.dtype for each in inputs])
+        given = dtype or output_type("", operator, OPSET, dtypes, 0)
         assert given is not None, operator
         (made,) = self.calls(operator, *inputs, dtypes=[given], **attributes)
         return made
