@@ -139,9 +139,6 @@ def _one(node: Node, like: Tensor) -> Value:
     return node.fill_value_constant(sizes=[1] * len(like.sizes), dtype="float32", value=1)
 
 
-# What is written.
-
-
 @applies("identity", "activation_identity", how="Identity")
 def _identity(_: Emitter, __: Operator, x: Symbol) -> Symbol:
     return x

@@ -244,7 +244,10 @@ class Importer:
         else:
             row = table.find(source.domain, source.op_type, opset)
             node = Node(
-                *(self.graph, self.names, label, row.how if row else ""),
+                self.graph,
+                self.names,
+                label,
+                row.how if row else "",
                 source=source,
                 opset=opset,
                 inputs=inputs,

@@ -45,9 +45,6 @@ def _steps(node: Node, x: Tensor, scale: Tensor, zero: Maybe, dtype: Any) -> Ten
     return node.tensor(made, x.shape)
 
 
-# Element-wise.
-
-
 @imports(domain=MICROSOFT, how="quantized_linear_add")
 def QLinearAdd(
     node: Node,

@@ -478,9 +478,6 @@ def _dynamic(node: Emitter) -> list[Symbol]:
     return [quantized(node, x, Steps(scale, zero, single), dtype), scale, zero]
 
 
-# Products and convolutions.
-
-
 def _vectors(node: Emitter, name: str) -> list[Symbol]:
     """The scale and zero point of a tensor."""
     return [_vector(node, f"{name}_scale"), _vector(node, f"{name}_zero_point", node.desc(name).dtype.numpy)]

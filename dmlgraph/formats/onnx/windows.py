@@ -189,9 +189,6 @@ def _mirrored(node: Emitter, weights: Symbol) -> Symbol:
     return node.call("Slice", weights, starts, ends, node.ints(spatial), starts)
 
 
-# Poolings.
-
-
 @imports(how="convolution with direction: backward")
 def ConvTranspose(
     node: Node,
@@ -236,6 +233,9 @@ def ConvTranspose(
     )
     # DirectML's padding of the output has no bias.
     return node.tensor(node.add(made, bias) if bias is not None and any(beyond) else made)
+
+
+# Poolings.
 
 
 def _pooled(x: Tensor, *, kernel_shape: list[int], ceil_mode: int = 0, **attributes: Any) -> Window:
