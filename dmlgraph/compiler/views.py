@@ -29,6 +29,7 @@ from dmlgraph.operators.common.strided import is_packed, reads_each_once, throug
 from dmlgraph.operators.declaration.bindings import Binding
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.operators.element_wise import Identity
 from dmlgraph.operators.view import Subscript, Transpose, View, with_strides
 
 COPY = "copy"  # what the record says of each, where it has rules' names for rewrites
@@ -253,7 +254,9 @@ class _Resolution:
                 made = self._constant(f"{base}_copy", _viewed(root, operand.desc))
             else:
                 name = self.free_names.take(f"{base}_copy")
-                made = self._insert(name, packing(operand.desc, self.level), operand.source)
+                is_plain = self.ir.target.copies_all and operand.desc.strides is None
+                copy = Identity(input=operand.desc) if is_plain else packing(operand.desc, self.level)
+                made = self._insert(name, copy, operand.source)
                 self._note(name, source, why)
             self.copies[operand] = made
         return made
