@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from dmlgraph.formats.yaml import loads as loads
     from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
     from dmlgraph.graph.graph import Graph as Graph
+    from dmlgraph.graph.states import length_mask as length_mask
     from dmlgraph.graph.value import Value as Value
     from dmlgraph.operators import ScaleBias as ScaleBias
 
@@ -64,6 +65,7 @@ _NAMES = {
     "formats.yaml": "loads",
     "functions": " ".join(FUNCTIONS),
     "graph.graph": "Graph",
+    "graph.states": "length_mask",
     "graph.value": "Value",
     "operators": "ScaleBias",
 }

@@ -42,6 +42,7 @@ ABOVE = {
         "formats.yaml.portable:parts",
         "formats.yaml.portable:restore",
     },
+    "devices/states.py": {"formats.safetensors:load", "formats.safetensors:save"},
     "graph/graph.py": {
         "devices.compile:compile_graph",
         "devices.compile:lower_graph",

@@ -105,6 +105,26 @@ class IntermediateEdge:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class GraphState:
+    """A state: which slots of the inputs hold it before a run, and which slot of the outputs changes it.
+
+    Attributes:
+        input: the slot of what it holds.
+        length: the slot of its length, if it grows.
+        output: the slot of its next value, or of the rows to append; None if a run does not change it.
+        grows: the axis of its rows; None if it is updated whole.
+        initial: what it holds at first; None: zeros.
+    """
+
+    name: str
+    input: int
+    length: int | None
+    output: int | None
+    grows: int | None
+    initial: ConstantData | Scalar | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class GraphDesc:
     """A lowered graph.  Nodes are in execution order; edges hold indices.
 
@@ -119,6 +139,19 @@ class GraphDesc:
     input_edges: tuple[InputEdge, ...]
     output_edges: tuple[OutputEdge, ...]
     intermediate_edges: tuple[IntermediateEdge, ...]
+    states: tuple[GraphState, ...] = ()
+
+    @property
+    def given(self) -> tuple[GraphInput, ...]:
+        """The inputs that a run is given: neither constants nor what states hold."""
+        held = {slot for state in self.states for slot in (state.input, state.length)}
+        return tuple(each for slot, each in enumerate(self.inputs) if each.elements is None and slot not in held)
+
+    @property
+    def results(self) -> tuple[GraphOutput, ...]:
+        """The outputs that a run returns: not those that change states."""
+        changing = {state.output for state in self.states}
+        return tuple(each for slot, each in enumerate(self.outputs) if slot not in changing)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self)) + "\n"
@@ -140,6 +173,8 @@ def _lines(desc: GraphDesc) -> Iterator[str]:
         yield f"input {index} {given.name}: {_tensor(given.desc)}{data}"
     for index, output in enumerate(desc.outputs):
         yield f"output {index} {output.name}: {_tensor(output.desc)}"
+    for index, state in enumerate(desc.states):
+        yield f"state {index} {state.name}: {', '.join(_state(desc, state))}"
     for index, node in enumerate(desc.nodes):
         if isinstance(node, ConstantDescNode):
             yield f"node {index} {node.name}: CONSTANT {_tensor(node.desc)} {_digest(node.data)}"
@@ -156,6 +191,18 @@ def _lines(desc: GraphDesc) -> Iterator[str]:
     for last in desc.output_edges:
         name = desc.outputs[last.output].name
         yield f"edge {_port(desc, last.from_node, last.from_port)} -> output {last.output} {name}"
+
+
+def _state(desc: GraphDesc, state: GraphState) -> Iterator[str]:
+    yield f"input {state.input}"
+    if state.length is not None:
+        yield f"length input {state.length}"
+    if state.output is not None:
+        yield f"{'next' if state.grows is None else f'rows of axis {state.grows}'} output {state.output}"
+    if isinstance(state.initial, Scalar):
+        yield f"initial {state.initial}"
+    elif state.initial is not None:
+        yield f"initial {_digest(desc.inputs[state.input].desc.pack(state.initial.array).tobytes())}"
 
 
 def _port(desc: GraphDesc, node: int, port: int) -> str:

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 import numpy as np
 
 from dmlgraph.base.errors import GraphError
+from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.ir_node import Content, IrNode, Operand, Source
 from dmlgraph.compiler.ir_structure import IrStructure
 from dmlgraph.compiler.target import Target
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, output_paths
+from dmlgraph.graph.constant_data import ConstantData
+from dmlgraph.graph.nodes import LENGTH, ConstantNode, InputNode, Node, output_paths
 from dmlgraph.operators.common.strided import reshaped, through
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
@@ -31,6 +33,7 @@ from dmlgraph.operators.view import with_strides
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
+    from dmlgraph.graph.network import Output
 
 FILL_ELEMENTS = 1 << 16  # the most elements of a fill that are read
 
@@ -41,6 +44,25 @@ class BesideNumber(NamedTuple):
     tensor: Operand
     beside: Operand
     number: Scalar
+
+
+class IrState(NamedTuple):
+    """A state of the graph, as inputs and an output of the IR.
+
+    Attributes:
+        input: what it holds before a run.
+        length: the input of its length, if it grows.
+        output: the output of its next value, or of the rows to append; None if it does not change.
+        grows: the axis of its rows; None if it is updated whole.
+        initial: what it holds at first; None: zeros.
+    """
+
+    name: str
+    input: str
+    length: str | None
+    output: str | None
+    grows: int | None
+    initial: ConstantData | Scalar | None
 
 
 class IrGraph(IrStructure):
@@ -54,6 +76,7 @@ class IrGraph(IrStructure):
 
     Attributes:
         promised: graph output → its description when the graph was assembled, which passes keep.
+        states: those of the graph; passes see them as inputs and outputs.
     """
 
     def __init__(
@@ -68,15 +91,17 @@ class IrGraph(IrStructure):
         self.name, self.level = name, level
         self.target = target or Target(level, ())
         self.promised: Mapping[str, TensorDesc] = {}
+        self.states: tuple[IrState, ...] = ()
 
     @classmethod
     def of(cls, graph: Graph, target: Target | None = None) -> IrGraph:
         """The nodes of a graph, whose dims are resolved, for a target."""
         ir = cls(graph.name, graph.level if target is None else target.level_for(graph), target)
-        ir.assemble(
-            ((node, graph.sources(node.name)) for node in graph.nodes),
-            {name: Source(value.node, value.port) for name, value in graph.outputs.items()},
-        )
+        nodes: _Nodes = [(node, graph.sources(node.name)) for node in graph.nodes]
+        outputs = {name: Source(value.node, value.port) for name, value in graph.outputs.items()}
+        if graph.states:
+            nodes, ir.states = _with_states_as_inputs(graph, nodes, outputs)
+        ir.assemble(nodes, outputs)
         return ir
 
     def assemble(
@@ -233,6 +258,41 @@ class IrGraph(IrStructure):
         """Why an operator cannot write its first output with these strides; None if it can."""
         operator = node.computation
         return self.target.layout_refusal(operator, operator.bindings(Role.OUTPUT)[0].path, desc)
+
+
+_Nodes = list[tuple[Node, "Sequence[Output | None]"]]  # in execution order, each with what it reads
+
+
+def _with_states_as_inputs(
+    graph: Graph, nodes: _Nodes, outputs: dict[str, Source]
+) -> tuple[_Nodes, tuple[IrState, ...]]:
+    """The nodes with inputs in place of states and their lengths; adds their next values to the outputs."""
+    names, states = FreeNames(outputs), []
+    inputs: dict[str, list[InputNode]] = {}
+    for state in graph.states:
+        after = graph.next_values.get(state.name)
+        output = None if after is None else names.take(f"{state.name}.next")
+        if output is not None and after is not None:
+            outputs[output] = Source(after.node, after.port)
+        read = [InputNode(state.name, state.desc, state.declared)]
+        if state.grows is not None:
+            read.append(InputNode(f"{state.name}.length", LENGTH, {}))
+        inputs[state.name] = read
+        length = None if state.grows is None else read[1].name
+        states.append(IrState(state.name, state.name, length, output, state.grows, state.initial))
+    for name, source in outputs.items():
+        outputs[name] = Source(inputs[source.node][source.port].name, 0) if source.node in inputs else source
+    replaced: _Nodes = []
+    for node, sources in nodes:
+        if node.name in inputs:
+            replaced += [(each, ()) for each in inputs[node.name]]
+        else:
+            read_from = [
+                (inputs[each[0]][each[1]].name, 0) if each is not None and each[0] in inputs else each
+                for each in sources
+            ]
+            replaced.append((node, read_from))
+    return replaced, tuple(states)
 
 
 def not_saved(form: str) -> GraphError:

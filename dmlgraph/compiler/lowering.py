@@ -22,12 +22,13 @@ from dmlgraph.compiler.desc import (
     GraphDesc,
     GraphInput,
     GraphOutput,
+    GraphState,
     InputEdge,
     IntermediateEdge,
     OperatorDescNode,
     OutputEdge,
 )
-from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir import IrGraph, IrState
 from dmlgraph.compiler.ir_node import IrNode, Source
 from dmlgraph.graph.nodes import ConstantNode, InputNode
 from dmlgraph.operators.declaration.operator import Operator
@@ -87,7 +88,7 @@ class _Lowering:
         for node in self.ir.in_order():
             self.lowered[node.name] = self._lowered(node), node.sources
         outputs = {name: self._output(name, source) for name, source in self.ir.outputs.items()}
-        return _frozen(self.ir.name, self.level, self.lowered.values(), outputs)
+        return _frozen(self.ir, self.level, self.lowered.values(), outputs)
 
     def _lowered(self, node: IrNode) -> Lowered:
         content = node.content
@@ -157,6 +158,17 @@ def thawed(graph: GraphDesc) -> IrGraph | None:
         ir.insert(node, each)
     for slot in graph.outputs:
         ir.set_output(slot.name, outputs[slot.name], slot.desc)
+    ir.states = tuple(
+        IrState(
+            each.name,
+            inputs[each.input].name,
+            None if each.length is None else inputs[each.length].name,
+            None if each.output is None else graph.outputs[each.output].name,
+            each.grows,
+            each.initial,
+        )
+        for each in graph.states
+    )
     ir.is_changed = False
     return ir
 
@@ -169,11 +181,11 @@ def frozen(ir: IrGraph) -> GraphDesc:
     """The GraphDesc of a thawed graph."""
     nodes = ((cast("Lowered", node.content), node.sources) for node in ir.in_order())
     descs = ir.output_descs
-    return _frozen(ir.name, ir.level, nodes, {name: (source, descs[name]) for name, source in ir.outputs.items()})
+    return _frozen(ir, ir.level, nodes, {name: (source, descs[name]) for name, source in ir.outputs.items()})
 
 
 def _frozen(
-    name: str,
+    ir: IrGraph,
     level: FeatureLevel,
     nodes: Iterable[tuple[Lowered, Sequence[Source | None]]],
     outputs: Mapping[str, tuple[Source, TensorDesc]],
@@ -200,7 +212,7 @@ def _frozen(
             else:
                 intermediate_edges.append(IntermediateEdge(index[source.node], source.port, place, port))
     return GraphDesc(
-        name=name,
+        name=ir.name,
         level=level,
         inputs=tuple(inputs),
         outputs=tuple(GraphOutput(output, desc) for output, (_, desc) in outputs.items()),
@@ -210,6 +222,18 @@ def _frozen(
             OutputEdge(index[source.node], source.port, slot) for slot, (source, _) in enumerate(outputs.values())
         ),
         intermediate_edges=tuple(intermediate_edges),
+        states=tuple(_state(state, slots, list(outputs)) for state in ir.states),
+    )
+
+
+def _state(state: IrState, inputs: Mapping[str, int], outputs: Sequence[str]) -> GraphState:
+    return GraphState(
+        name=state.name,
+        input=inputs[state.input],
+        length=None if state.length is None else inputs[state.length],
+        output=None if state.output is None else outputs.index(state.output),
+        grows=state.grows,
+        initial=state.initial,
     )
 
 

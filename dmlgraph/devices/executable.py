@@ -19,11 +19,13 @@ from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
+from dmlgraph.devices.states import States, Turn
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
 
 Array = np.ndarray[Any, Any]
 
+_OF_A_STATE = np.empty(0)  # in the place of what a set of states has
 _NAMED = 4  # how many inputs and outputs a repr names
 
 
@@ -111,8 +113,9 @@ class Executable(abc.ABC):
         self.stats: dict[str, Any] = {}
         self.fusion: tuple[Entry, ...] = ()
         self.recipe: HowCompiled | None = None
-        self._given = {slot.name: slot for slot in graph.inputs if slot.elements is None}
-        self._slots = {slot.name: slot for slot in graph.outputs}
+        self._given = {slot.name: slot for slot in graph.given}
+        self._slots = {slot.name: slot for slot in graph.results}
+        self._states: States | None = None
         self._owned: dict[str, Array] = {}
         self._closed = False
         for slot in graph.inputs:
@@ -123,17 +126,42 @@ class Executable(abc.ABC):
         """What a run gets in the slot of a constant."""
         return elements.array
 
-    def run(self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None) -> dict[str, Array]:
-        """Runs the graph once.
+    @property
+    def states(self) -> States:
+        """The set of states that runs use by default."""
+        if self._states is None:
+            self._states = self.new_states()
+        return self._states
+
+    def new_states(self) -> States:
+        """Another set of states, which hold what they hold at first."""
+        states = States(self.device)
+        states.declare(self.graph, self.device)
+        return states
+
+    def run(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        out: Mapping[str, Any] | None = None,
+        *,
+        states: States | None = None,
+        steps: int | None = None,
+        collect: Sequence[str] = (),
+    ) -> dict[str, Array]:
+        """Runs the graph once, or a number of times.
 
         Args:
             inputs: an array for every input, by name; it may have any strides and be read-only.  An input declared
                 `owned` must be given the first time; the device then keeps it until another one is given.
             out: arrays to write outputs into, by name; other outputs are new arrays.  They may also be inputs, or
                 share memory with inputs: every input is read as it was before the run.
+            states: the set to use, in place of `Executable.states`.
+            steps: how often to run, with the same inputs; states go from one run to the next.  If a run fails, those
+                before it count.
+            collect: outputs that are wanted of every step: they get a new first axis of `steps`.
 
         Returns:
-            An array for every output, by name; for names in `out` it is the caller's array.
+            An array for every output, of the last run, by name; for names in `out` it is the caller's array.
 
         Raises:
             BindingError: an array is missing or unknown, or has the wrong data type or shape.
@@ -142,7 +170,9 @@ class Executable(abc.ABC):
         with enough_memory("run", self.graph):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
             targets = self._check_outputs(by_name(out, "out"))
-            return self._run(arrays, targets)
+            if not self.graph.states and states is None and steps is None and not collect:
+                return self._run(arrays, targets)
+            return self._run_steps(arrays, targets, self._chosen(states), _steps(steps), self._collected(collect, out))
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
@@ -154,7 +184,9 @@ class Executable(abc.ABC):
 
         @enough_memory("run", self.graph)
         def run() -> dict[str, Array]:
-            return self._run(arrays, targets)
+            if not self.graph.states:
+                return self._run(arrays, targets)
+            return self._run_steps(arrays, targets, self.states, 1, ())
 
         return run
 
@@ -170,7 +202,11 @@ class Executable(abc.ABC):
         with enough_memory("run", self.graph):
             arrays = self._check_inputs(by_name(inputs, "inputs"))
             self._check_open()
-            steps = self._profile(arrays)
+            if self.graph.states:
+                with self.states.turn(self.graph, 0) as turn:
+                    steps = self._profile(_placed(arrays, turn))
+            else:
+                steps = self._profile(arrays)
         if steps is None:
             return None
         run = {each.name: each.operator for each in self.graph.nodes if isinstance(each, OperatorDescNode)}
@@ -244,6 +280,50 @@ class Executable(abc.ABC):
             results[slot.name] = target
         return results
 
+    def _chosen(self, states: States | None) -> States:
+        """The set of states of a run."""
+        if states is None:
+            return self.states
+        if not isinstance(states, States):
+            raise BindingError(
+                "is not a set of states", code="kind", field="states", got=states, hint="exe.new_states() makes one"
+            )
+        states.declare(self.graph, self.device)
+        return states
+
+    def _collected(self, names: Sequence[str], out: Mapping[str, Any] | None) -> tuple[str, ...]:
+        """The outputs that are collected."""
+        if isinstance(names, str):
+            raise BindingError(
+                "must be a list of outputs", code="kind", field="collect", got=names, hint=f"collect=['{names}']"
+            )
+        check_known(names, self._slots, "output")
+        for name in names:
+            if name in (out or {}):
+                raise BindingError(
+                    "cannot be collected and written into an array", code="conflict", field=name, hint="leave 'out' out"
+                )
+        return tuple(names)
+
+    def _run_steps(
+        self,
+        arrays: Sequence[Array],
+        targets: Mapping[str, Array],
+        states: States,
+        steps: int,
+        collect: Sequence[str],
+    ) -> dict[str, Array]:
+        """Runs a number of times on a set of states, which are changed after each run."""
+        collected: dict[str, list[Array]] = {name: [] for name in collect}
+        results: dict[str, Array] = {}
+        with states.turn(self.graph, steps) as turn:
+            for _ in range(steps):
+                results = self._run(_placed(arrays, turn), {**targets, **turn.targets()})
+                self.stats["state_bytes_written"] = turn.take(results)
+                for name, parts in collected.items():
+                    parts.append(results[name])
+        return {name: np.stack(collected[name]) if name in collected else results[name] for name in self._slots}
+
     def _check_open(self) -> None:
         if self._closed:
             raise DeviceError("the executable is closed and cannot run any more", code="closed")
@@ -271,7 +351,7 @@ class Executable(abc.ABC):
         self._owned.update(owned)
         # The arrays of this call come first: other threads may set owned inputs in the meantime.
         taken = collections.ChainMap(owned, checked, self._owned)
-        return [taken[slot.name] for slot in self.graph.inputs]
+        return [taken.get(slot.name, _OF_A_STATE) for slot in self.graph.inputs]
 
     def _check_outputs(self, out: Mapping[str, Any]) -> dict[str, Array]:
         for name, value in out.items():
@@ -299,6 +379,20 @@ class Executable(abc.ABC):
                     field=other,
                 )
         return dict(out)
+
+
+def _placed(arrays: Sequence[Array], turn: Turn) -> list[Array]:
+    """The arrays of a run in slot order, with those of its states."""
+    held = turn.inputs()
+    return [held.get(place, array) for place, array in enumerate(arrays)]
+
+
+def _steps(given: int | None) -> int:
+    if given is None:
+        return 1
+    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
+        raise BindingError("is not a number of runs", code="range", field="steps", got=given, allowed="at least 1")
+    return int(given)
 
 
 def by_name(given: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from dmlgraph.devices import check_name
 from dmlgraph.devices.executable import Array, by_name
 from dmlgraph.devices.recipe import MOST, Recipe, SharedFile, Source, chosen_rules
 from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.states import refuse_states
 
 GraphLike = Graph | str | os.PathLike[str]
 
@@ -58,6 +59,7 @@ class Runner:
         self.recipe = Recipe(source, device, chosen_rules(fuse), threads)
         self._recipes: dict[tuple[tuple[str, tuple[int, ...]], ...], Recipe] = {}  # by the shapes of the arrays
         self.inputs = {name: np.asarray(array) for name, array in by_name(inputs, "inputs").items()}
+        refuse_states(self.graph, "a batch, which may run anywhere and in any order,")
         known = [node.name for node in self.graph.inputs]
         check_known(self.inputs, known, "input")
 

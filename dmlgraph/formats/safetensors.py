@@ -11,7 +11,7 @@ import json
 import math
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -20,6 +20,7 @@ from dmlgraph.base.errors import GraphError, listing, shorten, suggestion
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.files.untrusted import open_file, reason
+from dmlgraph.files.whole import NewFiles
 
 Array = np.ndarray[Any, Any]
 SUFFIX = ".safetensors"
@@ -114,6 +115,26 @@ def write(stream: BinaryIO, arrays: Mapping[str, Array]) -> None:
     stream.write(len(text).to_bytes(8, "little") + text)
     for array in arrays.values():
         stream.write(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+
+
+def save(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Writes a file of arrays: the old file stays until the new one is whole.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with NewFiles(durable=True) as new, new.open(path) as stream:
+        write(stream, arrays)
+
+
+def load(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, Array]:
+    """The arrays of these names in a file.
+
+    Raises:
+        GraphError: it is not such a file, or lacks one of them.
+    """
+    archive = Archive(pathlib.Path(path), os.fspath(path))
+    return {name: archive.read(name) for name in names}
 
 
 def _read_header(stream: BinaryIO) -> dict[str, Entry]:

@@ -30,10 +30,11 @@ from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.dims import Dims
 from dmlgraph.graph.names import Names, check_name
-from dmlgraph.graph.network import Network, Output, Outputs
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node
+from dmlgraph.graph.network import Network, Output
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, StateNode
 from dmlgraph.graph.origin import Origin
 from dmlgraph.graph.scopes import Scope, check_scope
+from dmlgraph.graph.states import StatefulGraph
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.number_types import hint_on_numbers
@@ -65,7 +66,7 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
     return method
 
 
-class Graph:
+class Graph(StatefulGraph):
     """A DirectML graph that is being built.
 
     Args:
@@ -91,6 +92,7 @@ class Graph:
         self._dims = Dims(dims)
         self._network = Network()
         self._outputs: dict[str, Output] = {}  # by name
+        self._next = {}
         self.checker = Checker(self._dims, self.level)
         self.names = Names(self._network)
         self.origin = Origin()
@@ -286,8 +288,8 @@ class Graph:
         return self._network.writes(value.node, value.port, value.desc)
 
     def live_nodes(self) -> set[str]:
-        """The names of the nodes on which an output depends."""
-        return self._network.upstream(node for node, _ in self._outputs.values())
+        """The names of the nodes on which an output or the next value of a state depends."""
+        return self._network.upstream(node for node, _ in (*self._outputs.values(), *self._next.values()))
 
     def upstream(self, name: str) -> set[str]:
         """The names of a node and of all nodes on which it depends."""
@@ -323,6 +325,9 @@ class Graph:
         for node in self.nodes:
             if isinstance(node, InputNode):
                 values[node.name] = (other.input(node.name, **node.declared),)
+            elif isinstance(node, StateNode):
+                state = other.state(node.name, **node.declared, initial=node.initial, grows=node.grows)
+                values[node.name] = (state, state.length) if node.grows is not None else (state,)
             elif isinstance(node, ConstantNode):
                 same = ConstantNode(other.names.take(node.name), node.desc, node.elements)
                 values[node.name] = (other._add_source(same),)
@@ -334,6 +339,12 @@ class Graph:
             value = values[source][from_port]
             assert value is not None
             other.output(name, value)
+        for name, (source, from_port) in self._next.items():
+            held, after = values[name][0], values[source][from_port]
+            assert held is not None
+            assert after is not None
+            change = other.update if len(values[name]) == 1 else other.append  # a growing state has a length
+            change(held, after)
         other._dims.used |= self._dims.used  # sizes of constants do not keep the names
         other.origin = self.origin.copy()
         return other
@@ -343,6 +354,7 @@ class Graph:
         other = Graph.__new__(type(self))
         other.__dict__.update(vars(self))
         other._dims, other._network, other._outputs = self._dims.copy(), self._network.copy(), dict(self._outputs)
+        other._next = dict(self._next)
         other.checker = self.checker.copy(other._dims)
         other.names, other.origin = self.names.copy(other._network), self.origin.copy()
         return other
@@ -406,14 +418,6 @@ class Graph:
     def _repr_svg_(self) -> str:
         """The picture that Jupyter shows; large graphs are folded.  See `dmlgraph.picture`."""
         return str(above("picture:notebook", self))
-
-    # Implementation.
-
-    def _add_source(self, node: InputNode | ConstantNode) -> Value:
-        outputs = self.checker.known.shared(Outputs.of(node))
-        references.check_meaning(self._network, node.name, outputs)
-        self._network.insert(node, outputs, ())
-        return Value(self, node.name, 0)
 
 
 def _kept(value: Any) -> Any:

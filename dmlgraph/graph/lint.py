@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dmlgraph.base.codes import ERRORS, WARNINGS
 from dmlgraph.base.errors import GraphError, Location, Problem, listing, suggestion
 from dmlgraph.base.report import OncePerPlace
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
@@ -95,8 +95,17 @@ def of_the_file(graph: Graph) -> Iterator[Problem]:
 _UNUSED: dict[type[Node], tuple[str, str]] = {
     OperatorNode: ("unused-node", "no output depends on it"),
     InputNode: ("unused-input", "the input is never read"),
+    StateNode: ("unused-state", "the state is never read"),
     ConstantNode: ("unused-constant", "the constant is never read"),
 }
+
+
+def unchanged_states(graph: Graph) -> Iterator[Problem]:
+    """States that keep what they hold; graphs that share states with another may have them."""
+    for state in graph.states:
+        if state.name not in graph.next_values:
+            hint = "give it a next value, or make it a constant" if state.grows is None else "append rows to it"
+            yield Problem("nothing changes the state", code="unchanged-state", node=state.name, hint=hint)
 
 
 def doubts(graph: Graph) -> Iterator[Problem]:
@@ -107,7 +116,9 @@ def doubts(graph: Graph) -> Iterator[Problem]:
             yield problem.at(node=node.name)
 
 
-RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (of_the_file, unused_dims, unused_nodes, doubts)
+RULES: tuple[Callable[[Graph], Iterator[Problem]], ...] = (
+    *(of_the_file, unused_dims, unused_nodes, unchanged_states, doubts),
+)
 
 
 def _upstream(graph: Graph, name: str, known: set[str]) -> set[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import networkx as nx
 
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.graph.nodes import Node, OperatorNode, full_output_paths, output_paths
+from dmlgraph.graph.nodes import Node, OperatorNode, StateNode, full_output_paths, output_paths
 
 if TYPE_CHECKING:
     Base = nx.MultiDiGraph[str]
@@ -47,7 +47,11 @@ class Outputs(NamedTuple):
 
     @classmethod
     def of(cls, node: Node) -> Outputs:
-        descs = node.operator.output_descs if isinstance(node, OperatorNode) else (node.desc,)
+        descs: tuple[TensorDesc | None, ...]
+        if isinstance(node, OperatorNode):
+            descs = node.operator.output_descs
+        else:
+            descs = node.output_descs if isinstance(node, StateNode) else (node.desc,)
         full = full_output_paths(node)
         if full == [""]:
             return cls(descs, *_ONE)

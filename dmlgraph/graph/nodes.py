@@ -1,4 +1,4 @@
-"""The nodes of a graph: inputs, constants and operators."""
+"""The nodes of a graph: inputs, states, constants and operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.base.errors import nearest
-from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -21,6 +22,33 @@ class InputNode:
     name: str
     desc: TensorDesc
     declared: Mapping[str, Any]
+
+
+LENGTH = TensorDesc(dtype=DataType.UINT32, sizes=(1,))  # of a growing state: how many rows it had before the run
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StateNode:
+    """A tensor that lives on the device from run to run, as it was before the run.
+
+    A growing state has its length as its second output.
+
+    Attributes:
+        desc: of all of it; of a growing state, of its capacity.
+        declared: the same with dims as names.
+        initial: what it holds at first: an array, or one number for all elements; None: zeros.
+        grows: the axis along which rows are appended; None for a state that is updated whole.
+    """
+
+    name: str
+    desc: TensorDesc
+    declared: Mapping[str, Any]
+    initial: ConstantData | Scalar | None = None
+    grows: int | None = None
+
+    @property
+    def output_descs(self) -> tuple[TensorDesc, ...]:
+        return (self.desc,) if self.grows is None else (self.desc, LENGTH)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,7 +74,7 @@ class OperatorNode:
     outputs: Mapping[str, Any]
 
 
-Node = InputNode | ConstantNode | OperatorNode
+Node = InputNode | StateNode | ConstantNode | OperatorNode
 
 
 def output_paths(node: Node) -> list[str]:
@@ -63,6 +91,8 @@ def output_paths(node: Node) -> list[str]:
 
 def full_output_paths(node: Node) -> list[str]:
     """As `output_paths`, but no empty paths for an operator that may have several outputs."""
+    if isinstance(node, StateNode):
+        return [""] if node.grows is None else ["", ".length"]
     if not isinstance(node, OperatorNode):
         return [""]
     fields = {field: getattr(node.operator, field) for field in node.operator.output_fields}

@@ -112,6 +112,11 @@ class Value:
         """The number of dimensions."""
         return self.desc.rank
 
+    @property
+    def length(self) -> Value:
+        """Of a growing state: how many rows it had before the run, uint32 [1]."""
+        return self.graph.value(f"{self.node}.length")
+
     # Views: the same elements with other sizes.
 
     @property

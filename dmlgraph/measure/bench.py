@@ -83,11 +83,11 @@ class Measurement:
     @property
     def input_bytes(self) -> int:
         """The bytes of the inputs given at every run; owned inputs and constants stay on the device."""
-        return sum(slot.desc.total_bytes for slot in self.graph.inputs if slot.elements is None and not slot.desc.owned)
+        return sum(slot.desc.total_bytes for slot in self.graph.given if not slot.desc.owned)
 
     @property
     def output_bytes(self) -> int:
-        return sum(slot.desc.total_bytes for slot in self.graph.outputs)
+        return sum(slot.desc.total_bytes for slot in self.graph.results)
 
     @property
     def stages(self) -> dict[str, float]:
@@ -142,10 +142,10 @@ def measure(
     """
     compilation, executable = _timed(lambda: compile_graph(graph, choice, fuse=fuse))
     with executable, enough_memory("run", executable.graph):
-        out = {slot.name: np.empty(slot.desc.sizes, slot.desc.dtype.numpy) for slot in executable.graph.outputs}
+        out = {slot.name: np.empty(slot.desc.sizes, slot.desc.dtype.numpy) for slot in executable.graph.results}
         again = executable.bind(inputs, out)
         first, _ = _timed(again)
-        runs = _repeat(again, repeats)
+        runs = _repeat(again, repeats, executable.states.reset if executable.graph.states else None)
         stats = dict(executable.stats)
         profile = _profile(executable, inputs)
         return Measurement(
@@ -161,12 +161,15 @@ def measure(
         )
 
 
-def _repeat(run: Callable[[], object], repeats: int | None) -> tuple[Span, ...]:
+def _repeat(run: Callable[[], object], repeats: int | None, reset: Callable[[], object] | None) -> tuple[Span, ...]:
+    """Times runs; `reset` comes before each."""
     spans: list[Span] = []
     end = time.perf_counter() + SECONDS
     while len(spans) < (LEAST_RUNS if repeats is None else repeats) or (
         repeats is None and len(spans) < MOST_RUNS and time.perf_counter() < end
     ):
+        if reset is not None:
+            reset()
         spans.append(_timed(run)[0])
     return tuple(spans)
 

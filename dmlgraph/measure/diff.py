@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.ir import IrGraph
@@ -17,7 +19,9 @@ from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
 from dmlgraph.devices.executable import Array
+from dmlgraph.devices.states import first_value
 from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 
 BATCH_BYTES = 1 << 28  # of values that are made outputs of one run …
@@ -105,7 +109,7 @@ def _diff(
 ) -> Difference:
     results = [_run(graph, side, inputs) for side in sides]
     (reason_a, a), (reason_b, b) = results
-    outputs = {name: compare(a[name], b[name], tolerance) for name in graph.outputs}
+    outputs = {name: compare(a[name], b[name], tolerance) for name in a}
     found = Difference(sides, (reason_a, reason_b), outputs)
     if found.equal:
         return found
@@ -124,7 +128,9 @@ def _diff(
 
 def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, dict[str, Array]]:
     with compile_graph(graph, side.device, fuse=side.fuse) as executable:
-        return executable.reason, executable.run(inputs)
+        results = executable.run(inputs)
+        held = {f"state {name}": executable.states[name] for name in executable.states} if graph.states else {}
+        return executable.reason, results | held
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -174,7 +180,8 @@ def _first_difference(
     Puts the values of graph outputs into `kept`.
     """
     a, b = (fused.graph for fused in pair.graphs)
-    outputs = {source: name for name, source in a.outputs.items()}
+    changing = {state.output for state in a.states}
+    outputs = {source: name for name, source in a.outputs.items() if name not in changing}
     for batch in _batches(_shared_values(a, b)):
         values = [
             _run_exposing(each, batch, side.device, inputs) for each, side in zip((a, b), pair.sides, strict=True)
@@ -232,7 +239,17 @@ def _run_exposing(
     nodes = ((node.content, node.sources) for node in graph.in_order())
     exposing.assemble(nodes, {graph.reference(*source): source for source in values})
     with compile_ir(exposing, device) as executable:
-        return executable.run(inputs)
+        return executable.run({**_held(graph), **inputs})
+
+
+def _held(graph: IrGraph) -> dict[str, Array]:
+    """What the states of a graph hold before the first run, by input."""
+    held = {}
+    for state in graph.states:
+        held[state.input] = first_value(graph.desc(state.input, 0), state.initial)
+        if state.length is not None:
+            held[state.length] = np.zeros(LENGTH.sizes, LENGTH.dtype.numpy)
+    return held
 
 
 def _operator(graph: IrGraph, name: str) -> str:

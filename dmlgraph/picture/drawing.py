@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode
 from dmlgraph.operators.declaration.fields import Role, ScaleBias
 from dmlgraph.operators.declaration.fused import FusedActivation
 from dmlgraph.operators.declaration.operator import Operator
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 LONGEST = 34  # columns of a line in a box; longer lines are cut, and complete in the rows
 LISTED = 3  # origins listed in a fused node's box; more are counted
+LOOP = "↻"  # before the name of a state, where it gets its next value
+OUTPUT = "output"
 VALUES = 16  # elements of a constant that are shown
 
 Rows = tuple[tuple[str, str], ...]
@@ -114,19 +117,22 @@ def draw(
     """
     came_from = {name: tuple(nodes) for name, nodes in (origins or {}).items() if tuple(nodes) not in ((), (name,))}
     nodes = list(graph.nodes)
+    states = () if isinstance(graph, Graph) else graph.states
+    held = {name for state in states for name in (state.input, state.length)}
     index = {node.name: place for place, node in enumerate(nodes)}
-    boxes = [_box(graph, node, came_from.get(node.name, ())) for node in nodes]
+    boxes = [_box(graph, node, came_from.get(node.name, ()), is_state=node.name in held) for node in nodes]
     edges = [
         _edge(graph, index, producer, node)
         for node in nodes
         if isinstance(node, OperatorNode)
         for producer in graph.producers(node.name)
     ]
-    for name, value in graph.outputs.items():
-        desc, reference = graph.desc(value.node, value.port), graph.reference(value.node, value.port)
-        rows = (("output", name), *_tensor_rows(desc), ("from", reference))
-        edges.append(Edge(index[value.node], len(boxes), _short(desc), rows))
-        boxes.append(Box(name, Kind.OUTPUT, (cut(name), _short(desc)), rows))
+    for name, source_of, what in _ends(graph):
+        desc, reference = graph.desc(*source_of), graph.reference(*source_of)
+        rows = ((what, name), *_tensor_rows(desc), ("from", reference))
+        edges.append(Edge(index[source_of[0]], len(boxes), _short(desc), rows))
+        caption = name if what == OUTPUT else f"{LOOP} {name}"
+        boxes.append(Box(name, Kind.OUTPUT, (cut(caption), _short(desc)), rows))
     groups = {}
     if source is not None:
         groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}
@@ -146,8 +152,10 @@ def columns(text: str) -> int:
 # Boxes.
 
 
-def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...]) -> Box:
+def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_state: bool = False) -> Box:
     kind, lines, rows = _about(graph, node)
+    if is_state:
+        kind, rows[0] = Kind.STATE, ("state", node.name)
     if origins:
         if kind is not Kind.OPERATOR:  # a fused box has the shape of an operator: for others, a line says what it is
             lines[0] = f"{kind} {lines[0]}"
@@ -164,6 +172,13 @@ def _about(graph: Graph | IrGraph, node: Node) -> tuple[Kind, list[str], list[tu
     """The kind of a node, the lines below its name, and its rows."""
     if isinstance(node, InputNode):
         return Kind.INPUT, [_short(node.desc)], [("input", node.name), *_tensor_rows(node.desc)]
+    if isinstance(node, StateNode):
+        rows = [("state", node.name), *_tensor_rows(node.desc)]
+        if isinstance(node.initial, Scalar):
+            rows.append(("initial", str(node.initial)))
+        if node.grows is not None:
+            rows.append(("grows along axis", str(node.grows)))
+        return Kind.STATE, [_short(node.desc)], rows
     if isinstance(node, ConstantNode):
         rows = [("constant", node.name), *_tensor_rows(node.desc), ("values", _values(node.data))]
         return Kind.CONSTANT, [_short(node.desc)], rows
@@ -191,6 +206,24 @@ def _level(operator: Operator) -> str:
 
 
 # Edges.
+
+
+def _ends(graph: Graph | IrGraph) -> Iterator[tuple[str, tuple[str, int], str]]:
+    """What is drawn at the end, each with its value: outputs, and states with what changes them."""
+    if isinstance(graph, Graph):
+        changes = {name: (value, graph.node(name)) for name, value in graph.next_values.items()}
+        yield from ((name, (value.node, value.port), OUTPUT) for name, value in graph.outputs.items())
+        for name, (value, node) in changes.items():
+            yield name, (value.node, value.port), _change(node.grows if isinstance(node, StateNode) else None)
+    else:
+        states = {each.output: each for each in graph.states}
+        for name, source in graph.outputs.items():
+            state = states.get(name)
+            yield (name, source, OUTPUT) if state is None else (state.name, source, _change(state.grows))
+
+
+def _change(grows: int | None) -> str:
+    return "next value of" if grows is None else "appended to"
 
 
 def _edge(

@@ -17,6 +17,7 @@ class Kind(enum.StrEnum):
     """What a box of a picture represents."""
 
     INPUT = "input"
+    STATE = "state"
     CONSTANT = "constant"
     FILL = "fill"
     OPERATOR = "operator"
@@ -111,6 +112,12 @@ def _cylinder(width: float, height: float) -> str:
     return f"{start}{arc}1 {there}v{2 * y:g}{arc}1 {back}Z{start}{arc}0 {there}{arc}0 {back}Z"
 
 
+def _octagon(width: float, height: float) -> str:
+    x, y, cut = width / 2, height / 2, height / 4
+    right = [(x - cut, -y), (x, cut - y), (x, y - cut), (x - cut, y)]
+    return _polygon(*right, *((-across, down) for across, down in reversed(right)))
+
+
 SHAPES = {
     Kind.INPUT: Shape(
         "input",
@@ -120,6 +127,15 @@ SHAPES = {
         ('[\\"', '"/]'),
         ("#dcecf9", "#12509f"),
         ("#0c2c45", "#2f7ae0"),
+    ),
+    Kind.STATE: Shape(
+        "state",
+        _octagon,
+        (16, 0),
+        "shape=octagon",
+        ('>"', '"]'),
+        ("#efe3fb", "#9f00ff"),
+        ("#2a1640", "#8c19ff"),
     ),
     Kind.CONSTANT: Shape(
         "constant", _cylinder, (4, 18), "shape=cylinder", ('[("', '")]'), ("#f7e5f0", "#6b2350"), ("#3c2034", "#b3478a")

@@ -178,7 +178,8 @@ class Runner:
         key = id(graph), side
         if key not in self._compiled:
             self._compiled[key] = self._open.enter_context(compile_graph(graph, side.device, fuse=side.fuse))
-        return self._compiled[key].run(inputs)
+        executable = self._compiled[key]
+        return executable.run(inputs, states=executable.new_states() if graph.states else None)
 
 
 def _tolerance(test: GraphTest) -> Tolerance:

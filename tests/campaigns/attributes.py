@@ -96,7 +96,7 @@ class Attributes(Sketch):
                 values[node.name] = (self.constant(node.data),)
             elif isinstance(node, OperatorNode) and type(node.operator) is operator:
                 values[node.name] = self.changed(given, node, values)
-            else:
+            elif isinstance(node, OperatorNode):
                 values[node.name] = self.repeat(given, node, values)
         return values[next(reversed(values))]
 

@@ -87,7 +87,7 @@ def one_case(seed: int) -> str | None:
                 values[each.name] = (graph.input(each.name, sizes=each.desc.sizes, dtype=each.desc.dtype),)
             elif isinstance(each, ConstantNode):
                 values[each.name] = (graph.constant(each.name, each.data),)
-            else:
+            elif isinstance(each, OperatorNode):
                 tensors = _bound(given, each, values)
                 attributes = dict(each.attributes)
                 if each is node:

@@ -221,6 +221,7 @@ constants: {{k: {{dtype: float32, sizes: [1], data: [1]}}}}
 templates:
   never: {{inputs: [a], nodes: {{y: {{op: exp, input: a}}}}, outputs: [y]}}
   once: {{inputs: [a, b], nodes: {{y: {{op: exp, input: a}}}}, outputs: [y]}}
+states: {{held: {{dtype: float32, sizes: [2]}}}}
 nodes:
   used: {{use: once, a: x, b: x}}
   dead: {{op: exp, input: x}}

@@ -257,7 +257,7 @@ class Sketch:
                 values[node.name] = (self._example_input(node),)
             elif isinstance(node, ConstantNode):
                 values[node.name] = (self.constant(node.data),)
-            else:
+            elif isinstance(node, OperatorNode):
                 values[node.name] = self.repeat(graph, node, values)
                 self.keep(*values[node.name])
 

@@ -55,6 +55,13 @@ text = '<ir_version: 8, opset_import: ["" : {opset}]> g ({x} x) => (float[n] y) 
 onnx.save_model(onnx.parser.parse_model(text), "model.onnx")
 dg.load("model.onnx")
 """
+_STATE = """\
+g = dg.Graph()
+s = g.state("s", sizes=[2, 4], dtype="float32", grows=1)
+x = g.input("x", sizes=[2, 3], dtype="float32")
+g.append(s, x)
+g.output("y", dg.exp(s))
+"""
 _DATA = "data = np.zeros((2, 3), np.float32)\n"
 
 EXAMPLES = {
@@ -71,6 +78,18 @@ dmlgraph: 1
 inputs: {x: {dtype: float32, sizes: [2]}}
 constants: {k: {dtype: float32, sizes: [1], data: [1]}}
 outputs: [x]
+""",
+    "unused-state": """\
+dmlgraph: 1
+inputs: {x: {dtype: float32, sizes: [2]}}
+states: {s: {dtype: float32, sizes: [2]}}
+outputs: [x]
+""",
+    "unchanged-state": """\
+dmlgraph: 1
+states: {s: {dtype: float32, sizes: [2], initial: {value: 1}}}
+nodes: {y: {op: exp, input: s}}
+outputs: [y]
 """,
     "unused-template": _TEMPLATE.format("", _BLOCK, _BLOCK),
     "unused-template-input": _TEMPLATE.format(", w", _BLOCK, "{use: block, x: x, w: x}"),
@@ -218,6 +237,10 @@ names = "".join(f"  x{number}: {{dtype: float}}\\n" for number in range(4000))
 dg.loads(f"dmlgraph: 1\\ninputs:\\n{names}outputs: [x0]\\n")
 """,
     "strict": "$ dmlgraph check --strict graph.yaml\n",
+    "not-a-state": _X + "g.update(x, dg.exp(x))\n",
+    "states": _STATE + 'g.save("model.onnx")\n',
+    "capacity": _STATE + 'exe = g.compile("cpu")\nexe.run({"x": np.ones((2, 3), "f4")}, steps=2)\n',
+    "unknown-state": _STATE + 'g.compile("cpu").states["t"]\n',
     "missing-input": _RUN + "exe.run({})\n",
     "unknown-array": _RUN + _DATA + 'exe.run({"x": data, "z": data})\n',
     "read-only": _RUN + _DATA + 'data.flags.writeable = False\nexe.run({"x": data}, out={"y": data})\n',

@@ -29,6 +29,7 @@ from dmlgraph.formats.dxdispatch.names import operator_type
 from dmlgraph.formats.dxdispatch.text import layout
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.graph.states import refuse_states
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -75,6 +76,7 @@ class _Writer:
     def __init__(self, graph: Graph, inputs: Mapping[str, Any], stem: str, files: dict[str, Array] | None) -> None:
         if not graph.outputs:
             raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
+        refuse_states(graph, "a DxDispatch model")
         # Views are no operators of DirectML, and a buffer that is printed must be in the output's order.
         self.graph = IrGraph.of(graph, target(graph.level))
         remove_views(self.graph, shares_outputs=False)

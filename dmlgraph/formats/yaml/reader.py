@@ -19,12 +19,15 @@ from dmlgraph.base.errors import (
 )
 from dmlgraph.base.memory import collector_paused, enough_memory
 from dmlgraph.base.report import DocumentReport, Part, Report
+from dmlgraph.base.scalar import Scalar
+from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.files.folders import find_file
 from dmlgraph.formats.arrays import Array, Folder, InMemory, check_file, from_numbers, load_file
 from dmlgraph.formats.safetensors import SUFFIX, Archive
 from dmlgraph.formats.text_tree.keys import known_keys
 from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, parse
+from dmlgraph.formats.yaml.contents import read_content
 from dmlgraph.formats.yaml.copies import Declared
 from dmlgraph.formats.yaml.declarations import (
     FORMAT_VERSION,
@@ -50,14 +53,17 @@ SECTIONS = (
     "dims",
     "templates",
     "inputs",
+    "states",
     "constants",
     "nodes",
     "outputs",
     "tests",
 )
-DECLARED = ("inputs", "constants", "nodes")
+DECLARED = ("inputs", "states", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 MOST_SHOWN = 20  # nodes of a cycle
+STATE_KEYS = ("dtype", "sizes", "initial", "next", "grows", "append")
+INITIAL = ("value", "data", "file")  # contents of a state
 CONSTANT_KEYS = ("file", "tensor", "dtype", "sizes", "data")
 
 
@@ -134,6 +140,7 @@ class _Reader:
         self.lost: set[str] = set()
         self.declared: dict[str, type[Operator] | None] = {}  # every name; a node's operator, if it exists
         self.named_at: dict[str, Tree] = {}  # where each of these names is
+        self.growing: set[str] = set()  # states that have a length
         self.uses: Expansion | None = None  # of templates, if there are any
         self._meant: dict[str, str | None] = {}  # see `_source`
         self.archives: dict[str, Archive] = {}  # safetensors files by name
@@ -155,9 +162,12 @@ class _Reader:
         self._declare()
         for name, tree in self._section("inputs"):
             self._attempt(name, tree, self._input, INPUT_KEYS)
+        for name, tree in self._section("states"):
+            self._attempt(name, tree, self._state, STATE_KEYS)
         for name, tree in self._section("constants"):
             self._attempt(name, tree, self._constant, CONSTANT_KEYS)
         self._nodes()
+        self._next_values()
         self._outputs()
         self._tests()
         return self.graph
@@ -220,7 +230,8 @@ class _Reader:
         if not in_use and given is None:
             return
         templates = Templates(given, self.folder, self.report)
-        others = [name for section in ("inputs", "constants") for name, _ in self._section(section, quiet=True)]
+        sections = (section for section in DECLARED if section != "nodes")
+        others = [name for section in sections for name, _ in self._section(section, quiet=True)]
         operators = dict.fromkeys(others) | {
             name: operator_of(tree) for name, tree in nodes.items() if name not in in_use
         }
@@ -249,11 +260,48 @@ class _Reader:
                     self.report.problem("the name is taken", key, "duplicate", node=name, hint=hint)
                 else:
                     self.declared[name] = operator_of(tree) if section == "nodes" else None
+                    if section == "states" and isinstance(tree.value, dict) and "grows" in tree.value:
+                        self.growing.add(name)
                     self.named_at[name] = key
 
     def _input(self, name: str, tree: Tree) -> None:
         self._need(tree, ("dtype", "sizes"))
         self.graph.input(name, **tree.plain)
+
+    def _state(self, name: str, tree: Tree) -> None:
+        self._need(tree, ("dtype", "sizes"))
+        fields = {key: item.plain for key, item in tree.value.items() if key in ("dtype", "sizes", "grows")}
+        given = tree.value.get("initial")
+        if given is not None and given.value is not None:
+            desc = self.graph.checker.describe(dtype=fields["dtype"], sizes=fields["sizes"])
+            fields["initial"] = self._initial(given, desc)
+        self.graph.state(name, **fields)
+
+    def _initial(self, tree: Tree, desc: TensorDesc) -> Array | Scalar | None:
+        """What a state holds at first."""
+        if isinstance(tree.value, dict) and tree.value.keys() == {"file", "tensor"}:
+            with Report(field="initial"):
+                return check_file(self._array(tree.plain), desc.dtype, desc.sizes, tree.value["file"].plain)
+        with Report(GraphError) as report:
+            content = read_content(tree, "initial", INITIAL, self.folder, report)
+        if content is None or content.kind != "value":
+            return None if content is None else content.array(desc, self.graph.dims)
+        with Report(field="initial.value"):
+            return Scalar.of(content.number(tree.value["value"].plain, "value", self.graph.dims), desc.dtype)
+
+    def _next_values(self) -> None:
+        """What changes the states after a run."""
+        for name, tree in self._section("states", quiet=True):
+            if name in self.broken or not isinstance(tree.value, dict):
+                continue
+            for key, change in (("next", self.graph.update), ("append", self.graph.append)):
+                item = tree.value.get(key)
+                source = None if item is None or item.value is None else self._reference(item, key, name)
+                if item is not None and source is not None and source not in self.broken:
+                    with self._noting(tree, name):
+                        with Report(field=key):
+                            value = self.graph.value(self._actual(item.value))
+                        change(self.graph.value(name), value)
 
     def _constant(self, name: str, tree: Tree) -> None:
         plain = {key: item.plain for key, item in tree.value.items() if key != "data"}
@@ -407,7 +455,9 @@ class _Reader:
 
     def _may_have(self, name: str, path: str) -> bool:
         operator = self.declared[name]
-        return not path if operator is None else may_have_output(operator, path)
+        if operator is None:
+            return not path or (path == ".length" and name in self.growing)
+        return may_have_output(operator, path)
 
     def _sources(self, name: str, tree: Tree) -> Iterator[str]:
         """The nodes that a node reads; a reference to an unknown name is a problem."""

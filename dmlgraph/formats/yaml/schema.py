@@ -87,8 +87,28 @@ _INPUT = _object(
     ["dtype", "sizes"],
 )
 
-_GIVEN = {"anyOf": [_REFERENCE, {"type": "null"}]}
 _PARAMETER = {"anyOf": [{"type": "number"}, _COMPUTED]}
+_INITIAL: dict[str, Schema] = {"value": _told(_PARAMETER, "Every element."), "data": _DATA, "file": _FILE}
+_IN_ARCHIVE = {
+    "file": _told({"type": "string"}, "A safetensors file in the folder of this file or below it."),
+    "tensor": _told({"type": "string"}, "The tensor in the file."),
+}
+_STATE = _object(
+    {
+        "dtype": _TENSOR_DTYPE,
+        "sizes": _TENSOR_SIZES,
+        "initial": _told(
+            {"anyOf": [*(_object({kind: one}) for kind, one in _INITIAL.items()), _object(_IN_ARCHIVE, ["tensor"])]},
+            "What it holds at first; zeros by default.",
+        ),
+        "next": _told(_REFERENCE, "What it holds after a run."),
+        "grows": _told({"type": "integer"}, "The axis along which rows are appended."),
+        "append": _told(_REFERENCE, "The rows that go behind those that it has."),
+    },
+    ["dtype", "sizes"],
+)
+
+_GIVEN = {"anyOf": [_REFERENCE, {"type": "null"}]}
 _USE: Schema = {
     "type": "object",
     "description": "the nodes of a template; the other keys are its inputs",
@@ -172,6 +192,7 @@ def schema() -> Schema:
         ),
         "templates": (_TEMPLATES, "Parts of the graph that are written once and used often, by name."),
         "inputs": (_named(_INPUT), "Tensors given at every run, by name."),
+        "states": (_named(_STATE), "Tensors that live on the device from run to run, by name."),
         "constants": (_named({"anyOf": [_CONSTANT_IN_FILE, _CONSTANT]}), "Tensors known in advance, by name."),
         "nodes": (_named(node), "Operators and uses of templates, by name, in any order."),
         "outputs": (_OUTPUTS, "The results: a list of references, or a mapping from output names to references."),

@@ -26,7 +26,7 @@ from dmlgraph.formats.text_tree.tree import resolve
 from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
 from dmlgraph.graph.dims import is_computed
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode, StateNode
 from dmlgraph.operators.common.subscripts import joined
 from dmlgraph.operators.declaration.fields import Kind, Role, ScaleBias
 from dmlgraph.operators.declaration.fused import FusedActivation
@@ -36,7 +36,8 @@ from dmlgraph.operators.declaration.outputs import OutputSpec
 if TYPE_CHECKING:
     from dmlgraph.formats.yaml.contents import Content
 
-_BLOCKS = {"inputs": 1, "constants": 1, "nodes": 1, "tests": 2}  # the levels of a section that are not in one line
+# The levels of a section that are not in one line.
+_BLOCKS = {"inputs": 1, "states": 1, "constants": 1, "nodes": 1, "tests": 2}
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None) -> None:
@@ -99,24 +100,17 @@ def _document(
     """
     if isinstance(graph, IrGraph):
         raise not_saved("a graph file")
-    files: dict[str, np.ndarray[Any, Any]] = {}
-    file_names = FileNames()
-    sections: dict[str, dict[str, Any]] = {"inputs": {}, "constants": {}, "nodes": {}}
+    stored = _Stored(stem, weights, inline)
+    sections: dict[str, dict[str, Any]] = {"inputs": {}, "states": {}, "constants": {}, "nodes": {}}
     for node in graph.nodes:
         if isinstance(node, InputNode):
             sections["inputs"][node.name] = _input(node)
+        elif isinstance(node, StateNode):
+            sections["states"][node.name] = _state(graph, node, stored)
         elif isinstance(node, ConstantNode):
-            fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
-            if node.desc.element_count <= inline:
-                fields["data"] = [Scalar.of(each, node.desc.dtype).plain for each in node.data.ravel()]
-            elif weights is not None:
-                files[node.name] = to_stored(node.data, node.desc.dtype)
-                fields = {"file": weights, "tensor": node.name} | fields
-            else:
-                file = f"{file_names.take(f'{stem}.{node.name}')}.npy"
-                files[file] = to_stored(node.data, node.desc.dtype)
-                fields = {"file": file} | fields
-            sections["constants"][node.name] = fields
+            fields = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
+            content = stored.content(node.name, node.data, node.desc.dtype)
+            sections["constants"][node.name] = fields | content if "data" in content else content | fields
         else:
             sections["nodes"][node.name] = _operator(graph, node)
     top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
@@ -131,15 +125,42 @@ def _document(
     if all(name == reference for name, reference in top["outputs"].items()):
         top["outputs"] = list(top["outputs"])
     if graph.origin.tests:
-        renamed = _test_files(graph, stem, file_names, files)
+        renamed = _test_files(graph, stem, stored)
         top["tests"] = {test.name: test.plain(renamed) for test in graph.origin.tests.values()}
-    return _emit(top), files
+    return _emit(top), stored.files
 
 
-def _test_files(
-    graph: Graph, stem: str, names: FileNames, files: dict[str, np.ndarray[Any, Any]]
-) -> dict[Content, str]:
-    """New names for the files of the graph's tests; adds their arrays to `files`.
+class _Stored:
+    """Where the arrays of a document are: in its text, or in files.
+
+    Args:
+        stem: the beginning of files' names.
+        weights: the name of one file for all; None: each has its own.
+        inline: the most elements that are in the text.
+
+    Attributes:
+        files: the arrays by file, or by tensor of the one file.
+    """
+
+    def __init__(self, stem: str, weights: str | None, inline: int) -> None:
+        self.files: dict[str, np.ndarray[Any, Any]] = {}
+        self.names = FileNames()
+        self._stem, self._weights, self._inline = stem, weights, inline
+
+    def content(self, name: str, array: np.ndarray[Any, Any], dtype: DataType) -> dict[str, Any]:
+        """The array as fields of a document."""
+        if array.size <= self._inline:
+            return {"data": [Scalar.of(each, dtype).plain for each in array.ravel()]}
+        if self._weights is not None:
+            self.files[name] = to_stored(array, dtype)
+            return {"file": self._weights, "tensor": name}
+        file = f"{self.names.take(f'{self._stem}.{name}')}.npy"
+        self.files[file] = to_stored(array, dtype)
+        return {"file": file}
+
+
+def _test_files(graph: Graph, stem: str, stored: _Stored) -> dict[Content, str]:
+    """New names for the files of the graph's tests, whose arrays become stored ones.
 
     A file that cannot be read keeps its name: a graph can be saved whatever its tests lack.
     """
@@ -149,8 +170,8 @@ def _test_files(
             if content.file is not None:
                 with contextlib.suppress(GraphError):
                     array = content.stored()
-                    renamed[content] = f"{names.take(f'{stem}.tests.{test.name}.{section}.{name}')}.npy"
-                    files[renamed[content]] = array
+                    renamed[content] = f"{stored.names.take(f'{stem}.tests.{test.name}.{section}.{name}')}.npy"
+                    stored.files[renamed[content]] = array
     return renamed
 
 
@@ -160,6 +181,19 @@ def _input(node: InputNode) -> dict[str, Any]:
     if desc["strides"] is not None:
         fields["strides"] = _plain(desc["strides"])
     return fields | ({"owned": True} if desc["owned"] else {})
+
+
+def _state(graph: Graph, node: StateNode, stored: _Stored) -> dict[str, Any]:
+    fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": _plain(node.declared["sizes"])}
+    if isinstance(node.initial, Scalar):
+        fields["initial"] = {"value": node.initial.plain}
+    elif node.initial is not None:
+        fields["initial"] = stored.content(node.name, node.initial.array, node.desc.dtype)
+    if node.grows is not None:
+        fields["grows"] = node.grows
+    if node.name in graph.next_values:
+        fields["next" if node.grows is None else "append"] = graph.next_values[node.name].reference
+    return fields
 
 
 def _operator(graph: Graph, node: OperatorNode) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.onnx.export.emitter import Array
 from dmlgraph.formats.onnx.export.writer import Writer, Written
 from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.states import refuse_states
 
 EXTERNAL_BYTES = 1 << 20  # constants of more bytes are in a file beside the model
 ALIGNMENT = 4096  # of their places in it, so that it can be mapped into memory
@@ -73,6 +74,7 @@ def _written(graph: Graph) -> Written:
         raise not_saved("ONNX")
     if not graph.outputs:
         raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
+    refuse_states(graph, "an ONNX model")
     written = Writer(graph).write()
     _check(written)
     return written
