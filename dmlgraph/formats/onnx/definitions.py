@@ -149,7 +149,7 @@ def empty_results(node: Node) -> list[Array | None] | None:
             continue
         tensor = made[name].tensor_type if name in made else onnx.TypeProto.Tensor()
         sizes = [each.dim_value if each.HasField("dim_value") else -1 for each in tensor.shape.dim]
-        if 0 not in sizes or -1 in sizes:
+        if 0 not in sizes or min(sizes) < 0:
             return None
         results.append(np.empty(sizes, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
     return results

@@ -160,6 +160,8 @@ class Importer:
                     raise Refusal("no node computes the output", code="unknown-node")
                 calls = Calls(self.graph, self.names, name)
                 if isinstance(tensor, TensorList):
+                    if not tensor.items:
+                        raise Refusal("a graph cannot have a sequence without tensors as an output", code="count")
                     for index, each in enumerate(tensor.items):
                         self.graph.output(taken.take(f"{name}.{index}"), calls.value(each))
                 else:

@@ -118,3 +118,11 @@ def test_reflected_padding_has_nothing_to_reflect() -> None:
     onnx.checker.check_model(model)
     with pytest.raises(dg.ModelError, match="no element to repeat"):
         imported(model)
+
+
+def test_a_window_larger_than_any_tensor_is_refused() -> None:
+    """ONNX infers sizes below zero for it."""
+    text = "g (float[1,0,32,32] x) => (float[A,B,C,D] y) {y = LpPool<kernel_shape = [2, 2147483648], p = 4>(x)}"
+    with pytest.raises(dg.ModelError) as caught:
+        imported(model_of(text))
+    assert caught.value.node == "y"

@@ -143,3 +143,10 @@ def test_branches_of_an_unknown_condition_cannot_give_sequences() -> None:
     )
     with pytest.raises(dg.ModelError, match="the condition is not known"):
         imported(model)
+
+
+def test_an_empty_sequence_is_no_output() -> None:
+    """The message names the output; without it the graph would be without outputs."""
+    with pytest.raises(dg.ModelError) as caught:
+        imported(model_of("g () => (seq(float[2]) y) {y = SequenceEmpty()}"))
+    assert (caught.value.code, caught.value.node) == ("count", "y")
