@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph.formats.onnx.bits import wrapped
 from dmlgraph.formats.onnx.export.emitter import BOOL, FLOAT32, INT32, UINT32, Emitter, Symbol
 from dmlgraph.formats.onnx.node import Node, Result, at_axis
 from dmlgraph.formats.onnx.one_to_one import applied, as_unary, of_one
 from dmlgraph.formats.onnx.reduction import merged
 from dmlgraph.formats.onnx.refusals import ByDefinition
 from dmlgraph.formats.onnx.table import applies, exports, imports
-from dmlgraph.formats.onnx.tensors import Tensor
+from dmlgraph.formats.onnx.tensors import Tensor, stored
 from dmlgraph.operators import Operator
 
 _ALONG = {"Softmax": "activation_softmax", "LogSoftmax": "activation_log_softmax", "Hardmax": "activation_hardmax"}
@@ -37,12 +38,15 @@ def Swish(node: Node, X: Tensor, *, alpha: float = 1.0) -> Tensor:
 @imports(since=9, how="activation_shrink; of integers in float32; a negative lambd: also negate")
 def Shrink(node: Node, input: Tensor, *, bias: float = 0.0, lambd: float = 0.5) -> Result:
     value = node.value(input)
-    if not input.is_float:  # DirectML rounds the result to an integer, ONNX cuts its fraction
+    if not input.is_float:  # DirectML rounds the result and bounds it; ONNX Runtime cuts its fraction and wraps
         value = node.converted(value, "float32")
     # A number may be on both sides of a negative threshold: DirectML looks at the upper side first, ONNX at the lower.
     turned = lambd < 0
     made = node.activation_shrink(node.negate(value) if turned else value, bias=bias, threshold=lambd)
-    return node.tensor(node.negate(made) if turned else made, input.shape)
+    result = node.negate(made) if turned else made
+    if not input.is_float and input.dtype.itemsize < 4:
+        result = wrapped(node, node.converted(result, "int32"), stored(input.dtype))
+    return node.tensor(result, input.shape)
 
 
 @imports(since=14, how="activation_hard_swish")

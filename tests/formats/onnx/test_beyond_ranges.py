@@ -84,17 +84,17 @@ def test_a_norm_beyond_float16(device: DeviceName, p: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int8", "uint8", "int64"])
-@pytest.mark.parametrize("bias", [0.0, 0.75, -1.5])
+@pytest.mark.parametrize("bias", [0.0, 0.75, -1.5, 2.0])
 @pytest.mark.parametrize("threshold", [-1.5, -0.5, 0.0, 1.5])
 def test_shrink(device: DeviceName, threshold: float, bias: float, dtype: str) -> None:
-    """The lower side comes first, which matters if lambd is negative; integers are cut."""
+    """The lower side comes first, which matters if lambd is negative; integers are cut, and wrap."""
     kept = [0, 1, 2, 3, 5] if dtype == "uint8" else [-5, -3, -2, -1, 0, 1, 2, 3, 5]
     x = np.array([*kept, -1.25, 0.25, NAN] if dtype.startswith("float") else kept, dtype)
     (got,) = results("Shrink", {"x": x}, device, lambd=threshold, bias=bias)
     wide = x.astype(np.float64)
     expected = np.where(wide < -threshold, wide + bias, np.where(wide > threshold, wide - bias, 0))
     if dtype == "uint8":
-        expected = np.maximum(expected, 0)
+        expected = expected.astype(np.int64) % 256
     assert got.dtype == x.dtype
     np.testing.assert_array_equal(got, expected.astype(dtype))
 

@@ -26,6 +26,7 @@ from dmlgraph.formats.onnx.export import EXTERNAL_BYTES, to_model
 from dmlgraph.formats.onnx.table import REFUSED, written
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.passes import fuse
 
 EXAMPLES = pathlib.Path(__file__).parents[3] / "examples"
@@ -122,13 +123,20 @@ def test_an_example_gives_the_same_on_onnx_runtime(name: str) -> None:
 
 
 def everything(graph: dg.Graph) -> dg.Graph:
-    """The graph with all its values as outputs."""
+    """The graph with all its values as outputs, also those before a fused activation."""
     copy, live = graph.with_dims({}), graph.live_nodes()
     for node in graph.nodes:
         if isinstance(node, OperatorNode) and node.name in live:
             for port, desc in enumerate(node.operator.output_descs):
                 if desc is not None:
                     copy.output(f"{node.name} {port}", copy.value(copy.reference(node.name, port)))
+            if "fused_activation" in node.attributes:
+                bound = {to: copy.value(copy.reference(name, port)) for name, port, to in graph.producers(node.name)}
+                attributes = {key: each for key, each in node.attributes.items() if key != "fused_activation"}
+                tensors = node.operator.by_field(Role.INPUT, bound)
+                for port, value in enumerate(copy.add(type(node.operator), tensors, attributes, node.outputs)):
+                    if value is not None:
+                        copy.output(f"{node.name} {port} before", value)
     return copy
 
 
