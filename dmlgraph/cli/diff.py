@@ -124,11 +124,13 @@ def diff(
 
 
 def _report(graph: Graph, found: Difference) -> Iterator[str]:
+    from dmlgraph.measure.diff import labels_of_states
     from dmlgraph.measure.report import cause, summary
 
+    descs = graph.output_descs | {label: state.desc for label, state in labels_of_states(graph).items()}
     rows = [["output", "data type", "sizes", "differs", "ULP", "absolute"]]
     for name, comparison in found.outputs.items():
-        desc = graph.outputs[name].desc
+        desc = descs[name]
         rows.append([name, str(desc.dtype), str(list(desc.sizes)), *summary(comparison)])
     yield from lines(rows, "<<<<>>")
     nans = sum(comparison.nans for comparison in found.outputs.values())

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.ir import IrGraph
@@ -21,7 +22,7 @@ from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
 from dmlgraph.devices.executable import Array
 from dmlgraph.devices.states import first_value
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import LENGTH
+from dmlgraph.graph.nodes import LENGTH, StateNode
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 
 BATCH_BYTES = 1 << 28  # of values that are made outputs of one run …
@@ -69,7 +70,7 @@ class Difference:
     Attributes:
         sides: the two.
         reasons: why each device was chosen.
-        outputs: each output's comparison.
+        outputs: the comparison of each output, and of each state after the run.
         first: the first node that differs; None if the outputs are equal, or no single node differs.
         changed: without such a node, the sides whose outputs change when all values are kept.
     """
@@ -129,8 +130,14 @@ def _diff(
 def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, dict[str, Array]]:
     with compile_graph(graph, side.device, fuse=side.fuse) as executable:
         results = executable.run(inputs)
-        held = {f"state {name}": executable.states[name] for name in executable.states} if graph.states else {}
+        held = {label: executable.states[state.name] for label, state in labels_of_states(graph).items()}
         return executable.reason, results | held
+
+
+def labels_of_states(graph: Graph) -> dict[str, StateNode]:
+    """The states, whose values after a run are compared as outputs are, by names that no output has."""
+    names = FreeNames(graph.outputs)
+    return {names.take(f"state {state.name}"): state for state in graph.states}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -64,6 +64,20 @@ def test_equal_outputs_are_status_0() -> None:
     assert result.stderr == "reference, fused (asked for as 'reference')\n" * 2
 
 
+def test_states_are_compared_after_the_run(folder: pathlib.Path) -> None:
+    (folder / "states.yaml").write_text(
+        "dmlgraph: 1\nstates:\n  s: {dtype: float32, sizes: [2], initial: {value: 1}, next: y}\n"
+        "nodes: {y: {op: add, a: s, b: s}}\noutputs: [y]\n",
+        encoding="utf-8",
+    )
+    result = call("states.yaml", "--device", "reference", "--device", "cpu")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1:] == [
+        "y        float32    [2]    equal      0         0",
+        "state s  float32    [2]    equal      0         0",
+    ]
+
+
 def test_the_first_node_that_differs_is_told_with_its_place_and_is_status_1() -> None:
     result = call("scaled.yaml", *INPUTS, "--device", "reference")
     assert result.exit_code == 1

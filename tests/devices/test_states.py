@@ -19,6 +19,8 @@ from dmlgraph.devices.names import DeviceName
 
 DEVICES: tuple[DeviceName, ...] = ("reference", "cpu", "directml:software")
 
+pytestmark = pytest.mark.usefixtures("directml_path")
+
 
 def cache(*, rows: int = 1, capacity: int = 5) -> dg.Graph:
     """A counter, and a cache of rows [2, capacity] with what it held before the run as an output."""

@@ -13,6 +13,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
+from dmlgraph.devices.names import DeviceName
 from dmlgraph.measure import bench
 from dmlgraph.measure.bench import Measurement, measure
 from dmlgraph.measure.trace import trace
@@ -210,3 +211,17 @@ def test_the_slices_of_a_trace_take_the_times_measured() -> None:
         "nodes": {"e": {"operator": "exp", "outputs": ["float32 [3,4]"]}},
     }
     assert nodes["y"]["dur"] == pytest.approx(measured.profile.steps[2].seconds * 1e6, abs=0.01)
+
+
+@pytest.mark.usefixtures("directml_path")
+@pytest.mark.parametrize("device", ["cpu", "directml:software"])
+def test_every_run_of_a_graph_with_states_begins_anew(device: DeviceName) -> None:
+    """A growing state has room for the rows of one run."""
+    g = dg.Graph("states")
+    x = g.input("x", sizes=[1, 4], dtype="float32")
+    k = g.state("k", sizes=[1, 4], dtype="float32", grows=0)
+    g.append(k, x)
+    g.output("y", k + 1)
+    measured = measure(g, choose(device), {"x": np.ones((1, 4), np.float32)}, repeats=3)
+    assert len(measured.runs) == 3
+    assert (measured.input_bytes, measured.output_bytes) == (16, 16)

@@ -132,6 +132,24 @@ def test_the_first_node_that_differs_is_found(
     assert found.first.rules == found.first.origins == ()
 
 
+@pytest.mark.parametrize("fuse", [False, True])
+def test_states_after_a_run_are_compared(broken: Any, fuse: bool) -> None:
+    """A node that only the next value of a state needs is found, too."""
+    g = dg.Graph("states")
+    x = g.input("x", sizes=[3, 4], dtype="float32")
+    s = g.state("s", sizes=[3, 4], dtype="float32", initial=1)
+    g.update(s, dg.exp(dg.sqrt(x + s, name="root"), name="after"))
+    k = g.state("k", sizes=[9, 4], dtype="float32", grows=0)
+    g.append(k, x)
+    g.output("state s", dg.identity(k))
+    found = compared(g, broken(in_operator("sqrt", next_number((1, 2), 3))), fuse=fuse)
+    assert list(found.outputs) == ["state s", "state s_1", "state k"]
+    assert [each.equal for each in found.outputs.values()] == [True, False, True]
+    assert found.first is not None
+    assert found.first.node == "root"
+    assert diff(g, (Side(choose("reference"), True), Side(choose("cpu"), True)), {"x": X}, 4).equal
+
+
 def test_what_is_within_the_tolerance_is_passed_over(broken: Any) -> None:
     def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
         steps = {"sqrt": 1, "exp": 50}.get(operator.name, 0)
