@@ -8,7 +8,7 @@ import dataclasses
 import itertools
 import operator
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -293,17 +293,17 @@ class Executable(abc.ABC):
 
     def _collected(self, names: Sequence[str], out: Mapping[str, Any] | None) -> tuple[str, ...]:
         """The outputs that are collected."""
-        if isinstance(names, str):
-            raise BindingError(
-                "must be a list of outputs", code="kind", field="collect", got=names, hint=f"collect=['{names}']"
-            )
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            hint = f"collect=['{names}']" if isinstance(names, str) else None
+            raise BindingError("must be a list of outputs", code="kind", field="collect", got=names, hint=hint)
+        names = tuple(names)
         check_known(names, self._slots, "output")
         for name in names:
             if name in (out or {}):
                 raise BindingError(
                     "cannot be collected and written into an array", code="conflict", field=name, hint="leave 'out' out"
                 )
-        return tuple(names)
+        return names
 
     def _run_steps(
         self,

@@ -132,6 +132,7 @@ def test_several_steps_are_one_call(exe: Executable) -> None:
     mistakes: list[tuple[dict[str, Any], str, str | None]] = [
         ({"collect": ["k"]}, "unknown-array", "k"),
         ({"collect": "step"}, "kind", "collect"),
+        ({"collect": 5}, "kind", "collect"),
         ({"collect": ["step"], "out": {"step": np.empty(1, "f4")}}, "conflict", "step"),
         ({"states": {}}, "kind", "states"),
     ]
