@@ -58,8 +58,8 @@ class StatefulGraph:
             sizes: of all of it; of a growing state with its capacity, the most rows that it can have.
             dtype: its data type, of at least 8 bits.
             initial: what it holds at first: an array, or a number for all elements; by default 0.
-            grows: the axis along which `append` adds rows, of which there are none at first.  By default `update`
-                replaces all of it.
+            grows: the axis along which `append` adds rows; the state is empty at first.  Without it, `update` replaces
+                all of the state.
 
         Raises:
             GraphError, TensorError: a field is wrong.
