@@ -72,7 +72,7 @@ class Held:
         return f"{self.desc.dtype} {list(self.desc.sizes)}{grows}"
 
 
-class States(Mapping[str, Array]):
+class States:
     """A set of states on a device.  Runs that use it at the same time take turns.
 
     Args:
@@ -108,6 +108,13 @@ class States(Mapping[str, Array]):
 
     def __len__(self) -> int:
         return len(self._held)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._held
+
+    def keys(self) -> tuple[str, ...]:
+        """The names of the states."""
+        return tuple(self._held)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}: {held}" for name, held in self._held.items())

@@ -170,6 +170,17 @@ def test_writing_what_a_state_holds(exe: Executable) -> None:
     assert (caught.value.code, caught.value.field) == ("unknown-state", "keys")
 
 
+def test_a_set_is_read_as_a_mapping(exe: Executable) -> None:
+    states = exe.states
+    assert (list(states), len(states), states.keys()) == (["step", "k"], 2, ("step", "k"))
+    assert "k" in states
+    assert "keys" not in states
+    assert {name: value.shape for name, value in dict(states).items()} == {"step": (1,), "k": (2, 0)}
+    assert states == exe.states != exe.new_states()
+    assert states.bytes == 4 + 2 * 5 * 4
+    assert repr(states) == f"<States on {exe.device}: step: float32 [1], k: float32 [2, 5], grows along 1>"
+
+
 def test_what_is_read_is_a_copy(exe: Executable) -> None:
     exe.states["step"][...] = 99
     assert exe.states["step"] == 10
