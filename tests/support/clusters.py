@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-import tests
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +17,7 @@ def spawned() -> Iterator[Any]:
 
     from dmlgraph.distributed import connect
 
-    cloudpickle.register_pickle_by_value(tests)
+    cloudpickle.register_pickle_by_value(sys.modules["tests"])
     with connect(workers=2) as client:
         yield client
 
