@@ -106,20 +106,20 @@ class IntermediateEdge:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class GraphState:
-    """A state: which slots of the inputs hold it before a run, and which slot of the outputs changes it.
+    """A state: which inputs of the graph hold it before a run, and which output changes it.
 
     Attributes:
-        input: the slot of what it holds.
-        length: the slot of its length, if it grows.
-        output: the slot of its next value, or of the rows to append; None if a run does not change it.
+        input: the input of what it holds.
+        length: the input of its length, if it grows.
+        output: the output of its next value, or of the rows to append; None if a run does not change it.
         grows: the axis of its rows; None if it is updated whole.
         initial: what it holds at first; None: zeros.
     """
 
     name: str
-    input: int
-    length: int | None
-    output: int | None
+    input: str
+    length: str | None
+    output: str | None
     grows: int | None
     initial: ConstantData | Scalar | None
 
@@ -144,14 +144,14 @@ class GraphDesc:
     @property
     def given(self) -> tuple[GraphInput, ...]:
         """The inputs that a run is given: neither constants nor what states hold."""
-        held = {slot for state in self.states for slot in (state.input, state.length)}
-        return tuple(each for slot, each in enumerate(self.inputs) if each.elements is None and slot not in held)
+        held = {name for state in self.states for name in (state.input, state.length)}
+        return tuple(each for each in self.inputs if each.elements is None and each.name not in held)
 
     @property
     def results(self) -> tuple[GraphOutput, ...]:
         """The outputs that a run returns: not those that change states."""
         changing = {state.output for state in self.states}
-        return tuple(each for slot, each in enumerate(self.outputs) if slot not in changing)
+        return tuple(each for each in self.outputs if each.name not in changing)
 
     def __str__(self) -> str:
         return "\n".join(_lines(self)) + "\n"
@@ -194,15 +194,18 @@ def _lines(desc: GraphDesc) -> Iterator[str]:
 
 
 def _state(desc: GraphDesc, state: GraphState) -> Iterator[str]:
-    yield f"input {state.input}"
+    inputs, outputs = ([each.name for each in slots] for slots in (desc.inputs, desc.outputs))
+    place = inputs.index(state.input)
+    yield f"input {place}"
     if state.length is not None:
-        yield f"length input {state.length}"
+        yield f"length input {inputs.index(state.length)}"
     if state.output is not None:
-        yield f"{'next' if state.grows is None else f'rows of axis {state.grows}'} output {state.output}"
+        what = "next" if state.grows is None else f"rows of axis {state.grows}"
+        yield f"{what} output {outputs.index(state.output)}"
     if isinstance(state.initial, Scalar):
         yield f"initial {state.initial}"
     elif state.initial is not None:
-        yield f"initial {_digest(desc.inputs[state.input].desc.pack(state.initial.array).tobytes())}"
+        yield f"initial {_digest(desc.inputs[place].desc.pack(state.initial.array).tobytes())}"
 
 
 def _port(desc: GraphDesc, node: int, port: int) -> str:

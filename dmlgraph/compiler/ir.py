@@ -20,10 +20,10 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.desc import GraphState
 from dmlgraph.compiler.ir_node import Content, IrNode, Operand, Source
 from dmlgraph.compiler.ir_structure import IrStructure
 from dmlgraph.compiler.target import Target
-from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import LENGTH, ConstantNode, InputNode, Node, output_paths
 from dmlgraph.operators.common.strided import reshaped, through
 from dmlgraph.operators.declaration.fields import Role
@@ -44,25 +44,6 @@ class BesideNumber(NamedTuple):
     tensor: Operand
     beside: Operand
     number: Scalar
-
-
-class IrState(NamedTuple):
-    """A state of the graph, as inputs and an output of the IR.
-
-    Attributes:
-        input: what it holds before a run.
-        length: the input of its length, if it grows.
-        output: the output of its next value, or of the rows to append; None if it does not change.
-        grows: the axis of its rows; None if it is updated whole.
-        initial: what it holds at first; None: zeros.
-    """
-
-    name: str
-    input: str
-    length: str | None
-    output: str | None
-    grows: int | None
-    initial: ConstantData | Scalar | None
 
 
 class IrGraph(IrStructure):
@@ -91,7 +72,7 @@ class IrGraph(IrStructure):
         self.name, self.level = name, level
         self.target = target or Target(level, ())
         self.promised: Mapping[str, TensorDesc] = {}
-        self.states: tuple[IrState, ...] = ()
+        self.states: tuple[GraphState, ...] = ()
 
     @classmethod
     def of(cls, graph: Graph, target: Target | None = None) -> IrGraph:
@@ -265,12 +246,12 @@ _Nodes = list[tuple[Node, "Sequence[Output | None]"]]  # in execution order, eac
 
 def _with_states_as_inputs(
     graph: Graph, nodes: _Nodes, outputs: dict[str, Source]
-) -> tuple[_Nodes, tuple[IrState, ...]]:
+) -> tuple[_Nodes, tuple[GraphState, ...]]:
     """The nodes with inputs in place of states and their lengths; adds their next values to the outputs."""
-    names, states = FreeNames(outputs), []
+    names, states, next_values = FreeNames(outputs), [], graph.next_values
     inputs: dict[str, list[InputNode]] = {}
     for state in graph.states:
-        after = graph.next_values.get(state.name)
+        after = next_values.get(state.name)
         output = None if after is None else names.take(f"{state.name}.next")
         if output is not None and after is not None:
             outputs[output] = Source(after.node, after.port)
@@ -279,7 +260,7 @@ def _with_states_as_inputs(
             read.append(InputNode(f"{state.name}.length", LENGTH, {}))
         inputs[state.name] = read
         length = None if state.grows is None else read[1].name
-        states.append(IrState(state.name, state.name, length, output, state.grows, state.initial))
+        states.append(GraphState(state.name, state.name, length, output, state.grows, state.initial))
     for name, source in outputs.items():
         outputs[name] = Source(inputs[source.node][source.port].name, 0) if source.node in inputs else source
     replaced: _Nodes = []

@@ -22,13 +22,12 @@ from dmlgraph.compiler.desc import (
     GraphDesc,
     GraphInput,
     GraphOutput,
-    GraphState,
     InputEdge,
     IntermediateEdge,
     OperatorDescNode,
     OutputEdge,
 )
-from dmlgraph.compiler.ir import IrGraph, IrState
+from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Source
 from dmlgraph.graph.nodes import ConstantNode, InputNode
 from dmlgraph.operators.declaration.operator import Operator
@@ -158,17 +157,7 @@ def thawed(graph: GraphDesc) -> IrGraph | None:
         ir.insert(node, each)
     for slot in graph.outputs:
         ir.set_output(slot.name, outputs[slot.name], slot.desc)
-    ir.states = tuple(
-        IrState(
-            each.name,
-            inputs[each.input].name,
-            None if each.length is None else inputs[each.length].name,
-            None if each.output is None else graph.outputs[each.output].name,
-            each.grows,
-            each.initial,
-        )
-        for each in graph.states
-    )
+    ir.states = graph.states
     ir.is_changed = False
     return ir
 
@@ -222,18 +211,7 @@ def _frozen(
             OutputEdge(index[source.node], source.port, slot) for slot, (source, _) in enumerate(outputs.values())
         ),
         intermediate_edges=tuple(intermediate_edges),
-        states=tuple(_state(state, slots, list(outputs)) for state in ir.states),
-    )
-
-
-def _state(state: IrState, inputs: Mapping[str, int], outputs: Sequence[str]) -> GraphState:
-    return GraphState(
-        name=state.name,
-        input=inputs[state.input],
-        length=None if state.length is None else inputs[state.length],
-        output=None if state.output is None else outputs.index(state.output),
-        grows=state.grows,
-        initial=state.initial,
+        states=ir.states,
     )
 
 

@@ -23,9 +23,10 @@ from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import BindingError, listing, suggestion
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.desc import GraphDesc, GraphState
+from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import LENGTH
+from dmlgraph.graph.states import fits, fitting
 
 Array = np.ndarray[Any, Any]
 
@@ -51,9 +52,9 @@ class Held:
     spare: Array | None = None
 
     @classmethod
-    def first(cls, desc: TensorDesc, state: GraphState) -> Held:
+    def first(cls, desc: TensorDesc, grows: int | None, initial: ConstantData | Scalar | None) -> Held:
         """A state before the first run that changes it."""
-        return cls(desc, state.grows, state.initial, first_value(desc, state.initial))
+        return cls(desc, grows, initial, first_value(desc, initial))
 
     @property
     def value(self) -> Array:
@@ -150,11 +151,7 @@ class States:
     def reset(self) -> None:
         """Makes every state what it was at first."""
         with self._turn:
-            states = {
-                name: Held.first(held.desc, GraphState(name, 0, None, None, held.grows, held.initial))
-                for name, held in self._held.items()
-            }
-            self._held = states
+            self._held = {name: Held.first(held.desc, held.grows, held.initial) for name, held in self._held.items()}
 
     def copy(self) -> States:
         """Another set that holds the same."""
@@ -201,18 +198,17 @@ class States:
         if device != self.device:
             raise BindingError("are on another device", code="states", field="states", got=self.device, allowed=device)
         with self._turn:
-            new = {}
+            inputs, new = {slot.name: slot.desc for slot in graph.inputs}, {}
             for state in graph.states:
-                first = Held.first(graph.inputs[state.input].desc, state) if state.name not in self._held else None
-                if first is not None:
-                    new[state.name] = first
-                elif not _is_declared(self._held[state.name], graph, state):
-                    desc = graph.inputs[state.input].desc
+                desc, held = inputs[state.input], self._held.get(state.name)
+                if held is None:
+                    new[state.name] = Held.first(desc, state.grows, state.initial)
+                elif (held.desc.dtype, held.desc.sizes, held.grows) != (desc.dtype, desc.sizes, state.grows):
                     raise BindingError(
                         "the set has another state of this name",
                         code="states",
                         field=state.name,
-                        got=str(self._held[state.name]),
+                        got=str(held),
                         allowed=f"{desc.dtype} {list(desc.sizes)}",
                     )
             self._held = self._held | new
@@ -225,11 +221,12 @@ class States:
             BindingError: the rows of these runs do not fit a state.
         """
         with self._turn:
+            outputs = {slot.name: slot.desc for slot in graph.outputs}
             for state in graph.states:
                 held = self._held[state.name]
                 if state.grows is None or state.output is None:
                     continue
-                rows, capacity = graph.outputs[state.output].desc.sizes[state.grows], held.desc.sizes[state.grows]
+                rows, capacity = (desc.sizes[state.grows] for desc in (outputs[state.output], held.desc))
                 if held.length + steps * rows > capacity:
                     raise BindingError(
                         "the rows do not fit the state",
@@ -261,8 +258,8 @@ class Turn:
     def __init__(self, states: States, graph: GraphDesc) -> None:
         self._states, self._graph = states, graph
 
-    def inputs(self) -> dict[int, Array]:
-        """What the states hold, and their lengths, by slot of the inputs."""
+    def inputs(self) -> dict[str, Array]:
+        """What the states hold, and their lengths, by input."""
         arrays = {}
         for state in self._graph.states:
             held = self._states._held[state.name]
@@ -278,7 +275,7 @@ class Turn:
             if state.output is not None and state.grows is None:
                 held = self._states._held[state.name]
                 spare = np.empty_like(held.array) if held.spare is None else held.spare
-                targets[self._graph.outputs[state.output].name] = spare
+                targets[state.output] = spare
         return targets
 
     def take(self, results: Mapping[str, Array]) -> int:
@@ -287,7 +284,7 @@ class Turn:
         for state in self._graph.states:
             if state.output is None:
                 continue
-            held, result = self._states._held[state.name], results[self._graph.outputs[state.output].name]
+            held, result = self._states._held[state.name], results[state.output]
             if state.grows is None:
                 new[state.name] = dataclasses.replace(held, array=result, spare=held.array)
             else:
@@ -306,25 +303,15 @@ def first_value(desc: TensorDesc, initial: ConstantData | Scalar | None) -> Arra
     return np.full(desc.sizes, 0 if initial is None else initial.value, desc.dtype.numpy)
 
 
-def _is_declared(held: Held, graph: GraphDesc, state: GraphState) -> bool:
-    desc = graph.inputs[state.input].desc
-    return (held.desc.dtype, held.desc.sizes, held.grows) == (desc.dtype, desc.sizes, state.grows)
-
-
 def _checked(name: str, held: Held, array: Array) -> Array:
     """An array that a state may hold."""
-    sizes = held.desc.sizes
-    fits = array.ndim == len(sizes) and all(
-        one == other or (axis == held.grows and one <= other)
-        for axis, (one, other) in enumerate(zip(array.shape, sizes, strict=True))
-    )
-    if array.dtype != held.desc.dtype.numpy or not fits:
-        allowed = [f"0 to {size}" if axis == held.grows else str(size) for axis, size in enumerate(sizes)]
+    desc = held.desc
+    if array.dtype != desc.dtype.numpy or not fits(array.shape, desc.sizes, held.grows):
         raise BindingError(
             "the array has another data type or other sizes than the state",
-            code="sizes" if array.dtype == held.desc.dtype.numpy else "dtype",
+            code="sizes" if array.dtype == desc.dtype.numpy else "dtype",
             field=name,
             got=f"{array.dtype} {list(array.shape)}",
-            allowed=f"{held.desc.dtype} [{', '.join(allowed)}]",
+            allowed=f"{desc.dtype} {fitting(desc.sizes, held.grows, least=0)}",
         )
     return array

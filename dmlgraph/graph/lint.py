@@ -102,8 +102,9 @@ _UNUSED: dict[type[Node], tuple[str, str]] = {
 
 def unchanged_states(graph: Graph) -> Iterator[Problem]:
     """States that keep what they hold; graphs that share states with another may have them."""
+    changed = graph.next_values
     for state in graph.states:
-        if state.name not in graph.next_values:
+        if state.name not in changed:
             hint = "give it a next value, or make it a constant" if state.grows is None else "append rows to it"
             yield Problem("nothing changes the state", code="unchanged-state", node=state.name, hint=hint)
 

@@ -78,7 +78,7 @@ class StatefulGraph:
             GraphError: it has another data type or other sizes, the state grows, or it has a next value already.
         """
         node = self._changed(state, grows=False)
-        self._check_next(node, value, None)
+        self._check_next(node, value)
 
     def append(self, state: Value, rows: Value) -> None:
         """Puts rows behind those that a growing state has, after the run.
@@ -87,7 +87,7 @@ class StatefulGraph:
             GraphError: they do not fit it, the state does not grow, or it has rows to append already.
         """
         node = self._changed(state, grows=True)
-        self._check_next(node, rows, node.grows)
+        self._check_next(node, rows)
 
     @property
     def states(self) -> list[StateNode]:
@@ -118,9 +118,9 @@ class StatefulGraph:
             raise GraphError(f"{what} already", code="duplicate", node=node.name, got=given.reference)
         return node
 
-    def _check_next(self, node: StateNode, value: Value, axis: int | None) -> None:
-        """Notes the next value of a state, which must have its data type and sizes, except along an axis."""
-        field = "next" if axis is None else "append"
+    def _check_next(self, node: StateNode, value: Value) -> None:
+        """Notes the next value of a state, which must have its data type and sizes, but fewer rows may be appended."""
+        field = "next" if node.grows is None else "append"
         value = operands.own(self._graph, value, f"{node.name}.{field}")
         desc, got = node.desc, value.desc
         if got.dtype is not desc.dtype:
@@ -132,19 +132,14 @@ class StatefulGraph:
                 got=str(got.dtype),
                 allowed=str(desc.dtype),
             )
-        fits = got.rank == desc.rank and all(
-            one == other or (place == axis and one <= other)
-            for place, (one, other) in enumerate(zip(got.sizes, desc.sizes, strict=True))
-        )
-        if not fits:
-            allowed = [f"1 to {size}" if place == axis else size for place, size in enumerate(desc.sizes)]
+        if not fits(got.sizes, desc.sizes, node.grows):
             raise GraphError(
                 "has other sizes than the state",
                 code="sizes",
                 node=node.name,
                 field=field,
                 got=list(got.sizes),
-                allowed=f"[{', '.join(map(str, allowed))}]",
+                allowed=fitting(desc.sizes, node.grows, least=1),
             )
         self._next[node.name] = value.node, value.port
 
@@ -190,6 +185,20 @@ def refuse_states(graph: StatefulGraph, what: str) -> None:
     for state in graph.states:
         hint = "make them inputs and outputs"
         raise GraphError(f"{what} cannot have states", code="states", node=state.name, hint=hint)
+
+
+def fits(given: Sequence[int], sizes: Sequence[int], grows: int | None) -> bool:
+    """Whether sizes are those of a state, or, along the axis along which it grows, at most as large."""
+    if len(given) != len(sizes):
+        return False
+    pairs = enumerate(zip(given, sizes, strict=True))
+    return all(one == size or (axis == grows and one <= size) for axis, (one, size) in pairs)
+
+
+def fitting(sizes: Sequence[int], grows: int | None, *, least: int) -> str:
+    """The sizes that fit a state, with at least so many rows, as text."""
+    shown = (f"{least} to {size}" if axis == grows else str(size) for axis, size in enumerate(sizes))
+    return f"[{', '.join(shown)}]"
 
 
 def _axis(grows: object, desc: TensorDesc) -> int | None:

@@ -17,7 +17,6 @@ from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
 from dmlgraph.devices.cpu.plan import make_plan
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
-from dmlgraph.devices.states import States
 from dmlgraph.graph.constant_data import ConstantData
 
 
@@ -55,7 +54,7 @@ class CpuExecutable(Executable):
         self._stats["nodes"] = len(graph.nodes)
         given = [slot.desc for slot in self._given.values()]
         self._whole_bytes = all(desc.dtype.bits > 4 for desc in (*given, *(slot.desc for slot in graph.outputs)))
-        self._quick = self._whole_bytes and not graph.states and not any(desc.owned for desc in given)
+        self._quick = self._whole_bytes and not any(desc.owned for desc in given)
 
     def _constant(self, elements: ConstantData) -> Array:
         return self._CONSTANT
@@ -86,20 +85,8 @@ class CpuExecutable(Executable):
     def stats(self, stats: dict[str, Any]) -> None:
         self._stats = stats
 
-    def run(
-        self,
-        inputs: Mapping[str, Any] | None = None,
-        out: Mapping[str, Any] | None = None,
-        *,
-        states: States | None = None,
-        steps: int | None = None,
-        collect: Sequence[str] = (),
-    ) -> dict[str, Array]:
-        if self._quick and states is None and steps is None and not collect:
-            results = self._native.run(inputs, out)
-            if results is not None:
-                return results
-        return super().run(inputs, out, states=states, steps=steps, collect=collect)
+    def _run_quickly(self, inputs: Mapping[str, Any] | None, out: Mapping[str, Any] | None) -> dict[str, Array] | None:
+        return self._native.run(inputs, out) if self._quick else None
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None

@@ -180,7 +180,7 @@ def random_uniform(
         allowed = f"{low} to {low + MOST_APART}"
         raise Refusal("must be at least low", code="range", field="high", got=high, allowed=allowed)
     made = node.add(node.multiply(_uniform(node, math.prod(shape), seed), high - low), low)
-    narrow = np.dtype(np.float16 if dtype == np.float16 else np.float32)  # there is no clip of float64
+    narrow = np.dtype(np.float16 if dtype == np.float16 else np.float32)  # DirectML has no CLIP of float64
     last = np.nextafter(np.asarray(high, narrow), np.asarray(low, narrow)).item()
     made = node.clip(node.converted(made, stored(narrow)), min=min(low, last), max=last)
     return node.tensor(node.converted(made, stored(dtype)), shape)

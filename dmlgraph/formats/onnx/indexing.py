@@ -419,7 +419,7 @@ def TensorScatter(
     axis = at_axis(axis, rank)
     one_of("mode", mode, ("linear", "circular"))
     if axis == 0 or (*update.shape[:axis], shape[axis], *update.shape[axis + 1 :]) != shape:
-        message = "the update must have the shape of the cache, but for the axis, which is not the first"
+        message = "the update must have the shape of the cache, except along the axis, which is not the first"
         raise Refusal(message, code="sizes", field="update", got=list(update.shape))
     offsets = np.arange(update.shape[axis], dtype=np.int32)
     places = node.value(Tensor.of(offsets.reshape([-1 if each == axis else 1 for each in range(rank)])))

@@ -27,6 +27,7 @@ from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
 from dmlgraph.graph.dims import is_computed
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode, StateNode
+from dmlgraph.graph.value import Value
 from dmlgraph.operators.common.subscripts import joined
 from dmlgraph.operators.declaration.fields import Kind, Role, ScaleBias
 from dmlgraph.operators.declaration.fused import FusedActivation
@@ -100,13 +101,13 @@ def _document(
     """
     if isinstance(graph, IrGraph):
         raise not_saved("a graph file")
-    stored = _Stored(stem, weights, inline)
+    stored, next_values = _Stored(stem, weights, inline), graph.next_values
     sections: dict[str, dict[str, Any]] = {"inputs": {}, "states": {}, "constants": {}, "nodes": {}}
     for node in graph.nodes:
         if isinstance(node, InputNode):
             sections["inputs"][node.name] = _input(node)
         elif isinstance(node, StateNode):
-            sections["states"][node.name] = _state(graph, node, stored)
+            sections["states"][node.name] = _state(node, next_values.get(node.name), stored)
         elif isinstance(node, ConstantNode):
             fields = {"dtype": str(node.desc.dtype), "sizes": list(node.desc.sizes)}
             content = stored.content(node.name, node.data, node.desc.dtype)
@@ -183,7 +184,7 @@ def _input(node: InputNode) -> dict[str, Any]:
     return fields | ({"owned": True} if desc["owned"] else {})
 
 
-def _state(graph: Graph, node: StateNode, stored: _Stored) -> dict[str, Any]:
+def _state(node: StateNode, after: Value | None, stored: _Stored) -> dict[str, Any]:
     fields: dict[str, Any] = {"dtype": str(node.desc.dtype), "sizes": _plain(node.declared["sizes"])}
     if isinstance(node.initial, Scalar):
         fields["initial"] = {"value": node.initial.plain}
@@ -191,8 +192,8 @@ def _state(graph: Graph, node: StateNode, stored: _Stored) -> dict[str, Any]:
         fields["initial"] = stored.content(node.name, node.initial.array, node.desc.dtype)
     if node.grows is not None:
         fields["grows"] = node.grows
-    if node.name in graph.next_values:
-        fields["next" if node.grows is None else "append"] = graph.next_values[node.name].reference
+    if after is not None:
+        fields["next" if node.grows is None else "append"] = after.reference
     return fields
 
 
