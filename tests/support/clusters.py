@@ -17,7 +17,9 @@ def spawned() -> Iterator[Any]:
 
     from dmlgraph.distributed import connect
 
-    cloudpickle.register_pickle_by_value(sys.modules["tests"])
+    for name, module in list(sys.modules.items()):  # each by its name: distributed does not look at a module's package
+        if name.startswith("tests."):
+            cloudpickle.register_pickle_by_value(module)
     with connect(workers=2) as client:
         yield client
 
