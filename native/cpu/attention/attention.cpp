@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
@@ -53,34 +53,26 @@ struct HeadMemory {
     float* keys;
     float* values;
     float* rest;
-    std::size_t bytes;
 
-    HeadMemory(std::byte* memory, const AttentionSizes& sizes, const Cut& cut) {
-        std::size_t used = 0;
-        const auto take = [&](std::int64_t floats) {
-            std::byte* const taken = memory + used;
-            used += align_to_line(static_cast<std::size_t>(floats) * sizeof(float));
-            return reinterpret_cast<float*>(taken);
-        };
+    HeadMemory(Scratch& scratch, const AttentionSizes& sizes, const Cut& cut) {
         const std::int64_t bundles = std::min(cut.bundles, most_bundles), longest = std::max(sizes.head, sizes.value_head);
         const std::int64_t all_scores = std::max(cut.keys * cut.width, cut.width * cut.line());
-        queries = take(bundles * cut.width * sizes.head);
-        results = take(bundles * cut.width * sizes.value_head);
-        greatest = take(bundles * cut.width);
-        sums = take(bundles * cut.width);
-        factors = take(cut.width);
-        scores = take(all_scores);
-        keys = take((cut.keys + 1) * sizes.head);
-        values = take((cut.keys + 1) * sizes.value_head);
-        rest = take(std::max(all_scores + std::max(cut.keys, cut.width), 2 * cut.width * longest));
-        bytes = used;
+        queries = scratch.take(bundles * cut.width * sizes.head);
+        results = scratch.take(bundles * cut.width * sizes.value_head);
+        greatest = scratch.take(bundles * cut.width);
+        sums = scratch.take(bundles * cut.width);
+        factors = scratch.take(cut.width);
+        scores = scratch.take(all_scores);
+        keys = scratch.take((cut.keys + 1) * sizes.head);
+        values = scratch.take((cut.keys + 1) * sizes.value_head);
+        rest = scratch.take(std::max(all_scores + std::max(cut.keys, cut.width), 2 * cut.width * longest));
     }
 };
 
 // Some bundles of the queries of a head, computed by one worker.
 class HeadTask {
 public:
-    HeadTask(const Attention& attention, const Cut& cut, std::byte* scratch, std::int64_t index, std::int64_t bundles)
+    HeadTask(const Attention& attention, const Cut& cut, Scratch scratch, std::int64_t index, std::int64_t bundles)
         : attention_(attention), sizes_(attention.sizes), cut_(cut), memory_(scratch, attention.sizes, cut) {
         const std::int64_t tasks = parts_of(cut.bundles, bundles), head = index / tasks;
         sequence_ = head / cut.heads;
@@ -235,7 +227,7 @@ private:
 }  // namespace
 
 std::size_t attention_scratch(const AttentionSizes& sizes, const AttentionKernels& kernels) {
-    return HeadMemory(nullptr, sizes, Cut(sizes, kernels)).bytes;
+    return scratch_of<HeadMemory>(sizes, Cut(sizes, kernels));
 }
 
 double attention_cost(const AttentionSizes& sizes) {
@@ -253,7 +245,7 @@ void run_attention(RunContext& context, const Attention& attention) {
     context.parallel(heads * parts_of(cut.bundles, bundles), attention_cost(attention.sizes), [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                HeadTask(attention, cut, context.scratch(worker), i, bundles).compute();
+                HeadTask(attention, cut, Scratch(context.scratch(worker)), i, bundles).compute();
             }
         }
     });

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "cpu/quotient.h"
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -23,23 +23,15 @@ struct CellMemory {
     float* weights;
     float* numbers;  // of an ending
     std::byte* line;
-    std::size_t bytes;
 
-    CellMemory(std::byte* memory, const Windows& windows, const CellPlane& plane, std::int64_t lanes, std::size_t operands,
-                const Epilogue& epilogue) {
-        std::size_t used = 0;
-        const auto floats = [&](std::int64_t count) {
-            auto* const taken = reinterpret_cast<float*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count * item));
-            return taken;
-        };
-        cells = floats(plane.cells * lanes);
-        results = floats(std::max(windows.count(), lanes) * lanes);
-        sums = floats(windows.count() * lanes);
-        weights = floats(windows.tap_count() * lanes);
-        numbers = floats(lanes);
-        line = memory + used;
-        bytes = used + Target::line_scratch(operands, epilogue, windows.count());
+    CellMemory(Scratch& scratch, const Windows& windows, const CellPlane& plane, std::int64_t lanes, std::size_t operands,
+               const Epilogue& epilogue) {
+        cells = scratch.take(plane.cells * lanes);
+        results = scratch.take(std::max(windows.count(), lanes) * lanes);
+        sums = scratch.take(windows.count() * lanes);
+        weights = scratch.take(windows.tap_count() * lanes);
+        numbers = scratch.take(lanes);
+        line = Target::take_line(scratch, operands, epilogue, windows.count());
     }
 };
 
@@ -77,7 +69,7 @@ bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, s
 
 std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,
                                       const Epilogue& epilogue) {
-    return CellMemory(nullptr, windows, plane, lanes, operands, epilogue).bytes;
+    return scratch_of<CellMemory>(windows, plane, lanes, operands, epilogue);
 }
 
 void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolution) {
@@ -119,7 +111,8 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
     const auto work = static_cast<double>(convolution.batch * convolution.channels * count);
     const double each = static_cast<double>(taps) + sizeof(float);
     context.parallel(convolution.batch * blocks.count(), work * each, [&](int worker, Chunks& chunks) {
-        const CellMemory scratch(context.scratch(worker), windows, plane, blocks.width, target.operands.size(), *target.epilogue);
+        Scratch memory(context.scratch(worker));
+        const CellMemory scratch(memory, windows, plane, blocks.width, target.operands.size(), *target.epilogue);
         std::fill_n(scratch.cells, plane.cells * blocks.width, 0.0f);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {

@@ -7,8 +7,8 @@
 
 #include "cpu/products/sharing.h"
 #include "cpu/quotient.h"
-#include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
+#include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -179,29 +179,21 @@ struct ContributionMemory {
     float* sums;     // contributions to a unit
     float* results;  // of some rows of outputs
     std::byte* line;
-    std::size_t bytes;
 
-    ContributionMemory(std::byte* memory, const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles) {
-        std::size_t used = 0;
-        const auto floats = [&](std::int64_t count) {
-            auto* const taken = reinterpret_cast<float*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
-            return taken;
-        };
+    ContributionMemory(Scratch& scratch, const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles) {
         const Cached cached(second_cache_bytes());
         const BandFloats least(shape, 1, tiles), all(shape, shape.steps(), tiles);
-        columns = floats(std::max(least.elements, std::min(all.elements, cached.elements)));
-        sums = floats(std::max(least.sums, std::min(all.sums, cached.sums)));
-        results = floats(std::max(shape.windows.counts[2], results_at_once));
-        line = memory + used;
-        bytes = used + Target::line_scratch(operands, epilogue, std::min(results_at_once, shape.windows.count()));
+        columns = scratch.take(std::max(least.elements, std::min(all.elements, cached.elements)));
+        sums = scratch.take(std::max(least.sums, std::min(all.sums, cached.sums)));
+        results = scratch.take(std::max(shape.windows.counts[2], results_at_once));
+        line = Target::take_line(scratch, operands, epilogue, std::min(results_at_once, shape.windows.count()));
     }
 };
 
 // A block, computed by one worker.
 class ContributionBlock {
 public:
-    ContributionBlock(const Contributions& convolution, const ContributionBlocks& blocks, std::int64_t index, std::byte* scratch)
+    ContributionBlock(const Contributions& convolution, const ContributionBlocks& blocks, std::int64_t index, Scratch scratch)
         : convolution_(convolution),
           shape_(*convolution.shape),
           tiles_(*convolution.kernels),
@@ -426,7 +418,7 @@ Panels contribution_panels(const Tensor& filters, std::int64_t groups, const Con
 }
 
 std::size_t contributions_scratch(const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles) {
-    return ContributionMemory(nullptr, shape, operands, epilogue, tiles).bytes;
+    return scratch_of<ContributionMemory>(shape, operands, epilogue, tiles);
 }
 
 void run_contributions(RunContext& context, const Contributions& convolution, double cost) {
@@ -438,7 +430,7 @@ void run_contributions(RunContext& context, const Contributions& convolution, do
     context.parallel(pictures * bands * quotient_up(shape.units(), blocks.units), cost, [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                ContributionBlock(convolution, blocks, i, context.scratch(worker)).compute();
+                ContributionBlock(convolution, blocks, i, Scratch(context.scratch(worker))).compute();
             }
         }
     });

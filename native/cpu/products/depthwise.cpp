@@ -5,7 +5,7 @@
 
 #include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -60,20 +60,12 @@ struct BandMemory {
     float* sums;     // if they cannot be where the results are
     float* weights;  // of an output
     std::byte* line;
-    std::size_t bytes;
 
-    BandMemory(std::byte* memory, const Windows& windows, const Band& band, std::size_t operands, const Epilogue& epilogue) {
-        std::size_t used = 0;
-        const auto take = [&](std::int64_t count) {
-            auto* const taken = reinterpret_cast<float*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
-            return taken;
-        };
-        floats = take(band.channels() * band.floats() + band.beyond);
-        sums = take(band.rows * windows.counts[2]);
-        weights = take(windows.tap_count());
-        line = memory + used;
-        bytes = used + Target::line_scratch(operands, epilogue, band.rows * windows.counts[2]);
+    BandMemory(Scratch& scratch, const Windows& windows, const Band& band, std::size_t operands, const Epilogue& epilogue) {
+        floats = scratch.take(band.channels() * band.floats() + band.beyond);
+        sums = scratch.take(band.rows * windows.counts[2]);
+        weights = scratch.take(windows.tap_count());
+        line = Target::take_line(scratch, operands, epilogue, band.rows * windows.counts[2]);
     }
 };
 
@@ -140,7 +132,7 @@ bool reads_pictures(const Depthwise& convolution) {
 
 std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
                               const ConvolutionKernels& kernels) {
-    return BandMemory(nullptr, windows, Band(windows, sizes, kernels), operands, epilogue).bytes;
+    return scratch_of<BandMemory>(windows, Band(windows, sizes, kernels), operands, epilogue);
 }
 
 void run_depthwise(RunContext& context, const Depthwise& convolution) {
@@ -193,7 +185,8 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
     const std::int64_t count = convolution.batch * parts * bands;
     const auto sums = static_cast<double>(convolution.batch * convolution.groups * convolution.outputs * windows.count());
     context.parallel(count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)), [&](int worker, Chunks& chunks) {
-        const BandMemory scratch(context.scratch(worker), windows, band, target.operands.size(), *target.epilogue);
+        Scratch memory(context.scratch(worker));
+        const BandMemory scratch(memory, windows, band, target.operands.size(), *target.epilogue);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 compute(i, scratch);

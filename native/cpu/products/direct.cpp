@@ -8,8 +8,8 @@
 
 #include "cpu/products/sharing.h"
 #include "cpu/quotient.h"
-#include "cpu/runtime/cache_line.h"
 #include "cpu/runtime/processors.h"
+#include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -143,27 +143,19 @@ struct DirectMemory {
     float* results;  // of a vector of outputs
     float* numbers;  // … that are added to them
     std::byte* line;
-    std::size_t bytes;
 
-    DirectMemory(std::byte* memory, const Windows& windows, const DirectShape& shape, std::size_t operands,
-                const Epilogue& epilogue, const ConvolutionKernels& kernels) {
-        std::size_t used = 0;
-        const auto floats = [&](std::int64_t count) {
-            auto* const taken = reinterpret_cast<float*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
-            return taken;
-        };
+    DirectMemory(Scratch& scratch, const Windows& windows, const DirectShape& shape, std::size_t operands,
+                 const Epilogue& epilogue, const ConvolutionKernels& kernels) {
         const std::int64_t slack = (kernels.across.vectors + 1) * kernels.lanes + reach(windows, 2);
         const std::int64_t windows_each = quotient_up(shape.rows * shape.columns, kernels.lanes) * kernels.lanes;
-        planes = floats(shape.channels_each * shape.floats + slack);
+        planes = scratch.take(shape.channels_each * shape.floats + slack);
         const std::int64_t depth = shape.channels_each * windows.tap_count();
-        panel = floats(shape.filters.width * depth);
+        panel = scratch.take(shape.filters.width * depth);
         const std::int64_t panels = std::min(shape.filters.count(), most_panels(shape));
-        sums = floats(panels * shape.filters.width * windows_each);
-        results = floats(kernels.lanes * windows_each);
-        numbers = floats(kernels.lanes);
-        line = memory + used;
-        bytes = used + Target::line_scratch(operands, epilogue, shape.rows * shape.columns);
+        sums = scratch.take(panels * shape.filters.width * windows_each);
+        results = scratch.take(kernels.lanes * windows_each);
+        numbers = scratch.take(kernels.lanes);
+        line = Target::take_line(scratch, operands, epilogue, shape.rows * shape.columns);
     }
 };
 
@@ -518,7 +510,7 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
 
 std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std::size_t operands, const Epilogue& epilogue,
                            const ConvolutionKernels& kernels) {
-    return DirectMemory(nullptr, windows, shape, operands, epilogue, kernels).bytes;
+    return scratch_of<DirectMemory>(windows, shape, operands, epilogue, kernels);
 }
 
 void run_direct(RunContext& context, const Direct& convolution, double cost) {
@@ -526,8 +518,9 @@ void run_direct(RunContext& context, const Direct& convolution, double cost) {
     const DirectShape& shape = *convolution.shape;
     const Patches blocks(convolution, context.workers_for(cost));
     context.parallel(convolution.batch * convolution.groups * blocks.count(shape), cost, [&](int worker, Chunks& chunks) {
-        const DirectMemory memory(context.scratch(worker), windows, shape, convolution.target.operands.size(),
-                                 *convolution.target.epilogue, *convolution.kernels);
+        Scratch scratch(context.scratch(worker));
+        const DirectMemory memory(scratch, windows, shape, convolution.target.operands.size(), *convolution.target.epilogue,
+                                  *convolution.kernels);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 DirectBlock(convolution, blocks, i, memory).compute();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
@@ -52,20 +52,13 @@ struct WordBandMemory {
     std::int64_t* offsets;
     std::byte* bytes_of_rows;
     std::byte* line;
-    std::size_t bytes;
 
-    WordBandMemory(std::byte* memory, const Windows& windows, const WordBand& band, std::size_t operands, const Epilogue& epilogue) {
-        std::size_t used = 0;
-        const auto take = [&]<class T>(T*& part, std::int64_t count) {
-            part = reinterpret_cast<T*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count) * sizeof(T));
-        };
-        take(plane, band.across * band.plane() + words_beyond);
-        take(sums, band.rows * band.width + words_beyond);
-        take(offsets, WordFilters::most_parts * windows.taps[1] * band.across);
-        take(bytes_of_rows, band.bytes(windows));
-        line = memory + used;
-        bytes = used + Target::line_scratch(operands, epilogue, band.rows * band.width);
+    WordBandMemory(Scratch& scratch, const Windows& windows, const WordBand& band, std::size_t operands, const Epilogue& epilogue) {
+        plane = scratch.take<std::uint32_t>(band.across * band.plane() + words_beyond);
+        sums = scratch.take<std::int32_t>(band.rows * band.width + words_beyond);
+        offsets = scratch.take<std::int64_t>(WordFilters::most_parts * windows.taps[1] * band.across);
+        bytes_of_rows = scratch.take<std::byte>(band.bytes(windows));
+        line = Target::take_line(scratch, operands, epilogue, band.rows * band.width);
     }
 };
 
@@ -233,7 +226,7 @@ WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const Ze
 
 std::size_t integer_depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
                                       const ProductKernels& kernels) {
-    return WordBandMemory(nullptr, windows, WordBand(windows, kernels.integers), operands, epilogue).bytes;
+    return scratch_of<WordBandMemory>(windows, WordBand(windows, kernels.integers), operands, epilogue);
 }
 
 void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolution) {
@@ -266,7 +259,8 @@ void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolut
     const double results = static_cast<double>(count * convolution.outputs * band.rows * band.width);
     const double work = results * static_cast<double>(windows.tap_count()) / kernels.depths;
     context.parallel(count, work + results * sizeof(float), [&](int worker, Chunks& chunks) {
-        const WordBandMemory scratch(context.scratch(worker), windows, band, target.operands.size(), *target.epilogue);
+        Scratch memory(context.scratch(worker));
+        const WordBandMemory scratch(memory, windows, band, target.operands.size(), *target.epilogue);
         const WordPlane plane(convolution, band, scratch);
         set_word_offsets(windows, band, filters.parts(), scratch.offsets);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {

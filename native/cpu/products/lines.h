@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cpu/products/epilogue.h"
+#include "cpu/runtime/scratch.h"
 #include "cpu/tensor/layout.h"
 
 namespace dmlgraph::cpu {
@@ -106,7 +107,10 @@ struct Target {
     void finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
                          std::int64_t width, std::byte* scratch) const;
 
-    // Scratch memory to store up to `width` results at a time.
+    // Takes scratch memory to store up to `width` results at a time.
+    static std::byte* take_line(Scratch& scratch, std::size_t operands, const Epilogue& epilogue, std::int64_t width) {
+        return scratch.take<std::byte>(static_cast<std::int64_t>(line_scratch(operands, epilogue, width)));
+    }
     static std::size_t line_scratch(std::size_t operands, const Epilogue& epilogue, std::int64_t width);
 
 private:

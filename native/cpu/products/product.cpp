@@ -8,7 +8,7 @@
 
 #include "cpu/products/blocks.h"
 #include "cpu/quotient.h"
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
@@ -21,8 +21,7 @@ constexpr std::int64_t most_made = 4096;        // numbers that are made at a ti
 constexpr std::int64_t direct_rows = 32;        // for so few, packing columns takes longer than it saves, …
 constexpr std::int64_t near_direct_rows = 128;  // … for these, too, if the numbers of a depth are in few pages
 
-constexpr std::int64_t most_zeros = 512;                         // that are made results at a time
-constexpr std::size_t zeros_bytes = most_zeros * sizeof(float);  // a multiple of cache lines
+constexpr std::int64_t most_zeros = 512;  // that are made results at a time
 
 // The memory of a worker.
 struct BlockMemory {
@@ -30,28 +29,28 @@ struct BlockMemory {
     float* rows;      // panels of rows of one depth
     float* sums;      // a block, if it cannot be computed where the result is
     std::byte* line;  // to store a line of results
-    std::size_t bytes;
 
-    BlockMemory(std::byte* memory, const Blocks& blocks, std::size_t operands, const Epilogue& epilogue) {
-        std::size_t used = 0;
-        const auto take = [&](std::int64_t count, std::size_t item) {
-            std::byte* const taken = memory + used;
-            used += align_to_line(static_cast<std::size_t>(count) * item);
-            return taken;
-        };
-        const auto floats = [&](std::int64_t count) { return reinterpret_cast<float*>(take(count, sizeof(float))); };
-        columns = floats(std::max({blocks.columns.width * blocks.depth, most_together, most_made}));
-        rows = floats(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
-        sums = floats(blocks.height() * blocks.width());
-        line = memory + used;
-        bytes = used + Target::line_scratch(operands, epilogue, blocks.width());
+    BlockMemory(Scratch& scratch, const Blocks& blocks, std::size_t operands, const Epilogue& epilogue) {
+        columns = scratch.take(std::max({blocks.columns.width * blocks.depth, most_together, most_made}));
+        rows = scratch.take(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
+        sums = scratch.take(blocks.height() * blocks.width());
+        line = Target::take_line(scratch, operands, epilogue, blocks.width());
     }
+};
+
+// The memory of a worker for sums without terms.
+struct ZeroMemory {
+    float* sums;
+    std::byte* line;
+
+    ZeroMemory(Scratch& scratch, std::int64_t width, std::size_t operands, const Epilogue& epilogue)
+        : sums(scratch.take(width)), line(Target::take_line(scratch, operands, epilogue, width)) {}
 };
 
 // Computes blocks of a product, one after the other, for one worker.
 class Worker {
 public:
-    Worker(const Product& product, const Blocks& blocks, bool reads_rows, std::byte* scratch)
+    Worker(const Product& product, const Blocks& blocks, bool reads_rows, Scratch scratch)
         : product_(product), blocks_(blocks), tiles_(product.tiles()), scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue) {
         direct_ = product.target.takes_sums(product.sums);
         are_results_ = direct_ && product.target.epilogue->empty() && product.target.correction == nullptr;
@@ -499,14 +498,14 @@ void run_empty(RunContext& context, const Product& product) {
     const std::int64_t width = std::min(sizes.n, most_zeros), across = quotient_up(sizes.n, width);
     const double cost = product_cost(sizes);
     context.parallel(sizes.count() * sizes.m * across, cost, [&](int worker, Chunks& chunks) {
-        std::byte* const scratch = context.scratch(worker);
+        Scratch scratch(context.scratch(worker));
+        const ZeroMemory memory(scratch, width, product.target.operands.size(), *product.target.epilogue);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                auto* const sums = reinterpret_cast<float*>(scratch);
-                std::fill_n(sums, width, 0.0f);
+                std::fill_n(memory.sums, width, 0.0f);
                 const std::int64_t row = i / across, left = i % across * width;
-                product.target.correct_and_store(sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
-                                     std::min(width, sizes.n - left), scratch + zeros_bytes);
+                product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
+                                                 std::min(width, sizes.n - left), memory.line);
             }
         }
     });
@@ -525,14 +524,14 @@ std::int64_t ProductSizes::count() const {
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const Tiles& tiles) {
     if (sizes.k == 0) {
-        return zeros_bytes + Target::line_scratch(operands, epilogue, std::min(sizes.n, most_zeros));
+        return scratch_of<ZeroMemory>(std::min(sizes.n, most_zeros), operands, epilogue);
     }
     std::size_t most = 0;
     for (const std::int64_t rows : {tiles.rows, std::min(tiles.rows, static_cast<int>(fewest_rows))}) {
         for (const bool packed_rows : {false, true}) {
             for (const bool packed_columns : {false, true}) {
                 const Blocks blocks = blocks_of(sizes, Division::even(sizes.m, rows), packed_rows, packed_columns, tiles, 1);
-                most = std::max(most, BlockMemory(nullptr, blocks, operands, epilogue).bytes);
+                most = std::max(most, scratch_of<BlockMemory>(blocks, operands, epilogue));
             }
         }
     }
@@ -555,7 +554,7 @@ void run_product(RunContext& context, const Product& product) {
                                     context.workers_for(cost));
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
     context.parallel(count, cost, [&](int worker, Chunks& chunks) {
-        Worker blocks_of_worker(product, blocks, in_place.has_value(), context.scratch(worker));
+        Worker blocks_of_worker(product, blocks, in_place.has_value(), Scratch(context.scratch(worker)));
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 blocks_of_worker.compute(i);

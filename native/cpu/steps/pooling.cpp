@@ -74,7 +74,7 @@ public:
         context.parallel(count, cost(), [&](int worker, Chunks& chunks) {
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
-                    run_band(context, i, planes, targets, in_place, context.scratch(worker));
+                    run_band(context, i, planes, targets, in_place, Scratch(context.scratch(worker)));
                 }
             }
         });
@@ -91,7 +91,7 @@ public:
                    Target::line_scratch(operands_.size(), epilogue_, width);
         };
         const std::size_t bytes = is_whole_ ? align_to_line(whole_scratch()) + line(planes_at_once) : bands_.scratch_bytes() + line(bands_.most());
-        return blocks_ ? std::max(bytes, BlockMemory(nullptr, *this).bytes) : bytes;
+        return blocks_ ? std::max(bytes, scratch_of<BlockMemory>(*this)) : bytes;
     }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);
@@ -257,7 +257,7 @@ private:
     }
 
     void run_band(const RunContext& context, std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets,
-                  bool in_place, std::byte* scratch) const {
+                  bool in_place, Scratch scratch) const {
         const Windows& windows = pooling_.windows;
         const BandPlace place = bands_.at(index % bands_.count());
         const std::int64_t plane = index / bands_.count(), outer = plane / batch_[1], inner = plane % batch_[1];
@@ -276,8 +276,8 @@ private:
         if (has_own_empty(pooling_)) {
             set_empty(place, values);
         }
-        std::byte* const packed = scratch + bands_.scratch_bytes();
-        std::byte* const rest = packed + align_to_line(static_cast<std::size_t>(bands_.most()) * widest_item);
+        std::byte* const packed = scratch.take<std::byte>(bands_.most() * std::int64_t{widest_item});
+        std::byte* const rest = Target::take_line(scratch, operands_.size(), epilogue_, bands_.most());
         if (out.data != nullptr) {
             store(targets[0], batch, left, place, values, pooling_.item, rest);
         }
@@ -333,16 +333,14 @@ private:
         std::byte* results;
         std::byte* repeated;  // operands
         std::byte* rest;
-        std::size_t bytes;
 
-        BlockMemory(std::byte* memory, const PoolingStep& step) {
+        BlockMemory(Scratch& scratch, const PoolingStep& step) {
             const std::int64_t most = step.blocks_->channels_at_once() * step.pooling_.windows.count();
-            const std::size_t line = align_to_line(static_cast<std::size_t>(most) * widest_item);
-            blocks = memory;
-            results = blocks + step.blocks_->scratch_bytes();
-            repeated = results + line;
-            rest = repeated + step.operands_.size() * line;
-            bytes = static_cast<std::size_t>(rest - memory) + Target::line_scratch(step.operands_.size(), step.epilogue_, most);
+            const auto line = static_cast<std::int64_t>(align_to_line(static_cast<std::size_t>(most) * widest_item));
+            blocks = scratch.take<std::byte>(static_cast<std::int64_t>(step.blocks_->scratch_bytes()));
+            results = scratch.take<std::byte>(line);
+            repeated = scratch.take<std::byte>(std::ssize(step.operands_) * line);
+            rest = Target::take_line(scratch, step.operands_.size(), step.epilogue_, most);
         }
     };
 
@@ -356,16 +354,17 @@ private:
         const auto is_repeated = [](const MatrixTensor& each) { return each.batch[0] == 0 && each.batch[1] == 0; };
         const bool is_line = to.out.is_packed() && to.out.batch[1] == count * item && std::ranges::all_of(to.operands, is_repeated);
         context.parallel(batch_[0] * parts, cost(), [&](int worker, Chunks& chunks) {
-            const BlockMemory memory(context.scratch(worker), *this);
+            Scratch scratch(context.scratch(worker));
+            const BlockMemory memory(scratch, *this);
             const Target lines = is_line ? with_repeated(to, at_once, count, memory) : to;
-            blocks_->prepare(memory.blocks);
+            blocks_->prepare(Scratch(memory.blocks));
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t outer = i / parts, inner = i % parts * at_once, channels = std::min(at_once, batch_[1] - inner);
                     const std::byte* const plane = planes.data + outer * planes.batch[0] + inner * planes.batch[1];
                     auto* const results = reinterpret_cast<float*>(in_place ? to.out.row_at({outer, inner}, 0) : memory.results);
                     const std::int64_t step = in_place ? to.out.batch[1] / item : count;
-                    blocks_->compute(planes, plane, static_cast<int>(channels), results, step, memory.blocks);
+                    blocks_->compute(planes, plane, static_cast<int>(channels), results, step, Scratch(memory.blocks));
                     for (std::int64_t c = 0; c < channels && !in_place; c += is_line ? channels : 1) {
                         lines.store(results + c * count, {outer, inner + c}, 0, 0, is_line ? channels * count : count, memory.rest);
                     }
@@ -396,9 +395,10 @@ private:
         const Target to = target(context, std::max(batch_rank_ - 1, 0));
         const std::int64_t parts = (batch_[1] + planes_at_once - 1) / planes_at_once;
         context.parallel(batch_[0] * parts, cost(), [&](int worker, Chunks& chunks) {
-            std::byte* const scratch = context.scratch(worker);
-            std::byte* const results = scratch + align_to_line(whole_scratch());
-            std::byte* const rest = results + align_to_line(static_cast<std::size_t>(planes_at_once) * widest_item);
+            Scratch memory(context.scratch(worker));
+            std::byte* const scratch = memory.take<std::byte>(static_cast<std::int64_t>(whole_scratch()));
+            std::byte* const results = memory.take<std::byte>(planes_at_once * std::int64_t{widest_item});
+            std::byte* const rest = Target::take_line(memory, operands_.size(), epilogue_, planes_at_once);
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t plane = i % parts * planes_at_once, count = std::min(planes_at_once, batch_[1] - plane);

@@ -62,7 +62,7 @@ public:
                     const std::byte* const given = gradient + i * count * item;
                     std::memset(to, 0, static_cast<std::size_t>(elements * item));
                     if (bands_) {
-                        add_at_maxima(to, x + i * elements * item, given, item, context.scratch(worker));
+                        add_at_maxima(to, x + i * elements * item, given, item, Scratch(context.scratch(worker)));
                     } else {
                         add_to_windows(to, given, item);
                     }
@@ -88,13 +88,14 @@ public:
 
 private:
     void add_at_maxima(std::byte* out, const std::byte* x, const std::byte* gradient, std::int64_t item,
-                       std::byte* scratch) const {
+                       Scratch scratch) const {
         Planes planes;
         planes.strides = {pooling_.sizes[1] * pooling_.sizes[2] * item, pooling_.sizes[2] * item, item};
         planes.row.type = pooling_.type;
         for (std::int64_t b = 0; b < bands_->count(); ++b) {
             const BandPlace place = bands_->at(b);
-            const BandResult found = bands_->compute(place, planes, {x}, nullptr, scratch);
+            Scratch memory = scratch;
+            const BandResult found = bands_->compute(place, planes, {x}, nullptr, memory);
             for (std::int64_t r = 0; r < place.rows; ++r) {
                 const std::int64_t row = place.depth * pooling_.windows.counts[1] + place.top + r;
                 const std::byte* const from = gradient + row * pooling_.windows.counts[2] * item;

@@ -48,7 +48,7 @@ public:
                (product_cost(network_.projection(1)) + product_cost(network_.carried(sizes.batch))) * static_cast<double>(sizes.directions);
     }
     std::size_t scratch_bytes() const override {
-        return RecurrentMemory(nullptr, network_.sizes).bytes() + RecurrentRun::projection_scratch(network_);
+        return scratch_of<RecurrentMemory>(network_.sizes) + RecurrentRun::projection_scratch(network_);
     }
     void visit(const Visitor& visitor) override {
         for (View& each : network_.inputs) {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
 
@@ -38,19 +38,17 @@ struct RecurrentSizes {
 
 class RecurrentMemory {
 public:
-    // At `memory`, which has `bytes`.
-    RecurrentMemory(std::byte* memory, const RecurrentSizes& sizes) : memory_(memory), sizes_(sizes), plane_(sizes.plane()) {
+    RecurrentMemory(Scratch& scratch, const RecurrentSizes& sizes) : sizes_(sizes), plane_(sizes.plane()) {
         const std::int64_t directions = sizes.directions;
-        projected_ = take(directions * sizes.chunk * sizes.batch * sizes.all_line() + sizes.lanes);
-        planes_ = take(directions * sizes.planes() * plane_);
-        states_ = take(directions * (sizes.gates == 4 ? 4 : 2) * plane_);
-        biases_ = take(directions * sizes.all_line());
-        other_biases_ = take(directions * sizes.vectors * sizes.lanes);
-        peepholes_ = take(sizes.gates == 4 ? directions * 3 * plane_ : 0);
-        spare_ = take(2 * sizes.all());
+        projected_ = scratch.take(directions * sizes.chunk * sizes.batch * sizes.all_line() + sizes.lanes);
+        planes_ = scratch.take(directions * sizes.planes() * plane_);
+        states_ = scratch.take(directions * (sizes.gates == 4 ? 4 : 2) * plane_);
+        biases_ = scratch.take(directions * sizes.all_line());
+        other_biases_ = scratch.take(directions * sizes.vectors * sizes.lanes);
+        peepholes_ = scratch.take(sizes.gates == 4 ? directions * 3 * plane_ : 0);
+        spare_ = scratch.take(2 * sizes.all());
     }
 
-    std::size_t bytes() const { return static_cast<std::size_t>(used_); }
     std::int64_t plane() const { return plane_; }
 
     // W · X of a step of the chunk: rows of {gates, H}, `all_line` apart. Whole vectors can be read.
@@ -70,19 +68,12 @@ public:
     float* spare() const { return spare_; }  // for a line of any tensor except X, W and R
 
 private:
-    float* take(std::int64_t count) {
-        auto* const taken = reinterpret_cast<float*>(memory_ + used_);
-        used_ += static_cast<std::int64_t>(align_to_line(static_cast<std::size_t>(count) * sizeof(float)));
-        return taken;
-    }
     float* state(std::int64_t direction, std::int64_t number) const {
         return states_ + (direction * (sizes_.gates == 4 ? 4 : 2) + number) * plane_;
     }
 
-    std::byte* memory_;
     RecurrentSizes sizes_;
     std::int64_t plane_;
-    std::int64_t used_ = 0;
     float* projected_;
     float* planes_;
     float* states_;

@@ -15,10 +15,11 @@ constexpr double worth_dividing = 3 << 18;  // cost of a step whose hidden units
 }  // namespace
 
 RecurrentRun::RecurrentRun(const RecurrentNetwork& network, RunContext& context)
-    : network_(network), sizes_(network.sizes), block_count_(network.blocks.units.count()), context_(context), memory_(context.scratch(0), network.sizes),
+    : network_(network), sizes_(network.sizes), block_count_(network.blocks.units.count()), context_(context), scratch_(context.scratch(0)),
+      memory_(scratch_, network.sizes),
       shares_units_(shares_units()), groups_(shares_units_ ? 1 : row_groups()) {
     product_context_.workers = context_.workers;
-    product_context_.scratch_base = context_.scratch_base + memory_.bytes();
+    product_context_.scratch_base = context_.scratch_base + scratch_.bytes();
     product_context_.scratch_stride = context_.scratch_stride;
     for (std::int64_t group = 0; group < groups_; ++group) {
         for (std::int64_t row = first_row(group); row < first_row(group + 1); ++row) {

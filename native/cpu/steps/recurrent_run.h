@@ -81,6 +81,7 @@ private:
     const std::int64_t block_count_;
     RunContext& context_;
     RunContext product_context_;
+    Scratch scratch_;
     RecurrentMemory memory_;
     bool shares_units_;
     std::int64_t groups_;               // of rows

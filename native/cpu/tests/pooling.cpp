@@ -128,7 +128,8 @@ void check_bands(Random& random, Level level, const Kind& kind, bool finds) {
         const BandPlace place = bands.at(b);
         const bool direct = bands.is_tight() && !finds && random.chance(50);
         const Exact<float> out(direct ? place.rows * place.columns : 1);
-        const BandResult got = bands.compute(place, planes, {x.bytes()}, direct ? out.bytes() : nullptr, scratch.get());
+        Scratch parts(scratch.get());
+        const BandResult got = bands.compute(place, planes, {x.bytes()}, direct ? out.bytes() : nullptr, parts);
         for (std::int64_t r = 0; r < place.rows; ++r) {
             for (std::int64_t c = 0; c < place.columns; ++c, ++results) {
                 const Expected wanted = expected(pooling, x, {place.depth, place.top + r, place.left + c}, kind);
@@ -180,11 +181,11 @@ void check_blocks(Random& random, Level level, const Kind& kind) {
     Planes planes = planes_of(pooling);
     planes.batch[1] = apart * item;
     const Memory scratch(blocks.scratch_bytes());
-    blocks.prepare(scratch.get());
+    blocks.prepare(Scratch(scratch.get()));
     bool right = blocks.reads(planes);
     for (int turn = 0; turn < 2; ++turn) {  // the second one finds the cells of the first
         const Exact<float> x = numbers(apart * (channels - 1) + plane, random), out(step * (channels - 1) + count);
-        blocks.compute(planes, x.bytes(), channels, out.get(), step, scratch.get());
+        blocks.compute(planes, x.bytes(), channels, out.get(), step, Scratch(scratch.get()));
         for (int c = 0; c < channels; ++c) {
             Exact<float> one(plane);
             std::copy_n(x.get() + c * apart, plane, one.get());
@@ -310,7 +311,8 @@ void check_numbers(Random& random, Level level) {
     bool right = true;
     for (std::int64_t b = 0; b < bands.count(); ++b) {
         const BandPlace place = bands.at(b);
-        const BandResult got = bands.compute(place, planes, pooled[0], nullptr, scratch.get());
+        Scratch parts(scratch.get());
+        const BandResult got = bands.compute(place, planes, pooled[0], nullptr, parts);
         for (std::int64_t r = 0; r < place.rows; ++r) {
             for (std::int64_t c = 0; c < place.columns; ++c) {
                 const Expected wanted = expected(pooling, numbers[0], {place.depth, place.top + r, place.left + c}, sums);

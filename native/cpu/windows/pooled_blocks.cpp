@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -17,21 +17,13 @@ struct PooledBlocks::Memory {
     float* cells;
     float* lines;
     float* results;
-    std::size_t bytes;
 
-    Memory(std::byte* memory, const PooledBlocks& blocks) {
+    Memory(Scratch& scratch, const PooledBlocks& blocks) {
         const Windows& windows = blocks.pooling_.windows;
         const std::int64_t lanes = blocks.lanes_, rows = (blocks.plane_.cells - 1) / blocks.plane_.pitch;
-        std::size_t used = 0;
-        const auto take = [&](std::int64_t count) {
-            auto* const taken = reinterpret_cast<float*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count) * sizeof(float));
-            return taken;
-        };
-        cells = take(blocks.plane_.cells * lanes);
-        lines = take(rows * windows.counts[2] * lanes);
-        results = take(std::max(windows.count(), lanes) * lanes);  // at least the cells of a vector, see ScatterCall
-        bytes = used;
+        cells = scratch.take(blocks.plane_.cells * lanes);
+        lines = scratch.take(rows * windows.counts[2] * lanes);
+        results = scratch.take(std::max(windows.count(), lanes) * lanes);  // at least the cells of a vector, see ScatterCall
     }
 };
 
@@ -61,13 +53,13 @@ bool PooledBlocks::reads(const Planes& planes) const {
     return planes.row.rank == 1 && has_pictures(pooling_.type, pooling_.sizes, planes.strides, planes.batch[1]);
 }
 
-std::size_t PooledBlocks::scratch_bytes() const { return Memory(nullptr, *this).bytes; }
+std::size_t PooledBlocks::scratch_bytes() const { return scratch_of<Memory>(*this); }
 
-void PooledBlocks::prepare(std::byte* scratch) const {
+void PooledBlocks::prepare(Scratch scratch) const {
     std::fill_n(Memory(scratch, *this).cells, plane_.cells * lanes_, start_);
 }
 
-void PooledBlocks::compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, std::byte* scratch) const {
+void PooledBlocks::compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, Scratch scratch) const {
     const Memory memory(scratch, *this);
     const Windows& windows = pooling_.windows;
     const std::int64_t apart = planes.batch[1] / static_cast<std::int64_t>(item_size(pooling_.type));

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpu/products/channel_block.h"
+#include "cpu/runtime/scratch.h"
 #include "cpu/windows/pooling.h"
 
 namespace dmlgraph::cpu {
@@ -24,9 +25,9 @@ public:
     std::size_t scratch_bytes() const;
 
     // Memory of a worker, which is the same for each of its blocks.
-    void prepare(std::byte* scratch) const;
+    void prepare(Scratch scratch) const;
     // The results of some channels, `step` floats from one to the next.
-    void compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, std::byte* scratch) const;
+    void compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, Scratch scratch) const;
 
 private:
     struct Memory;

@@ -7,7 +7,6 @@
 
 #include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
-#include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
@@ -165,27 +164,22 @@ struct Bands::Memory {
     std::int64_t* offsets;  // by tap of a column
     std::uint32_t* line_indices = nullptr;
     std::uint32_t* where = nullptr;
-    std::size_t bytes;
 
-    Memory(std::byte* memory, const Bands& bands) {
-        std::size_t used = 0;
-        const auto take = [&]<class T>(T*& part, std::int64_t count, int item) {
-            part = reinterpret_cast<T*>(memory + used);
-            used += align_to_line(static_cast<std::size_t>(count * item));
-        };
+    Memory(Scratch& scratch, const Bands& bands) {
         const int item = bands.pooling_.item;
         const std::int64_t lines_count = bands.pooling_.windows.taps[0] * bands.y_.count() * bands.height_ * bands.columns_;
-        take(lines, std::max(lines_count, bands.columns_first_ ? bands.rows_ * (bands.pooling_.windows.padding[2] + bands.windows_span()) : 0), item);
-        take(results, bands.rows_ * bands.columns_, item);
-        take(row, bands.width_, item);
-        take(packed, bands.width_, widest_item);
-        take(picture, bands.converts_rows_ || bands.columns_first_ ? bands.line_rows(bands.rows_) * bands.pooling_.sizes[2] : 0, item);
-        take(offsets, bands.columns_first_ ? bands.pooling_.windows.taps[1] : 0, sizeof(std::int64_t));
+        const std::int64_t padded = bands.columns_first_ ? bands.rows_ * (bands.pooling_.windows.padding[2] + bands.windows_span()) : 0;
+        const bool has_picture = bands.converts_rows_ || bands.columns_first_;
+        lines = scratch.take<std::byte>(std::max(lines_count, padded) * item);
+        results = scratch.take<std::byte>(bands.rows_ * bands.columns_ * item);
+        row = scratch.take<std::byte>(bands.width_ * item);
+        packed = scratch.take<std::byte>(bands.width_ * std::int64_t{widest_item});
+        picture = scratch.take<std::byte>(has_picture ? bands.line_rows(bands.rows_) * bands.pooling_.sizes[2] * item : 0);
+        offsets = scratch.take<std::int64_t>(bands.columns_first_ ? bands.pooling_.windows.taps[1] : 0);
         if (bands.finds_) {
-            take(line_indices, lines_count, sizeof(std::uint32_t));
-            take(where, bands.rows_ * bands.columns_, sizeof(std::uint32_t));
+            line_indices = scratch.take<std::uint32_t>(lines_count);
+            where = scratch.take<std::uint32_t>(bands.rows_ * bands.columns_);
         }
-        bytes = used;
     }
 };
 
@@ -224,10 +218,10 @@ BandPlace Bands::at(std::int64_t index) const {
     return place;
 }
 
-std::size_t Bands::scratch_bytes() const { return Memory(nullptr, *this).bytes; }
+std::size_t Bands::scratch_bytes() const { return scratch_of<Memory>(*this); }
 
 BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out,
-                          std::byte* scratch) const {
+                          Scratch& scratch) const {
     const Memory memory(scratch, *this);
     std::byte* const results = out == nullptr ? memory.results : out;
     if (has_picture_ && has_neighbours(planes)) {

@@ -109,7 +109,7 @@ public:
 
     // The results may be computed in `out` where it is not null: then rows follow one another there.
     BandResult compute(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out,
-                       std::byte* scratch) const;
+                       Scratch& scratch) const;
     // Whether the rows of the results follow one another.
     bool is_tight() const { return column_bands_ == 1; }
 
