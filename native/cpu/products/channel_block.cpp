@@ -67,18 +67,38 @@ bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, s
     return (sizes[2] == 1 || strides[2] == each) && (sizes[1] == 1 || strides[1] == sizes[2] * each) && channel % each == 0;
 }
 
-std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,
-                                      const Epilogue& epilogue) {
-    return scratch_of<CellMemory>(windows, plane, lanes, operands, epilogue);
+bool BlockedDepthwise::fits(const Convolution& convolution) {
+    return convolution.is_by_channel() && convolution.outputs == 1 && !convolution.backward &&
+           CellPlane::pays(convolution.windows(), convolution.sizes, convolution.planes->lanes);
 }
 
-void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
+// Of all groups together: the filters of their only outputs follow one another.
+BlockedDepthwise::BlockedDepthwise(const Convolution& convolution)
+    : FilterMethod(convolution, {convolution.groups, convolution.planes->lanes}, true),
+      plane_(convolution.windows(), convolution.sizes, convolution.planes->lanes),
+      rows_(convolution) {
+    packing_.rank = 1;
+    packing_.batch = {1};
+}
+
+std::size_t BlockedDepthwise::scratch_bytes() const {
+    const std::int64_t lanes = convolution_.planes->lanes;
+    return std::max(rows_.scratch_bytes(), scratch_of<CellMemory>(phase().windows, plane_, lanes, convolution_.operands, *convolution_.epilogue));
+}
+
+void BlockedDepthwise::compute(RunContext& context, const Operands& operands) const {
+    const WindowPanels& from = operands.windows;
+    if (!has_pictures(from.type(), from.sizes(), from.strides, from.batch[1])) {
+        return rows_.compute(context, {from, operands.filters, nullptr, operands.target});
+    }
     const Windows& windows = from.windows();
-    const CellPlane& plane = *convolution.plane;
-    const Target& target = convolution.target;
-    const ChannelBlockKernels& kernels = *convolution.kernels;
-    const Division blocks{convolution.channels, convolution.packing->lanes};
+    const std::int64_t batch = convolution_.batch, all = convolution_.groups;
+    Target target = operands.target;  // whose rows are channels
+    const auto turn = [](MatrixTensor& tensor) { tensor.row = tensor.batch[1]; };
+    turn(target.out);
+    std::ranges::for_each(target.operands, turn);
+    const ChannelBlockKernels& kernels = *convolution_.blocks;
+    const Division blocks{all, convolution_.kernels->lanes};
     const bool in_place = target.takes_sums(DataType::float32);
     const std::optional<Ending> ending = target.ending();
     const std::int64_t count = windows.count(), taps = windows.tap_count(), elements = from.sizes()[1] * from.sizes()[2];
@@ -86,16 +106,16 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
         const std::int64_t first = blocks.first(block), channels = blocks.in(block);
         const Sizes place{n};
         const float* weights = scratch.weights;
-        if (convolution.panels != nullptr) {
-            weights = convolution.panels->at({}, block, 0);
+        if (operands.panels != nullptr) {
+            weights = operands.panels->at({}, block, 0);
         } else {
-            convolution.filters->pack({{}, first, channels, 0, taps, blocks.width}, scratch.weights, *convolution.packing);
+            operands.filters.pack({{}, first, channels, 0, taps, blocks.width}, scratch.weights, *convolution_.kernels);
         }
         const std::byte* const picture = from.data + n * from.batch[0] + first * from.batch[1];
         const std::int64_t step = from.batch[1] / static_cast<std::int64_t>(item_size(from.type()));
-        kernels.gather({scratch.cells, plane.places.data(), picture, from.type() == DataType::float16, step, static_cast<int>(channels), elements});
-        kernels.taps({scratch.results, windows.counts[1], windows.counts[2], scratch.cells, windows.strides[1] * plane.pitch, windows.strides[2],
-                      windows.dilations[1] * plane.pitch, windows.dilations[2], windows.taps[1], windows.taps[2], weights});
+        kernels.gather({scratch.cells, plane_.places.data(), picture, from.type() == DataType::float16, step, static_cast<int>(channels), elements});
+        kernels.taps({scratch.results, windows.counts[1], windows.counts[2], scratch.cells, windows.strides[1] * plane_.pitch, windows.strides[2],
+                      windows.dilations[1] * plane_.pitch, windows.dilations[2], windows.taps[1], windows.taps[2], weights});
         float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, first)) : scratch.sums;
         const std::int64_t sums_step = in_place ? target.out.row / item : count;
         const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
@@ -108,12 +128,12 @@ void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolut
             target.finish_or_store(ending, sums + c * sums_step, place, first + c, 0, count, scratch.line);
         }
     };
-    const auto work = static_cast<double>(convolution.batch * convolution.channels * count);
+    const auto work = static_cast<double>(batch * all * count);
     const double each = static_cast<double>(taps) + sizeof(float);
-    context.parallel(convolution.batch * blocks.count(), work * each, [&](int worker, Chunks& chunks) {
+    context.parallel(batch * blocks.count(), work * each, [&](int worker, Chunks& chunks) {
         Scratch memory(context.scratch(worker));
-        const CellMemory scratch(memory, windows, plane, blocks.width, target.operands.size(), *target.epilogue);
-        std::fill_n(scratch.cells, plane.cells * blocks.width, 0.0f);
+        const CellMemory scratch(memory, windows, plane_, blocks.width, target.operands.size(), *target.epilogue);
+        std::fill_n(scratch.cells, plane_.cells * blocks.width, 0.0f);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
                 compute(i / blocks.count(), i % blocks.count(), scratch);

@@ -9,11 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/kernels/channel_block.h"
-#include "cpu/products/lines.h"
-#include "cpu/products/panels.h"
-#include "cpu/products/windows.h"
-#include "cpu/runtime/step.h"
+#include "cpu/products/depthwise.h"
 
 namespace dmlgraph::cpu {
 
@@ -34,24 +30,22 @@ public:
     std::vector<std::int64_t> places;  // see GatherCall
 };
 
-struct BlockedDepthwise {
-    std::int64_t batch = 1;
-    std::int64_t channels = 1;
-    const CellPlane* plane = nullptr;
-    const WindowPanels* windows = nullptr;  // not mirrored
-    const Panels* panels = nullptr;         // of the filters, padded, each of as many lines as a vector has lanes, if they have been packed
-    const PanelSource* filters = nullptr;   // line c: the taps of channel c
-    Target target;                          // whose rows are channels
-    const ProductKernels* packing = nullptr;
-    const ChannelBlockKernels* kernels = nullptr;
-};
-
 // Whether the elements of planes, float32 or float16, lie as blocks read them: side by side, `channel` bytes from plane to plane.
 bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, std::int64_t channel);
 
-std::size_t blocked_depthwise_scratch(const Windows& windows, const CellPlane& plane, int lanes, std::size_t operands,
-                                      const Epilogue& epilogue);
+class BlockedDepthwise final : public FilterMethod {
+public:
+    static bool fits(const Convolution& convolution);
+    explicit BlockedDepthwise(const Convolution& convolution);
 
-void run_blocked_depthwise(RunContext& context, const BlockedDepthwise& convolution);
+    // Pictures may lie in another way.
+    bool keeps() const override { return false; }
+    std::size_t scratch_bytes() const override;
+    void compute(RunContext& context, const Operands& operands) const override;
+
+private:
+    CellPlane plane_;
+    Depthwise rows_;  // for other pictures
+};
 
 }  // namespace dmlgraph::cpu

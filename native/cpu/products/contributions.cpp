@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "cpu/products/sharing.h"
@@ -173,6 +174,15 @@ private:
     Spatial strides_{};
 };
 
+// Of the product of all taps.
+ProductSizes sizes_of(const Convolution& convolution) {
+    ProductSizes sizes = convolution.product();
+    sizes.m *= convolution.windows().tap_count();
+    sizes.n = convolution.sizes[0] * convolution.sizes[1] * convolution.sizes[2];
+    sizes.k = convolution.channels;
+    return sizes;
+}
+
 // The memory of a worker.
 struct ContributionMemory {
     float* columns;  // panels of elements
@@ -190,17 +200,27 @@ struct ContributionMemory {
     }
 };
 
+// What the blocks of a run have in common.
+struct ContributionRun {
+    const Convolution& convolution;
+    const ContributionShape& shape;
+    const WindowPanels& elements;  // a column for each
+    const MatrixPanels& matrix;    // the same, if they are a matrix
+    const Panels& panels;          // of the filters
+    const Target& target;
+};
+
 // A block, computed by one worker.
 class ContributionBlock {
 public:
-    ContributionBlock(const Contributions& convolution, const ContributionBlocks& blocks, std::int64_t index, Scratch scratch)
-        : convolution_(convolution),
-          shape_(*convolution.shape),
-          tiles_(*convolution.kernels),
-          memory_(scratch, shape_, convolution.target.operands.size(), *convolution.target.epilogue, tiles_) {
+    ContributionBlock(const ContributionRun& run, const ContributionBlocks& blocks, std::int64_t index, Scratch scratch)
+        : run_(run),
+          shape_(run.shape),
+          tiles_(*run.convolution.kernels),
+          memory_(scratch, shape_, run.convolution.operands, *run.convolution.epilogue, tiles_) {
         const std::int64_t parts = quotient_up(shape_.units(), blocks.units);
         const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks.steps), product = index / parts / bands;
-        place_ = {product / convolution.groups, product % convolution.groups};
+        place_ = {product / run.convolution.groups, product % run.convolution.groups};
         first_unit_ = index % parts * blocks.units;
         last_unit_ = std::min(first_unit_ + blocks.units, shape_.units());
         const std::int64_t step = blocks.steps * shape_.windows.strides[shape_.along], first = index / parts % bands * step;
@@ -245,11 +265,12 @@ private:
         for (std::int64_t first = 0; first < places_; first += width) {
             const std::int64_t columns = std::min(width, places_ - first), vectors = quotient_up(columns, tiles_.lanes);
             if (reads_in_place() && columns % tiles_.lanes == 0) {
-                const MatrixPanels& matrix = *convolution_.matrix;
+                const MatrixPanels& matrix = run_.matrix;
                 const auto* const numbers = reinterpret_cast<const float*>(matrix.matrix(place_) + (left_ + first) * matrix.line);
                 result.push_back({numbers, matrix.depth / std::int64_t{sizeof(float)}, first, vectors});
             } else {
-                convolution_.elements->pack({place_, left_ + first, columns, 0, shape_.channels, vectors * tiles_.lanes}, packed, *convolution_.kernels);
+                const PanelSource& elements = run_.matrix.data != nullptr ? static_cast<const PanelSource&>(run_.matrix) : run_.elements;
+                elements.pack({place_, left_ + first, columns, 0, shape_.channels, vectors * tiles_.lanes}, packed, *run_.convolution.kernels);
                 result.push_back({packed, vectors * tiles_.lanes, first, vectors});
                 packed += vectors * tiles_.lanes * shape_.channels;
             }
@@ -267,7 +288,7 @@ private:
                 float* sums = memory_.sums + each.place;
                 for (std::int64_t p = 0; p < shape_.lines.count(); ++p) {
                     const std::int64_t height = shape_.lines.in(p);
-                    const float* const numbers = convolution_.panels->at(filters, p, from);
+                    const float* const numbers = run_.panels.at(filters, p, from);
                     tiles_.tile(static_cast<int>(height), static_cast<int>(each.vectors))(
                         {numbers, 1, height, each.first + from * each.step, each.step, 0, some, sums, pitch_, from > 0});
                     sums += height * pitch_;
@@ -277,10 +298,10 @@ private:
     }
 
     bool reads_in_place() const {
-        const MatrixPanels* const matrix = convolution_.matrix;
+        const MatrixPanels& matrix = run_.matrix;
         const std::int64_t lines = (last_unit_ - first_unit_) * shape_.lines.lines;
-        return matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float) &&
-               (lines <= most_lines_in_place || (lines <= most_lines_near && matrix->depth * std::min(shape_.channels, most_multiplied) <= near_bytes));
+        return matrix.data != nullptr && matrix.type == DataType::float32 && matrix.line == sizeof(float) &&
+               (lines <= most_lines_in_place || (lines <= most_lines_near && matrix.depth * std::min(shape_.channels, most_multiplied) <= near_bytes));
     }
 
     // Where tap k of a dimension is in the filter.
@@ -329,7 +350,7 @@ private:
 
     // The results of an output, some rows at a time.
     void add_up(std::int64_t output) const {
-        const Target& target = convolution_.target;
+        const Target& target = run_.target;
         const std::int64_t count = outputs_[2].count(), rows = static_cast<std::int64_t>(first_line_.size()) - 1;
         const bool in_place = target.takes_sums(DataType::float32);
         const std::int64_t some = in_place && target.epilogue->empty() ? rows : std::max<std::int64_t>(1, results_at_once / count);
@@ -338,7 +359,7 @@ private:
         for (std::int64_t row = 0; row < rows; row += some) {
             const std::int64_t left = first + row * count, now = std::min(some, rows - row);
             float* const out = in_place ? reinterpret_cast<float*>(target.out.row_at(place_, output)) + left : memory_.results;
-            convolution_.add_up({out, now, count, shape_.windows.strides[2], memory_.sums + in_unit * shape_.taps() * pitch_, elements_[2].count(),
+            run_.convolution.add_up({out, now, count, shape_.windows.strides[2], memory_.sums + in_unit * shape_.taps() * pitch_, elements_[2].count(),
                                  lines_.data(), first_line_.data() + row, taps_.data(), first_tap_.data()});
             if (in_place && target.epilogue->empty()) {
                 continue;
@@ -349,7 +370,7 @@ private:
         }
     }
 
-    const Contributions& convolution_;
+    const ContributionRun& run_;
     const ContributionShape& shape_;
     const Tiles& tiles_;
     ContributionMemory memory_;
@@ -393,13 +414,16 @@ ContributionShape::ContributionShape(const Windows& windows, const Spatial& size
 
 std::int64_t ContributionShape::steps() const { return quotient_up(windows.counts[along], windows.strides[along]); }
 
-bool contributions_pay(const Windows& windows, const Spatial& sizes, std::int64_t channels, std::int64_t outputs, const std::vector<Phase>& phases) {
+bool Contributions::fits(const Convolution& convolution, const std::vector<Phase>& phases) {
+    const Windows& windows = convolution.windows();
+    const std::int64_t channels = convolution.channels, outputs = convolution.outputs;
     constexpr Tiles tiles{16, 14, 2, nullptr};  // those of AVX-512
     constexpr std::size_t cache_bytes = 1 << 20;
     constexpr std::int64_t most_stride = 8;  // phases of greater strides are short, and many
     constexpr double filters_of_tile = 8, filling = 3;  // the time to fill a vector of a plane, in that of its multiply-add, …
     constexpr double storing = 4, storing_apart = 32;   // … to store a vector of outputs, side by side or not
-    if (windows.strides[2] > most_stride) {
+    const bool has_terms = channels > 0 && outputs > 0 && windows.tap_count() > 0 && windows.count() > 0;
+    if (!has_terms || windows.strides[2] > most_stride) {
         return false;
     }
     const auto depth = static_cast<double>(channels), rows = static_cast<double>(outputs);
@@ -410,27 +434,38 @@ bool contributions_pay(const Windows& windows, const Spatial& sizes, std::int64_
         const double multiplied = depth * all * (rows + std::ceil(rows / filters_of_tile)), filled = depth * across * filling;
         time += vectors * (multiplied + filled + rows * (windows.strides[2] == 1 ? storing : storing_apart)) + beginning;
     }
-    return ContributionShape(windows, sizes, channels, outputs, tiles, cache_bytes).alone.time < time;
+    return ContributionShape(windows, convolution.sizes, channels, outputs, tiles, cache_bytes).alone.time < time;
 }
 
-Panels contribution_panels(const Tensor& filters, std::int64_t groups, const ContributionShape& shape, const ProductKernels& kernels) {
-    return {TapLines(filters, groups, shape), {3, {1, groups, shape.units()}, shape.channels, shape.lines, false, &kernels}};
+Contributions::Contributions(const Convolution& convolution)
+    : ConvolutionMethod(convolution, sizes_of(convolution)),
+      shape_(convolution.windows(), convolution.sizes, convolution.channels, convolution.outputs, *convolution.kernels, second_cache_bytes()) {}
+
+std::size_t Contributions::scratch_bytes() const {
+    return scratch_of<ContributionMemory>(shape_, convolution_.operands, *convolution_.epilogue, *convolution_.kernels);
 }
 
-std::size_t contributions_scratch(const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles) {
-    return scratch_of<ContributionMemory>(shape, operands, epilogue, tiles);
+// Lines for each group and unit.
+std::shared_ptr<const Weights> Contributions::pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const {
+    const Packing packing{3, {1, convolution_.groups, shape_.units()}, shape_.channels, shape_.lines, false, convolution_.kernels};
+    return fixed.made<Panels>(std::tuple(filters, shape_.unit, packing), [&] { return Panels(TapLines(filters, convolution_.groups, shape_), packing); });
 }
 
-void run_contributions(RunContext& context, const Contributions& convolution, double cost) {
-    const ContributionShape& shape = *convolution.shape;
-    const std::int64_t pictures = convolution.batch * convolution.groups;
-    const int workers = context.workers_for(cost);
-    const ContributionBlocks blocks = workers == 1 ? shape.alone : blocks_of(shape, pictures, *convolution.kernels, Cached(second_cache_bytes()), workers);
-    const std::int64_t bands = shape.one_band ? 1 : quotient_up(shape.steps(), blocks.steps);
-    context.parallel(pictures * bands * quotient_up(shape.units(), blocks.units), cost, [&](int worker, Chunks& chunks) {
+void Contributions::run(RunContext& context, ConvolutionRun run) const {
+    const std::shared_ptr<const Weights> made = run.weights == nullptr ? pack(context, run.filters, nullptr) : nullptr;
+    const Weights& weights = made != nullptr ? *made : *run.weights;
+    Convolution of_elements = convolution_;
+    of_elements.phase = {.windows = {.counts = convolution_.sizes}};
+    const WindowPanels elements = of_elements.windows_in(run.input);
+    const ContributionRun all{convolution_, shape_, elements, elements.elements(), static_cast<const Panels&>(weights), run.target};
+    const std::int64_t pictures = convolution_.batch * convolution_.groups;
+    const int workers = context.workers_for(cost());
+    const ContributionBlocks blocks = workers == 1 ? shape_.alone : blocks_of(shape_, pictures, *convolution_.kernels, Cached(second_cache_bytes()), workers);
+    const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks.steps);
+    context.parallel(pictures * bands * quotient_up(shape_.units(), blocks.units), cost(), [&](int worker, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                ContributionBlock(convolution, blocks, i, Scratch(context.scratch(worker))).compute();
+                ContributionBlock(all, blocks, i, Scratch(context.scratch(worker))).compute();
             }
         }
     });

@@ -14,12 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/kernels/contributions.h"
-#include "cpu/products/lines.h"
-#include "cpu/products/panels.h"
-#include "cpu/products/phases.h"
-#include "cpu/products/windows.h"
-#include "cpu/runtime/step.h"
+#include "cpu/products/convolution.h"
 
 namespace dmlgraph::cpu {
 
@@ -50,28 +45,18 @@ struct ContributionShape {
     std::int64_t steps() const;
 };
 
-struct Contributions {
-    std::int64_t batch = 1;
-    std::int64_t groups = 1;
-    const ContributionShape* shape = nullptr;
-    const PanelSource* elements = nullptr;    // a column for each
-    const MatrixPanels* matrix = nullptr;     // the same, if they are matrices
-    const Panels* panels = nullptr;           // of the filters
-    Target target;
-    const ProductKernels* kernels = nullptr;
-    ContributionsKernel add_up = nullptr;
+class Contributions final : public ConvolutionMethod {
+public:
+    // Whether this takes less time than a product for each phase. Sums depend on it, so it is the same on every processor.
+    static bool fits(const Convolution& convolution, const std::vector<Phase>& phases);
+    explicit Contributions(const Convolution& convolution);
+
+    std::size_t scratch_bytes() const override;
+    std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const override;
+    void run(RunContext& context, ConvolutionRun run) const override;
+
+private:
+    ContributionShape shape_;
 };
-
-// Whether this takes less time than a product for each phase. Sums depend on it, so it is the same on every processor.
-bool contributions_pay(const Windows& windows, const Spatial& sizes, std::int64_t channels, std::int64_t outputs, const std::vector<Phase>& phases);
-
-// The filters {channels, outputs of a group, taps…}, as lines for each group and unit.
-Panels contribution_panels(const Tensor& filters, std::int64_t groups, const ContributionShape& shape, const ProductKernels& kernels);
-
-// Scratch memory that each worker needs.
-std::size_t contributions_scratch(const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles);
-
-// `cost`: in the units of `RunContext::parallel`.
-void run_contributions(RunContext& context, const Contributions& convolution, double cost);
 
 }  // namespace dmlgraph::cpu

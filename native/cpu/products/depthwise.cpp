@@ -77,9 +77,8 @@ Picture picture_of(const WindowPanels& from, const std::byte* channel, std::int6
 }
 
 // A channel's elements as planes: those of `rows` rows of windows, from the row `top` on.
-void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
-                 const Depthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
+void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band, const WindowPanels& from,
+                 const ConvolutionKernels& kernels) {
     const Windows& windows = from.windows();
     const std::int64_t stride = windows.strides[2], y = top * windows.strides[1] - windows.padding[1];
     const std::int64_t height = band.height - (band.rows - rows) * windows.strides[1];
@@ -92,22 +91,23 @@ void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::in
         const PlaneCall call{out + first * band.pitch, band.pitch, channel + (y + first) * from.strides[1] + (x + begin * stride) * from.strides[2],
                              from.strides[1], stride * from.strides[2], last - first, band.pitch, begin, end};
         if (call.rows > 0) {
-            (from.type() == DataType::float16 ? convolution.planes->half_plane : convolution.planes->plane)(call);
+            (from.type() == DataType::float16 ? kernels.half_plane : kernels.plane)(call);
         }
         std::fill_n(out + last * band.pitch, (height - last) * band.pitch, 0.0f);
         out += band.plane();
     }
 }
 
-// The weights of an output, in the order of the tensor.
-const float* weights_of(const Depthwise& convolution, const Sizes& place, std::int64_t output, float* memory) {
-    const Windows& windows = convolution.windows->windows();
+}  // namespace
+
+const float* Depthwise::weights_of(const Operands& operands, const Sizes& place, std::int64_t output, float* memory) const {
+    const Windows& windows = phase().windows;
     const std::int64_t taps = windows.tap_count();
     const float* weights = memory;
-    if (convolution.panels != nullptr) {
-        weights = convolution.panels->at(place, output, 0);
+    if (operands.panels != nullptr) {
+        weights = operands.panels->at(place, output, 0);
     } else {
-        convolution.filters->pack({place, output, 1, 0, taps, 1}, memory, *convolution.kernels);
+        operands.filters.pack({place, output, 1, 0, taps, 1}, memory, *convolution_.kernels);
     }
     if (windows.mirrored && weights == memory) {
         std::reverse(memory, memory + taps);
@@ -118,49 +118,47 @@ const float* weights_of(const Depthwise& convolution, const Sizes& place, std::i
     return weights;
 }
 
-// Whether channels are read where they lie, or as they lie once they are floats.
-bool reads_pictures(const Depthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
+bool Depthwise::reads_pictures(const WindowPanels& from) const {
     const Windows& windows = from.windows();
     const std::int64_t taps = windows.taps[1], stride = windows.strides[2];
     const bool square = windows.taps[2] == taps && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool small = taps == 3 || taps == 5 ? stride <= 2 : taps == 7 && stride == 1;
-    return convolution.planes->picture != nullptr && square && small && from.strides[2] == static_cast<std::int64_t>(item_size(from.type()));
+    return convolution_.planes->picture != nullptr && square && small && from.strides[2] == static_cast<std::int64_t>(item_size(from.type()));
 }
 
-}  // namespace
-
-std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
-                              const ConvolutionKernels& kernels) {
-    return scratch_of<BandMemory>(windows, Band(windows, sizes, kernels), operands, epilogue);
+std::size_t Depthwise::scratch_bytes() const {
+    const Windows& windows = phase().windows;
+    return scratch_of<BandMemory>(windows, Band(windows, convolution_.sizes, *convolution_.planes), convolution_.operands, *convolution_.epilogue);
 }
 
-void run_depthwise(RunContext& context, const Depthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
+void Depthwise::compute(RunContext& context, const Operands& operands) const {
+    const WindowPanels& from = operands.windows;
     const Windows& windows = from.windows();
-    const Target& target = convolution.target;
-    const Band band(windows, from.sizes(), *convolution.planes);
+    const Target& target = operands.target;
+    const std::int64_t groups = convolution_.groups;
+    const ConvolutionKernels& kernels = *convolution_.planes;
+    const Band band(windows, from.sizes(), kernels);
     const std::int64_t bands = quotient_up(windows.counts[1], band.rows), width = windows.counts[2];
     const bool in_place = target.takes_sums(DataType::float32);
     const std::optional<Ending> ending = target.ending();
-    const std::int64_t all = convolution.batch * convolution.groups * bands, items = context.workers > 1 ? context.workers * items_each : 1;
+    const std::int64_t all = convolution_.batch * groups * bands, items = context.workers > 1 ? context.workers * items_each : 1;
     const std::int64_t at_once = std::clamp(all / items, std::int64_t{1}, band.channels());
-    const std::int64_t parts = quotient_up(convolution.groups, at_once);
-    const bool pictures = reads_pictures(convolution), is_half = from.type() == DataType::float16;
+    const std::int64_t parts = quotient_up(groups, at_once);
+    const bool pictures = reads_pictures(from), is_half = from.type() == DataType::float16;
     const auto channel_at = [&](std::int64_t n, std::int64_t c) { return from.data + n * from.batch[0] + c * from.batch[1]; };
     // Its elements are in `floats`, unless it is read where it lies.
     const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* floats, const BandMemory& scratch) {
-        for (std::int64_t o = 0; o < convolution.outputs; ++o) {
-            const float* const weights = weights_of(convolution, place, o, scratch.weights);
+        for (std::int64_t o = 0; o < convolution_.outputs; ++o) {
+            const float* const weights = weights_of(operands, place, o, scratch.weights);
             float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
             float number = 0;
             const SumEnding what = ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
             const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
                 const Picture picture = picture_of(from, channel_at(place[0], place[1]), top);
-                convolution.planes->picture({sums, rows, width, is_half ? FloatPicture(picture, rows).read(floats) : picture, weights, after});
+                kernels.picture({sums, rows, width, is_half ? FloatPicture(picture, rows).read(floats) : picture, weights, after});
             } else {
-                convolution.planes->taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
+                kernels.taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
                                           windows.taps[1], windows.taps[2], band.places.data(), weights, after});
             }
             target.finish_or_store(ending, sums, place, o, top * width, rows * width, scratch.line);
@@ -169,21 +167,21 @@ void run_depthwise(RunContext& context, const Depthwise& convolution) {
     const auto compute = [&](std::int64_t index, const BandMemory& scratch) {
         const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
         const std::int64_t n = index / bands / parts, first = index / bands % parts * at_once;
-        const std::int64_t last = std::min(first + at_once, convolution.groups);
+        const std::int64_t last = std::min(first + at_once, groups);
         for (std::int64_t c = first; c < last && (is_half || !pictures); ++c) {
             float* const floats = scratch.floats + (c - first) * band.floats();
             if (pictures) {
-                FloatPicture(picture_of(from, channel_at(n, c), top), rows).write(floats, from.strides[2], convolution.kernels->half_line);
+                FloatPicture(picture_of(from, channel_at(n, c), top), rows).write(floats, from.strides[2], convolution_.kernels->half_line);
             } else {
-                fill_planes(floats, channel_at(n, c), top, rows, band, convolution);
+                fill_planes(floats, channel_at(n, c), top, rows, band, from, kernels);
             }
         }
         for (std::int64_t c = first; c < last; ++c) {
             compute_channel({n, c}, top, rows, scratch.floats + (c - first) * band.floats(), scratch);
         }
     };
-    const std::int64_t count = convolution.batch * parts * bands;
-    const auto sums = static_cast<double>(convolution.batch * convolution.groups * convolution.outputs * windows.count());
+    const std::int64_t count = convolution_.batch * parts * bands;
+    const auto sums = static_cast<double>(convolution_.batch * groups * convolution_.outputs * windows.count());
     context.parallel(count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)), [&](int worker, Chunks& chunks) {
         Scratch memory(context.scratch(worker));
         const BandMemory scratch(memory, windows, band, target.operands.size(), *target.epilogue);

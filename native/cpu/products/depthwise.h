@@ -6,31 +6,23 @@
 // vectors fast; those of float16 become float32 first, without padding.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "cpu/kernels/convolution.h"
-#include "cpu/products/lines.h"
-#include "cpu/products/windows.h"
-#include "cpu/runtime/step.h"
+#include "cpu/products/convolution.h"
 
 namespace dmlgraph::cpu {
 
-struct Depthwise {
-    std::int64_t batch = 1;
-    std::int64_t groups = 1;   // input channels
-    std::int64_t outputs = 1;  // of a group
-    const WindowPanels* windows = nullptr;
-    const Panels* panels = nullptr;        // of the filters, each of one line, if they have been packed
-    const PanelSource* filters = nullptr;  // line o of a group: the taps of its output o
-    Target target;
-    const ProductKernels* kernels = nullptr;
-    const ConvolutionKernels* planes = nullptr;
+class Depthwise final : public FilterMethod {
+public:
+    static bool fits(const Convolution& convolution) { return convolution.is_by_channel(); }
+    explicit Depthwise(const Convolution& convolution) : FilterMethod(convolution, {convolution.outputs, 1}, false) {}
+
+    std::size_t scratch_bytes() const override;
+    void compute(RunContext& context, const Operands& operands) const override;
+
+private:
+    // The weights of an output, in the order of the tensor.
+    const float* weights_of(const Operands& operands, const Sizes& place, std::int64_t output, float* memory) const;
+    // Whether channels are read where they lie, or as they lie once they are floats.
+    bool reads_pictures(const WindowPanels& from) const;
 };
-
-std::size_t depthwise_scratch(const Windows& windows, const Spatial& sizes, std::size_t operands, const Epilogue& epilogue,
-                              const ConvolutionKernels& kernels);
-
-void run_depthwise(RunContext& context, const Depthwise& convolution);
 
 }  // namespace dmlgraph::cpu

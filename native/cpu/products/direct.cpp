@@ -87,17 +87,16 @@ struct Patch {
 class Patches {
 public:
     // Those with which the workers end soonest.
-    Patches(const Direct& convolution, int workers) : counts_(convolution.windows->windows().counts), columns_(convolution.shape->columns) {
-        const DirectShape& shape = *convolution.shape;
+    Patches(const Convolution& convolution, const DirectShape& shape, int workers) : counts_(convolution.windows().counts), columns_(shape.columns) {
         const std::int64_t all = shape.filters.count(), most = most_panels(shape);
         if (workers == 1) {
             rows_ = shape.rows;
             panels_ = quotient_up(all, quotient_up(all, most));
             return;
         }
-        const Windows& windows = convolution.windows->windows();
-        const std::int64_t lanes = convolution.kernels->lanes;
-        const Slots across(windows, 2, columns_, shape.along && convolution.kernels->has_places);
+        const Windows& windows = convolution.windows();
+        const std::int64_t lanes = convolution.planes->lanes;
+        const Slots across(windows, 2, columns_, shape.along && convolution.planes->has_places);
         double soonest = std::numeric_limits<double>::infinity();
         each_division(counts_[1], shape.rows, workers, [&](std::int64_t rows) {
             const std::int64_t planes = windows.taps[0] * Slots(windows, 1, rows).total() * across.total();
@@ -170,22 +169,24 @@ struct PlaneCopy {
 // Some outputs of a patch, computed by one worker.
 class DirectBlock {
 public:
-    DirectBlock(const Direct& convolution, const Patches& blocks, std::int64_t index, const DirectMemory& memory)
+    DirectBlock(const Convolution& convolution, const DirectShape& shape, const FilterMethod::Operands& operands, const Patches& blocks,
+                std::int64_t index, const DirectMemory& memory)
         : convolution_(convolution),
-          shape_(*convolution.shape),
-          windows_(convolution.windows->windows()),
-          kernels_(*convolution.kernels),
+          shape_(shape),
+          operands_(operands),
+          windows_(convolution.windows()),
+          kernels_(*convolution.planes),
           memory_(memory),
           patch_(blocks.patch(index / blocks.parts(shape_) % blocks.patches())),
           down_(windows_, 1, patch_.rows),
           across_(windows_, 2, patch_.columns, shape_.along && kernels_.has_places) {
         const std::int64_t parts = blocks.parts(shape_), product = index / parts / blocks.patches();
         place_ = {product / convolution.groups, product % convolution.groups};
-        first_panel_ = first_panel(convolution, blocks, index);
-        last_panel_ = last_panel(convolution, blocks, index);
+        first_panel_ = index % parts * blocks.panels();
+        last_panel_ = std::min(first_panel_ + blocks.panels(), shape_.filters.count());
         left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
-        in_place_ = convolution.target.takes_sums(DataType::float32);
-        ending_ = convolution.target.ending();
+        in_place_ = operands_.target.takes_sums(DataType::float32);
+        ending_ = operands_.target.ending();
         set_endings();
         set_places();
         set_offsets();
@@ -206,12 +207,6 @@ public:
     }
 
 private:
-    static std::int64_t first_panel(const Direct& convolution, const Patches& blocks, std::int64_t index) {
-        return index % blocks.parts(*convolution.shape) * blocks.panels();
-    }
-    static std::int64_t last_panel(const Direct& convolution, const Patches& blocks, std::int64_t index) {
-        return std::min(first_panel(convolution, blocks, index) + blocks.panels(), convolution.shape->filters.count());
-    }
     // Those of some channels: `from` … from + count − 1 of a sum.
     struct Depths {
         std::int64_t from;
@@ -274,7 +269,7 @@ private:
 
     // The elements of a channel's plane that begins with this row and column. The same for every channel.
     PlaneCopy copy_of(std::int64_t row, std::int64_t column) const {
-        const WindowPanels& from = *convolution_.windows;
+        const WindowPanels& from = operands_.windows;
         const Spatial &strides = windows_.strides, &sizes = from.sizes();
         const std::int64_t columns = across_.size, item = static_cast<std::int64_t>(item_size(from.type()));
         const std::int64_t y = patch_.row * strides[1] + row - windows_.padding[1];
@@ -303,7 +298,7 @@ private:
 
     // One plane after the other, because each writes beyond its end.
     void fill_planes(std::int64_t channel, std::int64_t channels) const {
-        const WindowPanels& from = *convolution_.windows;
+        const WindowPanels& from = operands_.windows;
         const PlaneKernel kernel = from.type() == DataType::float16 ? kernels_.half_plane : kernels_.plane;
         const std::byte* const first = from.data + place_[0] * from.batch[0] + place_[1] * from.batch[1];
         const std::int64_t columns = across_.size, height = down_.size;
@@ -329,20 +324,20 @@ private:
     }
 
     const float* filters_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
-        if (convolution_.panels != nullptr) {
-            return convolution_.panels->at(place_, panel, from);
+        if (operands_.panels != nullptr) {
+            return operands_.panels->at(place_, panel, from);
         }
         const std::int64_t lines = shape_.filters.in(panel), width = shape_.along ? shape_.filters.width : lines;
-        convolution_.filters->pack({place_, shape_.filters.first(panel), lines, from, depth, width}, memory_.panel, *convolution_.packing);
+        operands_.filters.pack({place_, shape_.filters.first(panel), lines, from, depth, width}, memory_.panel, *convolution_.kernels);
         return memory_.panel;
     }
 
     // The filters that are read after those of a panel, which meet so many tiles.
     Ahead ahead(std::int64_t panel, const Depths& depths, std::int64_t width, std::int64_t tiles) const {
-        if (convolution_.panels == nullptr) {
+        if (operands_.panels == nullptr) {
             return {};
         }
-        const float* const next = convolution_.panels->after(place_, panel, first_panel_, last_panel_, depths.from, depths.count);
+        const float* const next = operands_.panels->after(place_, panel, first_panel_, last_panel_, depths.from, depths.count);
         return {next, width, depths.count, tiles};
     }
 
@@ -351,7 +346,7 @@ private:
 
     // From row to row, which are outputs.
     std::int64_t sums_step() const {
-        return ends_at_once_ ? tiles_across().width * kernels_.lanes : in_place_ ? convolution_.target.out.row / std::int64_t{sizeof(float)} : padded();
+        return ends_at_once_ ? tiles_across().width * kernels_.lanes : in_place_ ? operands_.target.out.row / std::int64_t{sizeof(float)} : padded();
     }
 
     float* sums_of(std::int64_t panel) const {
@@ -366,7 +361,7 @@ private:
 
     // Where the results of an output are, if sums may be there, too.
     float* results_of(std::int64_t output) const {
-        return reinterpret_cast<float*>(convolution_.target.out.row_at(place_, output)) + left_;
+        return reinterpret_cast<float*>(operands_.target.out.row_at(place_, output)) + left_;
     }
 
     // Of vectors of windows.
@@ -430,7 +425,7 @@ private:
     void finish_vector(const float* sums, std::int64_t first, std::int64_t outputs) const {
         const std::int64_t count = patch_.count();
         float* const results = in_place_ ? results_of(first) : memory_.results;
-        const std::int64_t step = in_place_ ? convolution_.target.out.row / std::int64_t{sizeof(float)} : count;
+        const std::int64_t step = in_place_ ? operands_.target.out.row / std::int64_t{sizeof(float)} : count;
         SumEnding ending;
         if (ending_) {
             ending = ending_->at(place_, first, left_, count, std::span(memory_.numbers, static_cast<std::size_t>(outputs)));
@@ -442,12 +437,13 @@ private:
     // Stores the results of some outputs, or finishes those that kernels have made.
     void store(float* sums, std::int64_t step, std::int64_t first, std::int64_t outputs) const {
         for (std::int64_t o = 0; o < outputs; ++o) {
-            convolution_.target.finish_or_store(ending_, sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);
+            operands_.target.finish_or_store(ending_, sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);
         }
     }
 
-    const Direct& convolution_;
+    const Convolution& convolution_;
     const DirectShape& shape_;
+    const FilterMethod::Operands& operands_;
     const Windows& windows_;
     const ConvolutionKernels& kernels_;
     const DirectMemory& memory_;
@@ -468,8 +464,6 @@ private:
 };
 
 }  // namespace
-
-bool has_planes(const Windows& windows) { return windows.tap_count() <= most_plane_taps; }
 
 DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int64_t outputs, const ConvolutionKernels& kernels)
     : channels(channels) {
@@ -508,22 +502,30 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
                     : Division::even(outputs, kernels.across.rows);
 }
 
-std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std::size_t operands, const Epilogue& epilogue,
-                           const ConvolutionKernels& kernels) {
-    return scratch_of<DirectMemory>(windows, shape, operands, epilogue, kernels);
+// Single elements lie side by side as they are.
+bool Direct::fits(const Convolution& convolution) {
+    const Windows& windows = convolution.windows();
+    const std::int64_t taps = windows.tap_count();
+    return convolution.channels * taps > 0 && taps <= most_plane_taps && windows.count() > 0 && !windows.is_element(convolution.sizes);
 }
 
-void run_direct(RunContext& context, const Direct& convolution, double cost) {
-    const Windows& windows = convolution.windows->windows();
-    const DirectShape& shape = *convolution.shape;
-    const Patches blocks(convolution, context.workers_for(cost));
-    context.parallel(convolution.batch * convolution.groups * blocks.count(shape), cost, [&](int worker, Chunks& chunks) {
+Direct::Direct(const Convolution& convolution)
+    : Direct(convolution, DirectShape(convolution.windows(), convolution.channels, convolution.outputs, *convolution.planes)) {}
+
+Direct::Direct(const Convolution& convolution, const DirectShape& shape) : FilterMethod(convolution, shape.filters, shape.along), shape_(shape) {}
+
+std::size_t Direct::scratch_bytes() const {
+    return scratch_of<DirectMemory>(convolution_.windows(), shape_, convolution_.operands, *convolution_.epilogue, *convolution_.planes);
+}
+
+void Direct::compute(RunContext& context, const Operands& operands) const {
+    const Patches blocks(convolution_, shape_, context.workers_for(cost()));
+    context.parallel(convolution_.batch * convolution_.groups * blocks.count(shape_), cost(), [&](int worker, Chunks& chunks) {
         Scratch scratch(context.scratch(worker));
-        const DirectMemory memory(scratch, windows, shape, convolution.target.operands.size(), *convolution.target.epilogue,
-                                  *convolution.kernels);
+        const DirectMemory memory(scratch, convolution_.windows(), shape_, convolution_.operands, *convolution_.epilogue, *convolution_.planes);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {
-                DirectBlock(convolution, blocks, i, memory).compute();
+                DirectBlock(convolution_, shape_, operands, blocks, i, memory).compute();
             }
         }
     });

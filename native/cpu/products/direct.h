@@ -17,12 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cpu/kernels/channel_block.h"
-#include "cpu/kernels/convolution.h"
-#include "cpu/products/lines.h"
-#include "cpu/products/panels.h"
-#include "cpu/products/windows.h"
-#include "cpu/runtime/step.h"
+#include "cpu/products/convolution.h"
 
 namespace dmlgraph::cpu {
 
@@ -38,30 +33,20 @@ struct DirectShape {
 
     // For groups of `channels` input and `outputs` output channels.
     DirectShape(const Windows& windows, std::int64_t channels, std::int64_t outputs, const ConvolutionKernels& kernels);
-    std::int64_t depth(const Windows& windows) const { return channels * windows.tap_count(); }
 };
 
-struct Direct {
-    std::int64_t batch = 1;
-    std::int64_t groups = 1;
-    const DirectShape* shape = nullptr;
-    const WindowPanels* windows = nullptr;
-    const Panels* panels = nullptr;        // of the filters, if they have been packed
-    const PanelSource* filters = nullptr;
-    Target target;
-    const ConvolutionKernels* kernels = nullptr;
-    const ChannelBlockKernels* blocks = nullptr;
-    const ProductKernels* packing = nullptr;
+class Direct final : public FilterMethod {
+public:
+    static bool fits(const Convolution& convolution);
+    explicit Direct(const Convolution& convolution);
+
+    std::size_t scratch_bytes() const override;
+    void compute(RunContext& context, const Operands& operands) const override;
+
+private:
+    Direct(const Convolution& convolution, const DirectShape& shape);
+
+    DirectShape shape_;
 };
-
-// Whether the elements of a single channel are few enough for planes.
-bool has_planes(const Windows& windows);
-
-// Scratch memory that each worker needs.
-std::size_t direct_scratch(const Windows& windows, const DirectShape& shape, std::size_t operands, const Epilogue& epilogue,
-                           const ConvolutionKernels& kernels);
-
-// `cost`: in the units of `RunContext::parallel`.
-void run_direct(RunContext& context, const Direct& convolution, double cost);
 
 }  // namespace dmlgraph::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/quotient.h"
 #include "cpu/runtime/scratch.h"
 #include "cpu/tensor/strided.h"
 
@@ -13,7 +14,26 @@ constexpr std::int64_t ample_words = 16 << 10;  // words
 constexpr std::int64_t ample_period = 128;         // words: it takes longer than to begin a loop
 constexpr std::int64_t words_beyond = 8 * 16;          // words that are read and written beyond the last
 
-std::int64_t words_up(std::int64_t all, std::int64_t each) { return (all + each - 1) / each; }
+// The filters' numbers, less their zero points, as words of a row of taps. What a word's number cannot hold is in further
+// parts, which are added.
+class WordFilters final : public Weights {
+public:
+    // Filters {outputs, 1, taps…}.
+    WordFilters(const Tensor& filters, const Windows& windows, const ZeroPoints& zeros, const IntegerKernels& kernels);
+
+    std::int64_t parts() const { return parts_; }
+    // Of a filter, for each part, row of taps, and word of that row.
+    const std::uint32_t* of(std::int64_t output) const { return words_.data() + output * each_; }
+    std::int32_t sum(std::int64_t output) const { return sums_[static_cast<std::size_t>(output)]; }
+
+    static constexpr std::int64_t most_parts = 3;
+
+private:
+    std::int64_t parts_ = 1;
+    std::int64_t each_ = 0;  // words of a filter
+    std::vector<std::uint32_t> words_;
+    std::vector<std::int32_t> sums_;
+};
 
 std::uint32_t mask_of(const IntegerKernels& kernels) { return kernels.depths == 2 ? 0xffff : 0xff; }
 
@@ -26,12 +46,12 @@ struct WordBand {
     std::int64_t reach;   // bytes from the first to the last that a row of taps meets, as whole words
 
     WordBand(const Windows& windows, const IntegerKernels& kernels)
-        : width(windows.counts[2]), across(words_up(windows.taps[2], kernels.depths)),
+        : width(windows.counts[2]), across(quotient_up(windows.taps[2], kernels.depths)),
           reach((across * kernels.depths - 1) * windows.dilations[2] + 1) {
         const std::int64_t more = (windows.taps[1] - 1) * windows.dilations[1] + 1 - windows.strides[1];
         const std::int64_t ample = (ample_words / (width * across) - more) / windows.strides[1];
         rows = std::clamp(ample, std::int64_t{1}, windows.counts[1]);
-        rows = words_up(windows.counts[1], words_up(windows.counts[1], rows));
+        rows = quotient_up(windows.counts[1], quotient_up(windows.counts[1], rows));
         height = height_of(windows, rows);
     }
 
@@ -65,11 +85,13 @@ struct WordBandMemory {
 // The words of the elements that some rows of windows meet.
 class WordPlane {
 public:
-    WordPlane(const IntegerDepthwise& convolution, const WordBand& band, const WordBandMemory& memory)
-        : from_(*convolution.windows), windows_(from_.windows()), band_(band), memory_(memory),
-          kernels_(convolution.kernels->integers), flip_(convolution.form.flip),
-          zero_(static_cast<std::uint32_t>(convolution.zero) & mask_of(kernels_)),
-          border_(static_cast<std::byte>(static_cast<std::uint32_t>(convolution.zero) ^ flip_)) {
+    // `zero`: the zero point, less the shift of the form.
+    WordPlane(const WindowPanels& from, const Form& form, std::int32_t zero, const WordBand& band, const WordBandMemory& memory,
+              const IntegerKernels& kernels)
+        : from_(from), windows_(from_.windows()), band_(band), memory_(memory),
+          kernels_(kernels), flip_(form.flip),
+          zero_(static_cast<std::uint32_t>(zero) & mask_of(kernels_)),
+          border_(static_cast<std::byte>(static_cast<std::uint32_t>(zero) ^ flip_)) {
         // A byte before the row is that of the previous row, and replaced.
         flat_ = from_.strides[2] == 1 && from_.strides[1] == band.width * windows_.strides[2];
         if (flat_) {
@@ -138,7 +160,7 @@ private:
 
     // What of the words of flat rows stays, and what is the zero point instead: the same in every row.
     void find_beyond() {
-        const std::int64_t stride = windows_.strides[2], rows = words_up(ample_period, band_.width), period = rows * band_.width;
+        const std::int64_t stride = windows_.strides[2], rows = quotient_up(ample_period, band_.width), period = rows * band_.width;
         kept_.assign(static_cast<std::size_t>(band_.across * period), ~std::uint32_t{0});
         others_.assign(kept_.size(), 0);
         for (std::int64_t tap = 0; tap < windows_.taps[2]; ++tap) {
@@ -182,12 +204,9 @@ void set_word_offsets(const Windows& windows, const WordBand& band, std::int64_t
     }
 }
 
-}  // namespace
-
-WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const ZeroPoints& zeros, std::int32_t shift,
-                         const IntegerKernels& kernels) {
+WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const ZeroPoints& zeros, const IntegerKernels& kernels) {
     const std::int64_t outputs = filters.sizes[0], taps = windows.tap_count();
-    const std::int64_t across = words_up(windows.taps[2], kernels.depths);
+    const std::int64_t across = quotient_up(windows.taps[2], kernels.depths);
     const int bits = 32 / kernels.depths;
     const std::int32_t greatest = (1 << (bits - 1)) - 1, least = -greatest - 1;
     std::vector<std::uint8_t> bytes(static_cast<std::size_t>(taps));
@@ -200,7 +219,7 @@ WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const Ze
         std::int32_t sum = 0, most = 0;
         for (std::int64_t t = 0; t < taps; ++t) {
             const std::uint8_t byte = bytes[static_cast<std::size_t>(t)];
-            const std::int32_t number = (filters.type == DataType::int8 ? static_cast<std::int8_t>(byte) : byte) - zeros.of(o) - shift;
+            const std::int32_t number = (filters.type == DataType::int8 ? static_cast<std::int8_t>(byte) : byte) - zeros.of(o);
             numbers[static_cast<std::size_t>(o * taps + t)] = number;
             sum += number;
             most = std::max(most, number < 0 ? (number + least + 1) / least : (number + greatest - 1) / greatest);
@@ -224,30 +243,40 @@ WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const Ze
     }
 }
 
-std::size_t integer_depthwise_scratch(const Windows& windows, std::size_t operands, const Epilogue& epilogue,
-                                      const ProductKernels& kernels) {
-    return scratch_of<WordBandMemory>(windows, WordBand(windows, kernels.integers), operands, epilogue);
+}  // namespace
+
+std::size_t IntegerDepthwise::scratch_bytes() const {
+    const Windows& windows = convolution_.windows();
+    return scratch_of<WordBandMemory>(windows, WordBand(windows, convolution_.kernels->integers), convolution_.operands, *convolution_.epilogue);
 }
 
-void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolution) {
-    const WindowPanels& from = *convolution.windows;
+std::shared_ptr<const Weights> IntegerDepthwise::pack(const RunContext&, const Tensor& filters, const ZeroPoints* filter_zeros) const {
+    return std::make_shared<const WordFilters>(filters, convolution_.windows(), *filter_zeros, convolution_.kernels->integers);
+}
+
+void IntegerDepthwise::run(RunContext& context, ConvolutionRun run) const {
+    const std::shared_ptr<const Weights> made = run.weights == nullptr ? pack(context, run.filters, run.filter_zeros) : nullptr;
+    const auto& filters = static_cast<const WordFilters&>(made != nullptr ? *made : *run.weights);
+    const WindowPanels from = convolution_.windows_in(run.input);
     const Windows& windows = from.windows();
-    const IntegerKernels& kernels = convolution.kernels->integers;
-    const WordFilters& filters = *convolution.filters;
-    const Target& target = convolution.target;
+    const IntegerKernels& kernels = convolution_.kernels->integers;
+    const Form form = form_of(from.type(), Lines::columns, kernels);
+    const std::int32_t zero = run.input_zeros->of(0) - form.shift;
+    const Target& target = run.target;
+    const std::int64_t groups = convolution_.groups, outputs = convolution_.outputs;
     const WordBand band(windows, kernels);
-    const std::int64_t bands = words_up(windows.counts[1], band.rows);
+    const std::int64_t bands = quotient_up(windows.counts[1], band.rows);
     const std::int64_t taps = filters.parts() * windows.taps[1] * band.across;
     const auto compute = [&](std::int64_t index, const WordPlane& plane, const WordBandMemory& scratch) {
         const std::int64_t channel = index / bands;
-        const Sizes place{channel / convolution.groups, channel % convolution.groups};
+        const Sizes place{channel / groups, channel % groups};
         const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
         plane.fill(from.data + place[0] * from.batch[0] + place[1] * from.batch[1], top, rows);
         // Rows that follow one another are one.
         const std::int64_t joined = windows.strides[1] == 1 ? rows : 1;
-        for (std::int64_t o = 0; o < convolution.outputs; ++o) {
-            const std::int64_t output = place[1] * convolution.outputs + o;
-            const std::uint32_t initial = 0u - static_cast<std::uint32_t>(convolution.zero) * static_cast<std::uint32_t>(filters.sum(output));
+        for (std::int64_t o = 0; o < outputs; ++o) {
+            const std::int64_t output = place[1] * outputs + o;
+            const std::uint32_t initial = 0u - static_cast<std::uint32_t>(zero) * static_cast<std::uint32_t>(filters.sum(output));
             for (std::int64_t r = 0; r < rows; r += joined) {
                 kernels.taps({scratch.sums + r * band.width, scratch.plane + r * windows.strides[1] * band.width, scratch.offsets,
                               filters.of(output), taps, joined * band.width, static_cast<std::int32_t>(initial)});
@@ -255,13 +284,13 @@ void run_integer_depthwise(RunContext& context, const IntegerDepthwise& convolut
             target.correct_and_store(reinterpret_cast<float*>(scratch.sums), place, o, top * band.width, rows * band.width, scratch.line);
         }
     };
-    const std::int64_t count = convolution.batch * convolution.groups * bands;
-    const double results = static_cast<double>(count * convolution.outputs * band.rows * band.width);
+    const std::int64_t count = convolution_.batch * groups * bands;
+    const double results = static_cast<double>(count * outputs * band.rows * band.width);
     const double work = results * static_cast<double>(windows.tap_count()) / kernels.depths;
     context.parallel(count, work + results * sizeof(float), [&](int worker, Chunks& chunks) {
         Scratch memory(context.scratch(worker));
         const WordBandMemory scratch(memory, windows, band, target.operands.size(), *target.epilogue);
-        const WordPlane plane(convolution, band, scratch);
+        const WordPlane plane(from, form, zero, band, scratch, kernels);
         set_word_offsets(windows, band, filters.parts(), scratch.offsets);
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             for (std::int64_t i = first; i < last; ++i) {

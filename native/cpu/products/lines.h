@@ -84,7 +84,6 @@ struct Target {
     const Epilogue* epilogue = nullptr;
     const Correction* correction = nullptr;  // if sums are corrected
 
-    std::size_t scratch_bytes(std::int64_t width) const { return line_scratch(operands.size(), *epilogue, width); }
     // Whether sums may be added up where the result is.
     bool takes_sums(DataType sums) const { return out.type == sums && out.is_packed(); }
     // What follows the sums, if that is all, and if the results lie side by side.

@@ -146,6 +146,8 @@ void Rests::add_to(const PanelPart& part, float* words) const {
     }
 }
 
+namespace {
+
 WordPanels pack_small(const PanelSource& from, const Packing& packing) {
     const IntegerKernels& kernels = packing.kernels->integers;
     Sizes steps{};
@@ -159,5 +161,10 @@ WordPanels pack_small(const PanelSource& from, const Packing& packing) {
     const bool may_rest = !kernels.unsigned_rows;
     return result.rests.count() <= (may_rest ? lines * packing.depth / few : 0) ? std::move(result) : WordPanels();
 }
+
+}  // namespace
+
+WordWeights::WordWeights(const PanelSource& from, const Packing& packing, bool as_small, LineSums sums_of_lines)
+    : kernels(packing.kernels), words(as_small ? pack_small(from, packing) : WordPanels{Panels(from, packing), {}}), sums(std::move(sums_of_lines)) {}
 
 }  // namespace dmlgraph::cpu

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/products/panels.h"
+#include "cpu/products/zero_points.h"
 
 namespace dmlgraph::cpu {
 
@@ -68,7 +69,6 @@ struct WordPanels {
     Panels panels;
     Rests rests;
 
-    bool present() const { return panels.present(); }
     // Returns null if the words lack nothing.
     const Rests* some_rests() const { return rests.empty() ? nullptr : &rests; }
     // Writes the words to where they come from: `to` has an `unpack`, as MatrixPanels has.
@@ -76,8 +76,17 @@ struct WordPanels {
     void unpack(const Source& to) const;
 };
 
-// Packs words as small ones of the kernels, if they have few rests, of columns none; else nothing is present.
-WordPanels pack_small(const PanelSource& from, const Packing& packing);
+// Words that stay the same: with the kernels that read them, and the sums of their lines.
+struct WordWeights final : Weights {
+    // `as_small`: as small words of the kernels, if they have few rests, of columns none; else nothing is present.
+    WordWeights(const PanelSource& from, const Packing& packing, bool as_small, LineSums sums_of_lines);
+
+    bool present() const { return words.panels.present(); }
+
+    const ProductKernels* kernels;
+    WordPanels words;
+    LineSums sums;
+};
 
 // The opposite of SmallWords. `to` has an `unpack`, as MatrixPanels has.
 template <class Source>

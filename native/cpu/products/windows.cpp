@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cpu/products/lines.h"
+
 namespace dmlgraph::cpu {
 namespace {
 
@@ -100,6 +102,14 @@ struct Depths {
 
 }  // namespace
 
+Spatial spatial(const Sizes& of, int outer, int rank, std::int64_t missing) {
+    Spatial result{missing, missing, missing};
+    for (int d = outer; d < rank; ++d) {
+        result[static_cast<std::size_t>(most_spatial - rank + d)] = of[d];
+    }
+    return result;
+}
+
 bool Windows::is_element(const Spatial& sizes) const {
     return tap_count() == 1 && counts == sizes && padding == Spatial{} && strides == Spatial{1, 1, 1};
 }
@@ -134,6 +144,19 @@ bool WindowPanels::is_inside(std::int64_t window, std::int64_t tap) const {
         }
     }
     return true;
+}
+
+MatrixPanels WindowPanels::elements() const {
+    MatrixTensor channel_row;
+    channel_row.type = type_;
+    channel_row.rank = most_spatial;
+    std::ranges::copy(sizes_, channel_row.sizes.begin());
+    std::ranges::copy(strides, channel_row.strides.begin());
+    channel_row.join_dimensions();
+    if (!windows_.is_element(sizes_) || channel_row.rank > 1) {
+        return {};
+    }
+    return {data, type_, {batch[0], batch[1]}, channel_row.strides[0], channel};
 }
 
 void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {

@@ -12,6 +12,9 @@ namespace dmlgraph::cpu {
 inline constexpr int most_spatial = 3;
 using Spatial = std::array<std::int64_t, most_spatial>;  // along the last dimensions; those that a tensor lacks are 1
 
+// What a tensor has along its spatial dimensions, which come after `outer` others; those that it lacks are `missing`.
+Spatial spatial(const Sizes& of, int outer, int rank, std::int64_t missing);
+
 // Along a dimension, tap k of window o is at o · stride + k · dilation − padding.
 struct Windows {
     Spatial taps{1, 1, 1};
@@ -43,6 +46,9 @@ public:
     // Whether all elements of a window, or one at a tap, are the tensor's.
     bool is_inside(std::int64_t window) const;
     bool is_inside(std::int64_t window, std::int64_t tap) const;
+    // The channels as rows of a matrix if every window is one element; else, or if the elements do not have one stride,
+    // without data.
+    MatrixPanels elements() const;
 
     const Windows& windows() const { return windows_; }
     const Spatial& sizes() const { return sizes_; }

@@ -25,13 +25,19 @@ Form form_of(DataType type, Lines side, const IntegerKernels& kernels) {
     return {half, is_signed ? half : -half};
 }
 
-ZeroPoints::ZeroPoints(const std::byte* data, DataType type, std::int64_t step, std::int64_t count, std::int32_t shift)
-    : varies_(data != nullptr && step != 0 && count > 1), values_(static_cast<std::size_t>(varies_ ? count : 1), -shift) {
+ZeroPoints::ZeroPoints(const std::byte* data, DataType type, std::int64_t step, std::int64_t count)
+    : varies_(data != nullptr && step != 0 && count > 1), values_(static_cast<std::size_t>(varies_ ? count : 1)) {
     for (std::size_t i = 0; data != nullptr && i < values_.size(); ++i) {
         const std::byte* const from = data + static_cast<std::int64_t>(i) * step;
-        values_[i] += type == DataType::int8 ? std::int32_t{*reinterpret_cast<const std::int8_t*>(from)}
+        values_[i] = type == DataType::int8 ? std::int32_t{*reinterpret_cast<const std::int8_t*>(from)}
                                              : std::int32_t{*reinterpret_cast<const std::uint8_t*>(from)};
     }
+}
+
+ZeroPoints ZeroPoints::less(std::int32_t shift) const {
+    ZeroPoints result = *this;
+    std::ranges::for_each(result.values_, [&](std::int32_t& each) { each -= shift; });
+    return result;
 }
 
 bool ZeroPoints::all_zero() const {

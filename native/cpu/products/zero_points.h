@@ -23,12 +23,13 @@ struct Form {
 
 Form form_of(DataType type, Lines side, const IntegerKernels& kernels);
 
-// One for each line of the operand, or one for all; less the shift of the operand's form.
+// One for each line of the operand, or one for all. Products take them less the shift of the operand's form.
 class ZeroPoints {
 public:
     // `count` integers that are `step` bytes apart; null: zeros.
-    ZeroPoints(const std::byte* data, DataType type, std::int64_t step, std::int64_t count, std::int32_t shift);
+    ZeroPoints(const std::byte* data, DataType type, std::int64_t step, std::int64_t count);
 
+    ZeroPoints less(std::int32_t shift) const;
     bool varies() const { return varies_; }
     bool all_zero() const;
     std::int32_t of(std::int64_t line) const { return values_[varies_ ? static_cast<std::size_t>(line) : 0]; }

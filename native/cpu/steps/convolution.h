@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "cpu/plan/plan.h"
-#include "cpu/products/windows.h"
 #include "cpu/runtime/step.h"
 
 namespace dmlgraph::cpu {

@@ -5,16 +5,18 @@
 #include <optional>
 #include <tuple>
 
+#include "cpu/products/small_words.h"
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
 #include "cpu/steps/gemm_tensors.h"
+#include "cpu/steps/packing_step.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
 Lines lines_of(std::size_t side) { return side == 0 ? Lines::rows : Lines::columns; }
 
-class IntegerGemmStep final : public Step {
+class IntegerGemmStep final : public PackingStep {
 public:
     IntegerGemmStep(const StepTensors& tensors, const GemmParameters& parameters)
         : tensors_(tensors, parameters) {}
@@ -24,28 +26,15 @@ public:
         if (pairs != nullptr && !try_turned(fixed, *pairs) && !try_pairs(fixed, 1, pairs->small_columns)) {
             try_pairs(fixed, 0, pairs->small_rows);
         }
-        for (std::size_t side = 0; side < packed_.size(); ++side) {
-            pack(fixed, side, false, packed_);
-        }
+        PackingStep::prepare(fixed);
     }
 
-    std::unique_ptr<const State> keep(const RunContext& kept) const override {
-        auto result = std::make_unique<PackedSides>();
-        for (std::size_t side = 0; side < packed_.size(); ++side) {
-            pack(kept, side, false, result->sides);
-        }
-        return result;
-    }
-
-    bool keeps(BufferId input) const override {
-        const std::size_t side = tensors_.side_of(input);
-        return side < packed_.size() && packed_[side] != nullptr;
-    }
+    bool keeps(BufferId input) const override { return own(tensors_.side_of(input)) != nullptr; }
 
     void unpack(BufferId input, const RunContext& to) const override {
         const std::size_t side = tensors_.side_of(input);
         const WordMatrices words = words_of(to, side, kernels(), nullptr);  // of any integers
-        packed_[side]->words.unpack(words.panels());
+        static_cast<const WordWeights*>(own(side))->words.unpack(words.panels());
         words.unpack();
     }
 
@@ -63,23 +52,11 @@ public:
         tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices, a.rests}, {b.panels, &b.matrices, &b.matrices, b.rests}, !zeros[0].varies(), &terms);
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return tensors_.cost(); }
     std::size_t scratch_bytes() const override { return tensors_.scratch_bytes(); }
     void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
 
 private:
-    struct PackedSide {
-        WordPanels words;
-        LineSums sums;
-    };
-    using Packed = std::array<std::shared_ptr<const PackedSide>, GemmTensors::sides>;
-
-    // Those that stay the same for several runs.
-    struct PackedSides final : State {
-        Packed sides;
-    };
-
     // A side in a run.
     struct Operand {
         const Panels* panels = nullptr;  // if they have been packed
@@ -90,15 +67,19 @@ private:
         LineSums sums_of_words;
     };
 
-    // Uses kernels for small words, and packs a side as such, if it is known and its words may be small.
+    std::size_t packed_count() const override { return GemmTensors::sides; }
+
+    // Uses kernels for small words of a side, if it is known and its words may be small.
     bool try_pairs(const RunContext& fixed, std::size_t side, const ProductKernels& pairs) {
         const ProductKernels& others = *tensors_.kernels;
         tensors_.use(pairs);
-        pack(fixed, side, true, packed_);
-        if (packed_[side] == nullptr) {
-            tensors_.use(others);
+        small_side_ = side;
+        if (pack(fixed, side) != nullptr) {
+            return true;
         }
-        return packed_[side] != nullptr;
+        small_side_.reset();
+        tensors_.use(others);
+        return false;
     }
 
     // Columns as rows, whose small words may have rests.
@@ -114,26 +95,24 @@ private:
         return false;
     }
 
-    // Packs a side if its memory is known, and its zero points', unless that was done before all runs.
-    void pack(const RunContext& fixed, std::size_t side, bool as_small, Packed& packed) const {
-        if (packed_[side] != nullptr || !tensors_.inputs.known(fixed, tensors_.port_of(side))) {
-            return;
+    std::shared_ptr<const Weights> pack(const RunContext& fixed, std::size_t side) const override {
+        if (!tensors_.inputs.known(fixed, tensors_.port_of(side))) {
+            return nullptr;
         }
+        const bool as_small = side == small_side_;
         const MatrixPanels from = tensors_.matrices(fixed, side);
         Packing packing = tensors_.packing(from, side);
         packing.as_bytes = packing.as_bytes && !as_small;
-        const auto made = fixed.made<PackedSide>(std::tuple(from, lines_of(side), tensors_.depths, as_small, packing), [&] {
+        const auto made = fixed.made<WordWeights>(std::tuple(from, lines_of(side), tensors_.depths, as_small, packing), [&] {
             const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
-            return PackedSide{as_small ? pack_small(words.panels(), packing) : WordPanels{Panels(words.panels(), packing), {}}, words.sums()};
+            return WordWeights(words.panels(), packing, as_small, words.sums());
         });
-        packed[side] = made->words.present() ? made : nullptr;
+        return made->present() ? made : nullptr;
     }
 
     // `sums`: whether those of the lines are needed.
     void read(RunContext& context, std::size_t side, bool sums, Operand& operand) const {
-        const auto* const kept = static_cast<const PackedSides*>(context.state);
-        const PackedSide* const packed = (packed_[side] != nullptr || kept == nullptr ? packed_ : kept->sides)[side].get();
-        if (packed != nullptr) {
+        if (const auto* const packed = static_cast<const WordWeights*>(weights(context, side))) {
             operand.panels = &packed->words.panels;
             operand.rests = packed->words.some_rests();
             operand.matrices = tensors_.matrices(context, side);
@@ -152,7 +131,7 @@ private:
 
     ZeroPoints zeros_of(const RunContext& context, std::size_t side) const {
         const std::size_t port = tensors_.port_of(side);
-        return tensors_.inputs.zero_points(context, port, form_of(tensors_.inputs[port].type, lines_of(side), kernels()).shift);
+        return tensors_.inputs.zero_points(context, port).less(form_of(tensors_.inputs[port].type, lines_of(side), kernels()).shift);
     }
 
     WordMatrices words_of(const RunContext& context, std::size_t side, const IntegerKernels& kernels, RunContext* shared) const {
@@ -161,7 +140,7 @@ private:
     }
 
     GemmTensors tensors_;
-    Packed packed_;  // the sides that are the same in all runs
+    std::optional<std::size_t> small_side_;  // whose words are small
 };
 
 }  // namespace

@@ -45,17 +45,17 @@ bool ProductInputs::known(const RunContext& context, std::size_t operand) const 
     return context.has(views_[operand]) && (zero.buffer == no_buffer || context.has(zero));
 }
 
-ZeroPoints ProductInputs::zero_points(const RunContext& context, std::size_t operand, std::int32_t shift) const {
+ZeroPoints ProductInputs::zero_points(const RunContext& context, std::size_t operand) const {
     const View& view = zero_points_[operand];
     if (view.buffer == no_buffer) {
-        return {nullptr, view.type, 0, 1, shift};
+        return {nullptr, view.type, 0, 1};
     }
     const Tensor found = context.tensor(view);
     std::int64_t step = 0;
     for (int d = 0; d < found.rank; ++d) {
         step = found.sizes[d] > 1 ? found.strides[d] : step;
     }
-    return {found.data, found.type, step, found.element_count(), shift};
+    return {found.data, found.type, step, found.element_count()};
 }
 
 void ProductInputs::visit(const Step::Visitor& visitor) {

@@ -25,8 +25,8 @@ public:
     bool only_operand(BufferId buffer, std::size_t operand) const;
     // Whether an operand and its zero point are known.
     bool known(const RunContext& context, std::size_t operand) const;
-    // Of an operand of integers, less the shift.
-    ZeroPoints zero_points(const RunContext& context, std::size_t operand, std::int32_t shift) const;
+    // Of an operand of integers.
+    ZeroPoints zero_points(const RunContext& context, std::size_t operand) const;
     void visit(const Step::Visitor& visitor);
 
 private:

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include "cpu/products/channel_block.h"
-#include "cpu/products/filters.h"
 #include "cpu/tests/context.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/sanitizers.h"
@@ -36,43 +35,45 @@ Windows any_windows(Spatial& sizes, Random& random) {
     return windows;
 }
 
-void check(Random& random, const ProductKernels& packing, const ChannelBlockKernels& kernels) {
+void check(Random& random, Level level) {
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
     const std::int64_t batch = random.between(1, 2), channels = random.between(1, 40), taps = windows.tap_count(), count = windows.count();
     const std::int64_t elements = sizes[1] * sizes[2], gap = random.between(0, 2);
-    if (!CellPlane::pays(windows, sizes, packing.lanes)) {
+    const Epilogue epilogue;
+    Convolution convolution;
+    convolution.batch = batch;
+    convolution.groups = channels;
+    convolution.sizes = sizes;
+    convolution.phase.windows = windows;
+    convolution.epilogue = &epilogue;
+    convolution.kernels = &product_kernels(level);
+    convolution.planes = &convolution_kernels(level);
+    convolution.blocks = &channel_block_kernels(level);
+    if (!BlockedDepthwise::fits(convolution)) {
         return;
     }
     const auto x = whole_numbers(batch * channels * elements, random), weights = whole_numbers(channels * taps, random);
     const std::int64_t row = count + gap;
     const std::unique_ptr<float[]> out(new float[static_cast<std::size_t>(batch * channels * row - gap)]);
-    WindowPanels panels(windows, sizes, DataType::float32);
-    panels.data = reinterpret_cast<const std::byte*>(x.get());
-    panels.strides = {0, sizes[2] * item, item};
-    panels.batch = {channels * elements * item, elements * item};
-    REQUIRE(has_pictures(panels.type(), panels.sizes(), panels.strides, panels.batch[1]));
-    MatrixTensor lines;
-    lines.data = reinterpret_cast<std::byte*>(weights.get());
-    lines.row = taps * item;
-    lines.sizes[0] = taps;
-    lines.strides[0] = item;
-    lines.type = DataType::float32;
-    const RowPanels filters(lines);
-    const Panels packed(filters, {1, {1}, taps, {channels, packing.lanes}, true, &packing});
-    const Epilogue epilogue;
-    const CellPlane plane(windows, sizes, packing.lanes);
-    BlockedDepthwise convolution{batch, channels, &plane, &panels, random.chance(50) ? &packed : nullptr, &filters, {{}, {}, &epilogue, nullptr},
-                                 &packing, &kernels};
-    MatrixTensor& result = convolution.target.out;
+    ConvolutionRun run;
+    run.input = {reinterpret_cast<std::byte*>(x.get()), DataType::float32, 5, {batch, channels, 1, sizes[1], sizes[2]},
+                 {channels * elements * item, elements * item, 0, sizes[2] * item, item}};
+    run.filters = {reinterpret_cast<std::byte*>(weights.get()), DataType::float32, 4, {channels, 1, windows.taps[1], windows.taps[2]},
+                   {taps * item, 0, windows.taps[2] * item, item}};
+    run.target.epilogue = &epilogue;
+    const BlockedDepthwise method(convolution);
+    const std::shared_ptr<const Weights> packed = method.pack(RunContext(), run.filters, nullptr);
+    run.weights = random.chance(50) ? packed.get() : nullptr;
+    MatrixTensor& result = run.target.out;
     result.data = reinterpret_cast<std::byte*>(out.get());
     result.type = DataType::float32;
-    result.batch = {channels * row * item};
+    result.batch = {channels * row * item, row * item};
     result.row = row * item;
     result.sizes[0] = count;
     result.strides[0] = item;
-    Context context(blocked_depthwise_scratch(windows, plane, packing.lanes, 0, epilogue), static_cast<int>(random.between(1, 3)));
-    run_blocked_depthwise(context.get(), convolution);
+    Context context(method.scratch_bytes(), static_cast<int>(random.between(1, 3)));
+    method.run(context.get(), run);
     bool right = true;
     for (std::int64_t i = 0; i < batch * channels * count; ++i) {
         const std::int64_t channel = i / count, window = i % count;
@@ -96,7 +97,7 @@ TEST_CASE("blocks of channels at every level") {
     for (const Level level : levels()) {
         INFO(level_name(level));
         for (int i = 0; i < (watches_threads ? 20 : 200); ++i) {
-            check(random, product_kernels(level), channel_block_kernels(level));
+            check(random, level);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -126,10 +127,8 @@ struct Bytes {
         const MatrixPanels panels(reinterpret_cast<const std::byte*>(numbers.get()), type, {}, line, depth);
         return {panels, 0, {}, lines, depths, side, kernels, context};
     }
-    ZeroPoints zero_points(Lines side, const IntegerKernels& kernels) const {
-        const auto* const data = reinterpret_cast<const std::byte*>(zeros.data());
-        return {data, type, 1, static_cast<std::int64_t>(zeros.size()), form_of(type, side, kernels).shift};
-    }
+    ZeroPoints zero_points() const { return {reinterpret_cast<const std::byte*>(zeros.data()), type, 1, static_cast<std::int64_t>(zeros.size())}; }
+    ZeroPoints zero_points(Lines side, const IntegerKernels& kernels) const { return zero_points().less(form_of(type, side, kernels).shift); }
 };
 
 enum class Small : std::uint8_t { none, rows, columns };
@@ -251,18 +250,40 @@ void check_windows(Random& random, const ProductKernels& kernels) {
     }
 }
 
-// The filters of a depthwise convolution, one after the other.
-class Filters final : public PanelSource {
-public:
-    explicit Filters(std::vector<float> numbers, std::int64_t outputs) : numbers_(std::move(numbers)), outputs_(outputs) {}
-    void pack(const PanelPart& part, float* out, const ProductKernels&) const override {
-        std::copy_n(numbers_.begin() + (part.batch[1] * outputs_ + part.first) * part.depth, part.depth, out);
+// A packed tensor.
+Tensor tensor_of(const void* data, DataType type, std::initializer_list<std::int64_t> sizes) {
+    Tensor result{const_cast<std::byte*>(static_cast<const std::byte*>(data)), type, static_cast<std::uint8_t>(sizes.size()), {}, {}};
+    std::ranges::copy(sizes, result.sizes.begin());
+    auto step = static_cast<std::int64_t>(item_size(type));
+    for (int d = result.rank - 1; d >= 0; step *= result.sizes[d--]) {
+        result.strides[d] = step;
     }
+    return result;
+}
 
-private:
-    std::vector<float> numbers_;
-    std::int64_t outputs_;
-};
+// A convolution of one image, with the kernels of a level.
+Convolution convolution_of(const Windows& windows, const Spatial& sizes, std::int64_t groups, std::int64_t outputs, const Epilogue& epilogue, Level level) {
+    Convolution result;
+    result.groups = groups;
+    result.outputs = outputs;
+    result.sizes = sizes;
+    result.phase.windows = windows;
+    result.epilogue = &epilogue;
+    result.kernels = &product_kernels(level);
+    result.planes = &convolution_kernels(level);
+    result.blocks = &channel_block_kernels(level);
+    return result;
+}
+
+// With filters that are packed before, or not.
+template <class Method>
+void run_method(const Convolution& convolution, ConvolutionRun run, Random& random) {
+    const Method method(convolution);
+    Context context(method.scratch_bytes(), static_cast<int>(random.between(1, 3)));
+    const std::shared_ptr<const Weights> packed = method.pack(context.get(), run.filters, run.filter_zeros);
+    run.weights = random.chance(50) ? packed.get() : nullptr;
+    method.run(context.get(), run);
+}
 
 std::vector<float> whole_numbers(std::int64_t count, Random& random) {
     std::vector<float> result(static_cast<std::size_t>(count));
@@ -270,7 +291,7 @@ std::vector<float> whole_numbers(std::int64_t count, Random& random) {
     return result;
 }
 
-void check_depthwise(Random& random, const ProductKernels& kernels, const ConvolutionKernels& planes) {
+void check_depthwise(Random& random, Level level) {
     Windows windows;
     Spatial sizes{1, 1, 1};
     for (std::size_t d = 1; d < most_spatial; ++d) {
@@ -287,25 +308,21 @@ void check_depthwise(Random& random, const ProductKernels& kernels, const Convol
     const std::vector<float> numbers = whole_numbers(groups * outputs * taps, random);
     const std::unique_ptr<float[]> exact(new float[x.size()]);
     std::memcpy(exact.get(), x.data(), x.size() * sizeof(float));
-    WindowPanels panels(windows, sizes, DataType::float32);
-    panels.data = reinterpret_cast<const std::byte*>(exact.get());
-    panels.strides = {0, sizes[2] * item, item};
-    panels.batch = {0, sizes[1] * sizes[2] * item};
-    const Filters filters(numbers, outputs);
     const Epilogue epilogue;
     const std::int64_t count = windows.count();
     const std::unique_ptr<float[]> out(new float[static_cast<std::size_t>(groups * outputs * count)]);
-    Depthwise convolution{1, groups, outputs, &panels, nullptr, &filters, {{}, {}, &epilogue, nullptr}, &kernels, &planes};
-    MatrixTensor& result = convolution.target.out;
+    ConvolutionRun run;
+    run.input = tensor_of(exact.get(), DataType::float32, {1, groups, 1, sizes[1], sizes[2]});
+    run.filters = tensor_of(numbers.data(), DataType::float32, {groups * outputs, 1, windows.taps[1], windows.taps[2]});
+    run.target.epilogue = &epilogue;
+    MatrixTensor& result = run.target.out;
     result.data = reinterpret_cast<std::byte*>(out.get());
     result.type = DataType::float32;
     result.row = count * item;
     result.batch = {0, outputs * count * item};
     result.sizes[0] = count;
     result.strides[0] = item;
-    const int workers = static_cast<int>(random.between(1, 3));
-    Context context(depthwise_scratch(windows, sizes, 0, epilogue, planes), workers);
-    run_depthwise(context.get(), convolution);
+    run_method<Depthwise>(convolution_of(windows, sizes, groups, outputs, epilogue, level), run, random);
     bool right = true;
     for (std::int64_t i = 0; i < groups * outputs * count; ++i) {
         float sum = 0;
@@ -410,8 +427,6 @@ MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_st
 // A convolution of whole numbers, whose sums are exact: in place or elsewhere, with and without an ending, for filters that
 // are packed before all runs or during each.
 void check_direct(Random& random, Level level) {
-    const ProductKernels& packing = product_kernels(level);
-    const ConvolutionKernels& kernels = convolution_kernels(level);
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
     const std::int64_t batch = random.between(1, 2), groups = random.between(1, 2), taps = windows.tap_count();
@@ -421,18 +436,7 @@ void check_direct(Random& random, Level level) {
     const std::vector<float> x = whole_numbers(batch * groups * channels * elements, random);
     const std::unique_ptr<float[]> exact(new float[x.size()]);
     std::memcpy(exact.get(), x.data(), x.size() * sizeof(float));
-    WindowPanels panels(windows, sizes, DataType::float32);
-    panels.data = reinterpret_cast<const std::byte*>(exact.get());
-    panels.strides = {sizes[1] * sizes[2] * item, sizes[2] * item, item};
-    panels.channels = channels;
-    panels.channel = elements * item;
-    panels.batch = {groups * channels * elements * item, channels * elements * item};
     const std::vector<float> numbers = whole_numbers(groups * outputs * channels * taps, random);
-    const MatrixPanels filters(reinterpret_cast<const std::byte*>(numbers.data()), DataType::float32,
-                               {0, outputs * channels * taps * item}, channels * taps * item, item);
-    const DirectShape shape(windows, channels, outputs, kernels);
-    const Panels packed(filters, {2, {1, groups}, channels * taps, shape.filters, shape.along, &packing});
-
     const std::vector<float> bias = whole_numbers(groups * outputs, random);
     const std::vector<float> others = whole_numbers(batch * groups * outputs * count, random);
     const Following following(random);
@@ -443,13 +447,17 @@ void check_direct(Random& random, Level level) {
         return rows_at(data, count, item_step, row, {first * groups, outputs * row});
     };
     const std::int64_t row = count * step * item;
-    const Direct convolution{batch, groups, &shape, &panels, random.chance(50) ? &packed : nullptr, &filters,
-                             {matrix(out.data(), step * item, row, outputs * row),
-                              {matrix(bias.data(), 0, item, 0), matrix(others.data(), item, count * item, outputs * count * item)},
-                              &epilogue, nullptr},
-                             &kernels, &channel_block_kernels(level), &packing};
-    Context context(direct_scratch(windows, shape, 2, epilogue, kernels), static_cast<int>(random.between(1, 3)));
-    run_direct(context.get(), convolution, 1e9);
+    Convolution convolution = convolution_of(windows, sizes, groups, outputs, epilogue, level);
+    convolution.batch = batch;
+    convolution.channels = channels;
+    convolution.operands = 2;
+    ConvolutionRun run;
+    run.input = tensor_of(exact.get(), DataType::float32, {batch, groups, channels, sizes[0], sizes[1], sizes[2]});
+    run.filters = tensor_of(numbers.data(), DataType::float32, {groups * outputs, channels, windows.taps[0], windows.taps[1], windows.taps[2]});
+    run.target = {matrix(out.data(), step * item, row, outputs * row),
+                  {matrix(bias.data(), 0, item, 0), matrix(others.data(), item, count * item, outputs * count * item)},
+                  &epilogue, nullptr};
+    run_method<Direct>(convolution, run, random);
     bool right = true;
     for (std::int64_t i = 0; i < batch * groups * outputs * count; ++i) {
         const std::int64_t output = i / count % (groups * outputs), group = output / outputs, of = i / count / (groups * outputs);
@@ -514,29 +522,27 @@ void check_integer_depthwise(Random& random, const ProductKernels& kernels) {
     windows.mirrored = random.chance(30);
     const std::int64_t groups = random.between(1, 3), outputs = random.between(1, 2), taps = windows.tap_count();
     const Bytes x(groups * sizes[1], sizes[2], random), weights(groups * outputs, taps, random);
-    const IntegerKernels& integers = kernels.integers;
-    const Form form = form_of(x.type, Lines::columns, integers), filter_form = form_of(weights.type, Lines::rows, integers);
-    WindowPanels panels(windows, sizes, x.type);
-    panels.data = reinterpret_cast<const std::byte*>(x.numbers.get());
-    panels.strides = {0, x.line, x.depth};
-    panels.batch = {0, sizes[1] * x.line};
-    Tensor filters{reinterpret_cast<std::byte*>(weights.numbers.get()), weights.type, 3, {groups * outputs, 1, taps}, {weights.line, 0, weights.depth}};
-    const ZeroPoints zeros = weights.zero_points(Lines::rows, integers);
-    const WordFilters words(filters, windows, zeros, filter_form.shift, integers);
+    ConvolutionRun run;
+    run.input = {reinterpret_cast<std::byte*>(x.numbers.get()), x.type, 5, {1, groups, 1, sizes[1], sizes[2]}, {0, sizes[1] * x.line, 0, x.line, x.depth}};
+    run.filters = {reinterpret_cast<std::byte*>(weights.numbers.get()), weights.type, 3, {groups * outputs, 1, taps}, {weights.line, 0, weights.depth}};
+    const ZeroPoints input_zeros = x.zero_points(), filter_zeros = weights.zero_points();
+    run.input_zeros = &input_zeros, run.filter_zeros = &filter_zeros;
     const Epilogue epilogue({}, DataType::int32, 2, DataType::int32);
     const std::int64_t count = windows.count();
     const std::unique_ptr<std::int32_t[]> out(new std::int32_t[static_cast<std::size_t>(groups * outputs * count)]);
     const std::int64_t zero = x.number(x.zeros[0]);
-    IntegerDepthwise convolution{1, groups, outputs, &panels, form, static_cast<std::int32_t>(zero) - form.shift, &words, {{}, {}, &epilogue, nullptr}, &kernels};
-    MatrixTensor& result = convolution.target.out;
+    run.target.epilogue = &epilogue;
+    MatrixTensor& result = run.target.out;
     result.data = reinterpret_cast<std::byte*>(out.get());
     result.type = DataType::int32;
     result.row = count * item;
     result.batch = {0, outputs * count * item};
     result.sizes[0] = count;
     result.strides[0] = item;
-    Context context(integer_depthwise_scratch(windows, 0, epilogue, kernels), static_cast<int>(random.between(1, 3)));
-    run_integer_depthwise(context.get(), convolution);
+    Convolution convolution = convolution_of(windows, sizes, groups, outputs, epilogue, Level::baseline);
+    convolution.sums = DataType::int32;
+    convolution.kernels = &kernels;
+    run_method<IntegerDepthwise>(convolution, run, random);
     std::vector<float> numbers;
     for (std::int64_t i = 0; i < groups * sizes[1] * sizes[2]; ++i) {
         const std::uint8_t byte = x.numbers[static_cast<std::size_t>(i / sizes[2] * x.line + i % sizes[2] * x.depth)];
@@ -777,7 +783,7 @@ TEST_CASE("depthwise convolutions at every level") {
     for (const Level level : levels()) {
         INFO(level_name(level));
         for (int i = 0; i < (watches_threads ? 10 : 60); ++i) {
-            check_depthwise(random, product_kernels(level), convolution_kernels(level));
+            check_depthwise(random, level);
         }
     }
 }
