@@ -130,15 +130,13 @@ void BlockedDepthwise::compute(RunContext& context, const Operands& operands) co
     };
     const auto work = static_cast<double>(batch * all * count);
     const double each = static_cast<double>(taps) + sizeof(float);
-    context.parallel(batch * blocks.count(), work * each, [&](int worker, Chunks& chunks) {
-        Scratch memory(context.scratch(worker));
-        const CellMemory scratch(memory, windows, plane_, blocks.width, target.operands.size(), *target.epilogue);
-        std::fill_n(scratch.cells, plane_.cells * blocks.width, 0.0f);
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                compute(i / blocks.count(), i % blocks.count(), scratch);
-            }
-        }
+    const auto empty = [&](Scratch scratch) {
+        const CellMemory memory(scratch, windows, plane_, blocks.width, target.operands.size(), *target.epilogue);
+        std::fill_n(memory.cells, plane_.cells * blocks.width, 0.0f);
+        return memory;
+    };
+    context.each_with(batch * blocks.count(), work * each, empty, [&](const CellMemory& memory, std::int64_t i) {
+        compute(i / blocks.count(), i % blocks.count(), memory);
     });
 }
 

@@ -205,44 +205,25 @@ struct ContributionRun {
     const Convolution& convolution;
     const ContributionShape& shape;
     const WindowPanels& elements;  // a column for each
-    const MatrixPanels& matrix;    // the same, if they are a matrix
+    MatrixPanels matrix;           // the same, if they are a matrix
     const Panels& panels;          // of the filters
     const Target& target;
 };
 
-// A block, computed by one worker.
-class ContributionBlock {
+// Computes blocks, one after the other, for one worker.
+class ContributionWorker {
 public:
-    ContributionBlock(const ContributionRun& run, const ContributionBlocks& blocks, std::int64_t index, Scratch scratch)
+    ContributionWorker(const ContributionRun& run, const ContributionBlocks& blocks, Scratch scratch)
         : run_(run),
+          blocks_(blocks),
           shape_(run.shape),
           tiles_(*run.convolution.kernels),
-          memory_(scratch, shape_, run.convolution.operands, *run.convolution.epilogue, tiles_) {
-        const std::int64_t parts = quotient_up(shape_.units(), blocks.units);
-        const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks.steps), product = index / parts / bands;
-        place_ = {product / run.convolution.groups, product % run.convolution.groups};
-        first_unit_ = index % parts * blocks.units;
-        last_unit_ = std::min(first_unit_ + blocks.units, shape_.units());
-        const std::int64_t step = blocks.steps * shape_.windows.strides[shape_.along], first = index / parts % bands * step;
-        for (std::size_t d = 0; d < most_spatial; ++d) {
-            outputs_[d] = {0, shape_.windows.counts[d]};
-            elements_[d] = {0, shape_.sizes[d]};
-        }
-        if (bands > 1) {
-            outputs_[shape_.along] = {first, std::min(first + step, shape_.windows.counts[shape_.along])};
-            elements_[shape_.along] = dmlgraph::cpu::elements_of(shape_, shape_.along, outputs_[shape_.along]);
-        }
-        left_ = elements_[shape_.along].first * places_of_element(shape_);
-        places_ = elements_[0].count() * elements_[1].count() * elements_[2].count();
-        pitch_ = pitch_of(places_, tiles_);
-        set_taps();
-        set_lines();
-    }
+          memory_(scratch, shape_, run.convolution.operands, *run.convolution.epilogue, tiles_) {}
 
-    void compute() const {
-        const std::vector<Columns> columns = columns_of_band();
+    void compute(std::int64_t index) {
+        begin(index);
         for (std::int64_t u = first_unit_; u < last_unit_; ++u) {
-            multiply(u, columns);
+            multiply(u);
             for (std::int64_t o = u * shape_.unit; o < std::min((u + 1) * shape_.unit, shape_.outputs); ++o) {
                 add_up(o);
             }
@@ -258,31 +239,53 @@ private:
         std::int64_t vectors;
     };
 
-    std::vector<Columns> columns_of_band() const {
+    void begin(std::int64_t index) {
+        const std::int64_t parts = quotient_up(shape_.units(), blocks_.units);
+        const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks_.steps), product = index / parts / bands;
+        place_ = {product / run_.convolution.groups, product % run_.convolution.groups};
+        first_unit_ = index % parts * blocks_.units;
+        last_unit_ = std::min(first_unit_ + blocks_.units, shape_.units());
+        const std::int64_t step = blocks_.steps * shape_.windows.strides[shape_.along], first = index / parts % bands * step;
+        for (std::size_t d = 0; d < most_spatial; ++d) {
+            outputs_[d] = {0, shape_.windows.counts[d]};
+            elements_[d] = {0, shape_.sizes[d]};
+        }
+        if (bands > 1) {
+            outputs_[shape_.along] = {first, std::min(first + step, shape_.windows.counts[shape_.along])};
+            elements_[shape_.along] = dmlgraph::cpu::elements_of(shape_, shape_.along, outputs_[shape_.along]);
+        }
+        left_ = elements_[shape_.along].first * places_of_element(shape_);
+        places_ = elements_[0].count() * elements_[1].count() * elements_[2].count();
+        pitch_ = pitch_of(places_, tiles_);
+        set_taps();
+        set_lines();
+        set_columns();
+    }
+
+    void set_columns() {
         const std::int64_t width = tiles_.vectors * tiles_.lanes;
-        std::vector<Columns> result;
+        columns_.clear();
         float* packed = memory_.columns;
         for (std::int64_t first = 0; first < places_; first += width) {
             const std::int64_t columns = std::min(width, places_ - first), vectors = quotient_up(columns, tiles_.lanes);
             if (reads_in_place() && columns % tiles_.lanes == 0) {
                 const MatrixPanels& matrix = run_.matrix;
                 const auto* const numbers = reinterpret_cast<const float*>(matrix.matrix(place_) + (left_ + first) * matrix.line);
-                result.push_back({numbers, matrix.depth / std::int64_t{sizeof(float)}, first, vectors});
+                columns_.push_back({numbers, matrix.depth / std::int64_t{sizeof(float)}, first, vectors});
             } else {
                 const PanelSource& elements = run_.matrix.data != nullptr ? static_cast<const PanelSource&>(run_.matrix) : run_.elements;
                 elements.pack({place_, left_ + first, columns, 0, shape_.channels, vectors * tiles_.lanes}, packed, *run_.convolution.kernels);
-                result.push_back({packed, vectors * tiles_.lanes, first, vectors});
+                columns_.push_back({packed, vectors * tiles_.lanes, first, vectors});
                 packed += vectors * tiles_.lanes * shape_.channels;
             }
         }
-        return result;
     }
 
     // Every panel of elements meets a unit's filters while it is in the first cache.
-    void multiply(std::int64_t unit, const std::vector<Columns>& columns) const {
+    void multiply(std::int64_t unit) const {
         const std::int64_t depth = depth_of(shape_.channels);
         const Sizes filters{0, place_[1], unit};
-        for (const Columns& each : columns) {
+        for (const Columns& each : columns_) {
             for (std::int64_t from = 0; from < shape_.channels; from += depth) {
                 const std::int64_t some = std::min(depth, shape_.channels - from);
                 float* sums = memory_.sums + each.place;
@@ -311,6 +314,7 @@ private:
     void set_taps() {
         const Windows& windows = shape_.windows;
         const std::int64_t stride = windows.strides[2];
+        taps_.clear(), first_tap_.clear();
         for (std::int64_t phase = 0; phase < stride; ++phase) {
             first_tap_.push_back(static_cast<std::int64_t>(taps_.size()));
             for (std::int64_t k = 0; k < windows.taps[2]; ++k) {
@@ -334,6 +338,7 @@ private:
                 }
             }
         };
+        lines_.clear(), first_line_.clear();
         for (std::int64_t z = outputs_[0].first; z < outputs_[0].last; ++z) {
             for (std::int64_t y = outputs_[1].first; y < outputs_[1].last; ++y) {
                 first_line_.push_back(static_cast<std::int64_t>(lines_.size()));
@@ -371,17 +376,19 @@ private:
     }
 
     const ContributionRun& run_;
+    const ContributionBlocks& blocks_;
     const ContributionShape& shape_;
     const Tiles& tiles_;
     ContributionMemory memory_;
     Sizes place_{};
-    std::int64_t first_unit_;
-    std::int64_t last_unit_;
-    std::array<Range, most_spatial> outputs_;
-    std::array<Range, most_spatial> elements_;
-    std::int64_t left_;    // the first element
-    std::int64_t places_;  // elements
-    std::int64_t pitch_;   // of contributions, from line to line
+    std::int64_t first_unit_ = 0;
+    std::int64_t last_unit_ = 0;
+    std::array<Range, most_spatial> outputs_{};
+    std::array<Range, most_spatial> elements_{};
+    std::int64_t left_ = 0;    // the first element
+    std::int64_t places_ = 0;  // elements
+    std::int64_t pitch_ = 0;   // of contributions, from line to line
+    std::vector<Columns> columns_;
     std::vector<TapOfRow> taps_;
     std::vector<std::int64_t> first_tap_;   // by phase
     std::vector<std::int64_t> lines_;
@@ -462,13 +469,9 @@ void Contributions::run(RunContext& context, ConvolutionRun run) const {
     const int workers = context.workers_for(cost());
     const ContributionBlocks blocks = workers == 1 ? shape_.alone : blocks_of(shape_, pictures, *convolution_.kernels, Cached(second_cache_bytes()), workers);
     const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks.steps);
-    context.parallel(pictures * bands * quotient_up(shape_.units(), blocks.units), cost(), [&](int worker, Chunks& chunks) {
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                ContributionBlock(all, blocks, i, Scratch(context.scratch(worker))).compute();
-            }
-        }
-    });
+    context.each_with(pictures * bands * quotient_up(shape_.units(), blocks.units), cost(),
+                      [&](Scratch scratch) { return ContributionWorker(all, blocks, scratch); },
+                      [](ContributionWorker& worker, std::int64_t i) { worker.compute(i); });
 }
 
 }  // namespace dmlgraph::cpu

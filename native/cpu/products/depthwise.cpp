@@ -182,15 +182,9 @@ void Depthwise::compute(RunContext& context, const Operands& operands) const {
     };
     const std::int64_t count = convolution_.batch * parts * bands;
     const auto sums = static_cast<double>(convolution_.batch * groups * convolution_.outputs * windows.count());
-    context.parallel(count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)), [&](int worker, Chunks& chunks) {
-        Scratch memory(context.scratch(worker));
-        const BandMemory scratch(memory, windows, band, target.operands.size(), *target.epilogue);
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                compute(i, scratch);
-            }
-        }
-    });
+    context.each_with(count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)),
+                      [&](Scratch scratch) { return BandMemory(scratch, windows, band, target.operands.size(), *target.epilogue); },
+                      [&](const BandMemory& memory, std::int64_t i) { compute(i, memory); });
 }
 
 }  // namespace dmlgraph::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,40 +29,36 @@ constexpr double transposing = 8;  // depths that take as long as to transpose a
 std::int64_t reach(const Windows& windows, std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; }
 
 // The planes that the taps along a dimension need, which have the same size there, and where each tap finds its windows.
-struct Slots {
-    std::int64_t size;                 // rows or columns of a plane
-    std::vector<std::int64_t> first;   // by plane: its first row in the tensor, from the first row of the patch's windows on
-    std::vector<std::int64_t> of_tap;  // by place of a tap: its plane, …
-    std::vector<std::int64_t> place;   // … and its first row there
+// Taps share a plane if their places have the same remainder by the stride; remainders repeat after some taps.
+class Slots {
+public:
+    std::int64_t size = 0;  // rows or columns of a plane
 
+    Slots() = default;
     // Of `count` windows. `shares`: whether taps may have a plane in common.
-    Slots(const Windows& windows, std::size_t d, std::int64_t count, bool shares = true) : size(count) {
-        const std::int64_t stride = windows.strides[d], taps = windows.taps[d];
-        const std::int64_t shared = count + reach(windows, d) / stride;
-        std::vector<std::int64_t> phases;
-        for (std::int64_t k = 0; k < taps; ++k) {
-            const std::int64_t phase = k * windows.dilations[d] % stride;
-            const auto found = std::ranges::find(phases, phase);
-            of_tap.push_back(found - phases.begin());
-            place.push_back(k * windows.dilations[d] / stride);
-            if (found == phases.end()) {
-                phases.push_back(phase);
-            }
-        }
-        if (shares && static_cast<std::int64_t>(phases.size()) * shared <= taps * count) {
+    Slots(const Windows& windows, std::size_t d, std::int64_t count, bool shares = true)
+        : size(count), planes_(windows.taps[d]), dilation_(windows.dilations[d]), stride_(windows.strides[d]) {
+        const std::int64_t phases = std::min(planes_, stride_ / std::gcd(stride_, dilation_)), shared = count + reach(windows, d) / stride_;
+        shares_ = shares && phases * shared <= planes_ * count;  // else they would share too few rows
+        if (shares_) {
             size = shared;
-            first = phases;
-            return;
-        }
-        for (std::int64_t k = 0; k < taps; ++k) {  // they would share too few rows
-            first.push_back(k * windows.dilations[d]);
-            of_tap[static_cast<std::size_t>(k)] = k;
-            place[static_cast<std::size_t>(k)] = 0;
+            planes_ = phases;
         }
     }
 
-    std::int64_t planes() const { return static_cast<std::int64_t>(first.size()); }
-    std::int64_t total() const { return planes() * size; }
+    std::int64_t planes() const { return planes_; }
+    std::int64_t total() const { return planes_ * size; }
+    // The first row of a plane in the tensor, from the first row of the patch's windows on.
+    std::int64_t first(std::int64_t plane) const { return shares_ ? plane * dilation_ % stride_ : plane * dilation_; }
+    // The plane of a tap, and its first row there.
+    std::int64_t plane_of(std::int64_t tap) const { return tap % planes_; }
+    std::int64_t place(std::int64_t tap) const { return shares_ ? tap * dilation_ / stride_ : 0; }
+
+    bool operator==(const Slots&) const = default;
+
+private:
+    std::int64_t planes_ = 0, dilation_ = 1, stride_ = 1;
+    bool shares_ = false;
 };
 
 // The floats that a channel has in planes, for patches of so many rows and columns; at most, if taps may share planes.
@@ -166,38 +163,23 @@ struct PlaneCopy {
     std::int64_t bottom;
 };
 
-// Some outputs of a patch, computed by one worker.
-class DirectBlock {
+// Computes some outputs of a patch, one after the other, for one worker.
+class DirectWorker {
 public:
-    DirectBlock(const Convolution& convolution, const DirectShape& shape, const FilterMethod::Operands& operands, const Patches& blocks,
-                std::int64_t index, const DirectMemory& memory)
+    DirectWorker(const Convolution& convolution, const DirectShape& shape, const FilterMethod::Operands& operands, const Patches& blocks,
+                 Scratch scratch)
         : convolution_(convolution),
+          blocks_(blocks),
           shape_(shape),
           operands_(operands),
           windows_(convolution.windows()),
           kernels_(*convolution.planes),
-          memory_(memory),
-          patch_(blocks.patch(index / blocks.parts(shape_) % blocks.patches())),
-          down_(windows_, 1, patch_.rows),
-          across_(windows_, 2, patch_.columns, shape_.along && kernels_.has_places) {
-        const std::int64_t parts = blocks.parts(shape_), product = index / parts / blocks.patches();
-        place_ = {product / convolution.groups, product % convolution.groups};
-        first_panel_ = index % parts * blocks.panels();
-        last_panel_ = std::min(first_panel_ + blocks.panels(), shape_.filters.count());
-        left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
-        in_place_ = operands_.target.takes_sums(DataType::float32);
-        ending_ = operands_.target.ending();
-        set_endings();
-        set_places();
-        set_offsets();
-        for (const std::int64_t column : across_.first) {
-            for (const std::int64_t row : down_.first) {
-                copies_.push_back(copy_of(row, column));
-            }
-        }
-    }
+          memory_(scratch, windows_, shape, convolution.operands, *convolution.epilogue, kernels_),
+          ending_(operands.target.ending()),
+          in_place_(operands.target.takes_sums(DataType::float32)) {}
 
-    void compute() const {
+    void compute(std::int64_t index) {
+        begin(index);
         for (std::int64_t channel = 0; channel < shape_.channels; channel += shape_.channels_each) {
             const std::int64_t channels = std::min(shape_.channels_each, shape_.channels - channel);
             fill_planes(channel, channels);
@@ -207,6 +189,28 @@ public:
     }
 
 private:
+    void begin(std::int64_t index) {
+        const std::int64_t parts = blocks_.parts(shape_), product = index / parts / blocks_.patches();
+        patch_ = blocks_.patch(index / parts % blocks_.patches());
+        place_ = {product / convolution_.groups, product % convolution_.groups};
+        first_panel_ = index % parts * blocks_.panels();
+        last_panel_ = std::min(first_panel_ + blocks_.panels(), shape_.filters.count());
+        left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
+        set_endings();
+        const Slots down(windows_, 1, patch_.rows), across(windows_, 2, patch_.columns, shape_.along && kernels_.has_places);
+        if (down != down_ || across != across_) {
+            down_ = down, across_ = across;
+            set_places();
+            set_offsets();
+        }
+        copies_.clear();
+        for (std::int64_t x = 0; x < across_.planes(); ++x) {
+            for (std::int64_t y = 0; y < down_.planes(); ++y) {
+                copies_.push_back(copy_of(down_.first(y), across_.first(x)));
+            }
+        }
+    }
+
     // Those of some channels: `from` … from + count − 1 of a sum.
     struct Depths {
         std::int64_t from;
@@ -239,6 +243,7 @@ private:
         ends_at_once_ = !in_place_ && shape_.channels_each >= shape_.channels;
         const std::int64_t width = shape_.filters.width;
         numbers_.resize(static_cast<std::size_t>((last_panel_ - first_panel_) * width));
+        endings_.clear();
         for (std::int64_t p = first_panel_; p < last_panel_; ++p) {
             const auto first = static_cast<std::size_t>((p - first_panel_) * width);
             const auto rows = std::span(numbers_).subspan(first, static_cast<std::size_t>(shape_.filters.in(p)));
@@ -248,6 +253,7 @@ private:
 
     // Where tiles along the outputs find the windows.
     void set_places() {
+        places_.clear();
         for (std::int64_t i = 0; shape_.along && i < patch_.count(); ++i) {
             places_.push_back(i / patch_.columns * across_.size + i % patch_.columns);
         }
@@ -258,9 +264,8 @@ private:
         offsets_.resize(static_cast<std::size_t>(shape_.channels_each * taps));
         for (std::int64_t t = 0; t < taps; ++t) {
             const Spatial tap = windows_.tap(t);
-            const auto y = static_cast<std::size_t>(tap[1]), x = static_cast<std::size_t>(tap[2]);
-            const std::int64_t index = tap[0] * planes + across_.of_tap[x] * down_.planes() + down_.of_tap[y];
-            const std::int64_t at = index * plane() + down_.place[y] * across_.size + across_.place[x];
+            const std::int64_t index = tap[0] * planes + across_.plane_of(tap[2]) * down_.planes() + down_.plane_of(tap[1]);
+            const std::int64_t at = index * plane() + down_.place(tap[1]) * across_.size + across_.place(tap[2]);
             for (std::int64_t c = 0; c < shape_.channels_each; ++c) {
                 offsets_[static_cast<std::size_t>(c * taps + t)] = at + c * windows_.taps[0] * planes * plane();
             }
@@ -442,25 +447,26 @@ private:
     }
 
     const Convolution& convolution_;
+    const Patches& blocks_;
     const DirectShape& shape_;
     const FilterMethod::Operands& operands_;
     const Windows& windows_;
     const ConvolutionKernels& kernels_;
-    const DirectMemory& memory_;
-    Patch patch_;
+    const DirectMemory memory_;
+    const std::optional<Ending> ending_;  // that tiles make
+    const bool in_place_;                // whether sums are added up where the result is
+    bool ends_at_once_ = false;          // whether every tile has whole sums and makes the results: all use the same memory
+    Patch patch_{};
     Slots down_, across_;
     std::vector<float> numbers_;         // that endings add to rows
-    std::optional<Ending> ending_;       // that tiles make
     std::vector<SumEnding> endings_;     // by panel of filters; empty: tiles make none
     std::vector<std::int64_t> offsets_;  // by depth
     std::vector<std::int64_t> places_;   // by window, of tiles along the outputs
-    std::vector<PlaneCopy> copies_;           // by plane of a channel
+    std::vector<PlaneCopy> copies_;      // by plane of a channel
     Sizes place_{};
-    std::int64_t first_panel_;
-    std::int64_t last_panel_;
-    std::int64_t left_;  // the first window
-    bool in_place_;      // whether sums are added up where the result is
-    bool ends_at_once_ = false;  // whether every tile has whole sums and makes the results: all use the same memory
+    std::int64_t first_panel_ = 0;
+    std::int64_t last_panel_ = 0;
+    std::int64_t left_ = 0;  // the first window
 };
 
 }  // namespace
@@ -520,15 +526,9 @@ std::size_t Direct::scratch_bytes() const {
 
 void Direct::compute(RunContext& context, const Operands& operands) const {
     const Patches blocks(convolution_, shape_, context.workers_for(cost()));
-    context.parallel(convolution_.batch * convolution_.groups * blocks.count(shape_), cost(), [&](int worker, Chunks& chunks) {
-        Scratch scratch(context.scratch(worker));
-        const DirectMemory memory(scratch, convolution_.windows(), shape_, convolution_.operands, *convolution_.epilogue, *convolution_.planes);
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                DirectBlock(convolution_, shape_, operands, blocks, i, memory).compute();
-            }
-        }
-    });
+    context.each_with(convolution_.batch * convolution_.groups * blocks.count(shape_), cost(),
+                      [&](Scratch scratch) { return DirectWorker(convolution_, shape_, operands, blocks, scratch); },
+                      [](DirectWorker& worker, std::int64_t i) { worker.compute(i); });
 }
 
 }  // namespace dmlgraph::cpu

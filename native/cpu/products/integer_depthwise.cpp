@@ -102,6 +102,8 @@ public:
     WordPlane(const WordPlane&) = delete;  // calls have addresses of its bits
     WordPlane& operator=(const WordPlane&) = delete;
 
+    const WordBandMemory& memory() const { return memory_; }
+
     void fill(const std::byte* channel, std::int64_t top, std::int64_t rows) const {
         const std::int64_t height = WordBand::height_of(windows_, rows), y = top * windows_.strides[1] - windows_.padding[1];
         const std::int64_t first = std::clamp(-y, std::int64_t{0}, height);
@@ -182,7 +184,7 @@ private:
     const WindowPanels& from_;
     const Windows& windows_;
     const WordBand& band_;
-    const WordBandMemory& memory_;
+    const WordBandMemory memory_;
     const IntegerKernels& kernels_;
     std::uint8_t flip_;
     std::uint32_t zero_;  // the zero point as a number of a word
@@ -267,7 +269,8 @@ void IntegerDepthwise::run(RunContext& context, ConvolutionRun run) const {
     const WordBand band(windows, kernels);
     const std::int64_t bands = quotient_up(windows.counts[1], band.rows);
     const std::int64_t taps = filters.parts() * windows.taps[1] * band.across;
-    const auto compute = [&](std::int64_t index, const WordPlane& plane, const WordBandMemory& scratch) {
+    const auto compute = [&](const WordPlane& plane, std::int64_t index) {
+        const WordBandMemory& scratch = plane.memory();
         const std::int64_t channel = index / bands;
         const Sizes place{channel / groups, channel % groups};
         const std::int64_t top = index % bands * band.rows, rows = std::min(band.rows, windows.counts[1] - top);
@@ -287,17 +290,11 @@ void IntegerDepthwise::run(RunContext& context, ConvolutionRun run) const {
     const std::int64_t count = convolution_.batch * groups * bands;
     const double results = static_cast<double>(count * outputs * band.rows * band.width);
     const double work = results * static_cast<double>(windows.tap_count()) / kernels.depths;
-    context.parallel(count, work + results * sizeof(float), [&](int worker, Chunks& chunks) {
-        Scratch memory(context.scratch(worker));
-        const WordBandMemory scratch(memory, windows, band, target.operands.size(), *target.epilogue);
-        const WordPlane plane(from, form, zero, band, scratch, kernels);
-        set_word_offsets(windows, band, filters.parts(), scratch.offsets);
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                compute(i, plane, scratch);
-            }
-        }
-    });
+    context.each_with(count, work + results * sizeof(float), [&](Scratch scratch) {
+        const WordBandMemory memory(scratch, windows, band, target.operands.size(), *target.epilogue);
+        set_word_offsets(windows, band, filters.parts(), memory.offsets);
+        return WordPlane(from, form, zero, band, memory, kernels);
+    }, compute);
 }
 
 }  // namespace dmlgraph::cpu

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpu/runtime/packings.h"
+#include "cpu/runtime/scratch.h"
 #include "cpu/runtime/thread_pool.h"
 #include "cpu/tensor/layout.h"
 
@@ -109,10 +110,16 @@ public:
     // The same for independent items: calls function(i) for 0 ≤ i < count.
     template <class Function>
     void each(std::int64_t count, double cost, const Function& function) {
-        parallel(count, cost, [&](int, Chunks& chunks) {
+        each_with(count, cost, [](Scratch) { return 0; }, [&](int, std::int64_t i) { function(i); });
+    }
+    // The same with what each worker makes of its scratch memory before: calls function(make(scratch), i).
+    template <class Make, class Function>
+    void each_with(std::int64_t count, double cost, const Make& make, const Function& function) {
+        parallel(count, cost, [&](int worker, Chunks& chunks) {
+            auto of_worker = make(Scratch(scratch(worker)));
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
-                    function(i);
+                    function(of_worker, i);
                 }
             }
         });
