@@ -53,18 +53,13 @@ public:
     Worker(const Product& product, const Blocks& blocks, bool reads_rows, Scratch scratch)
         : product_(product), blocks_(blocks), tiles_(product.tiles()), scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue) {
         direct_ = product.target.takes_sums(product.sums);
-        are_results_ = direct_ && product.target.epilogue->empty() && product.target.correction == nullptr;
         reads_rows_ = reads_rows;
         const MatrixPanels* const matrix = product.b.matrix;
         const bool is_near = matrix != nullptr && matrix->depth * std::min(blocks.depth, product.sizes.k) <= few_pages;
         fetches_matrix_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float);
         reads_columns_ = fetches_matrix_ && blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
-        const bool few_rows = product.sums == DataType::float32 && product.b.panels == nullptr && product.sizes.m <= most_streamed_rows;
-        streams_ = few_rows && reads_columns_;
-        streams_lines_ = few_rows && adds_along(product.sizes.m, product.sizes.k) && product.a.panels == nullptr && matrix != nullptr && matrix->lies_along();
-        makes_lines_ = few_rows && product.a.panels == nullptr && product.b.lines != nullptr;
-        makes_columns_ = few_rows && product.b.is_wide;
-        if (!streams_ && !streams_lines_ && !makes_lines_ && !makes_columns_ && !product.target.epilogue->empty()) {
+        way_ = way_of_columns();
+        if (way_ == Way::panels && !product.target.epilogue->empty()) {
             ending_ = product.target.ending();
             requantization_ = product.sums == DataType::int32 ? product.target.requantization() : std::nullopt;
         }
@@ -78,15 +73,11 @@ public:
 
     void compute(std::int64_t block) {
         begin(block);
-        if (streams_lines_) {
+        if (way_ == Way::lines || way_ == Way::made_lines) {
             stream_lines();
             return finish(first_row_panel_, sums_of(first_row_panel_));
         }
-        if (makes_lines_) {
-            make_lines();
-            return finish(first_row_panel_, sums_of(first_row_panel_));
-        }
-        const std::int64_t first = streams_ ? stream() : makes_columns_ ? make_columns() : first_column_panel_;
+        const std::int64_t first = way_ == Way::panels ? first_column_panel_ : stream();
         if (last_row_panel_ - first_row_panel_ == 1) {
             compute_row_panel(first);
         } else {
@@ -95,6 +86,23 @@ public:
     }
 
 private:
+    // How columns meet the rows: as panels in tiles; or, if rows are few, one after the other, from where they lie or once they
+    // are made. Lines have numbers that lie one after the other; other columns lie side by side, and what is less than a vector of
+    // them is a panel, too.
+    enum class Way : std::uint8_t { panels, lines, made_lines, columns, made_columns };
+
+    Way way_of_columns() const {
+        const Side& b = product_.b;
+        if (product_.sums != DataType::float32 || b.panels != nullptr || product_.sizes.m > most_streamed_rows) {
+            return Way::panels;
+        }
+        const bool packs_rows = product_.a.panels == nullptr;
+        if (packs_rows && adds_along(product_.sizes.m, product_.sizes.k) && b.matrix != nullptr && b.matrix->lies_along()) {
+            return Way::lines;
+        }
+        return packs_rows && b.lines != nullptr ? Way::made_lines : reads_columns_ ? Way::columns : b.is_wide ? Way::made_columns : Way::panels;
+    }
+
     void begin(std::int64_t block) {
         const std::int64_t across = blocks_.across(), each = blocks_.down() * across, down = block % each / across;
         place_ = place_in(product_.sizes.batch, product_.sizes.rank, block / each);
@@ -175,63 +183,50 @@ private:
 
     // Multiplies the panels whose columns are whole vectors, and returns the first of the others.
     std::int64_t stream() const {
-        const MatrixPanels& matrix = *product_.b.matrix;
-        const std::byte* const data = column_matrix_ + left_ * matrix.line;
-        const std::int64_t columns = width_ / blocks_.columns.width * blocks_.columns.width;
-        const std::int64_t step = matrix.depth / std::int64_t{sizeof(float)};
-        if (columns > 0) {
-            each_depth([&](std::int64_t from, std::int64_t depth) {
-                const auto* const b = reinterpret_cast<const float*>(data + from * matrix.depth);
-                product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), b, step, depth,
-                                          sums_of(0), sums_step(), columns, from > 0});
-            });
+        const std::int64_t k = product_.sizes.k, columns = width_ / blocks_.columns.width * blocks_.columns.width;
+        const bool makes = way_ == Way::made_columns;
+        const std::int64_t most = makes ? most_made / most_streamed_columns : blocks_.depth;
+        for (std::int64_t from = 0; columns > 0 && from < k; from += most) {
+            const std::int64_t depth = std::min(most, k - from);
+            const float* b = scratch_.columns;
+            std::int64_t step = columns;
+            if (makes) {
+                product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns, *product_.kernels);
+            } else {
+                const MatrixPanels& matrix = *product_.b.matrix;
+                b = reinterpret_cast<const float*>(column_matrix_ + left_ * matrix.line + from * matrix.depth);
+                step = matrix.depth / std::int64_t{sizeof(float)};
+            }
+            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), b, step, depth,
+                                      sums_of(0), sums_step(), columns, from > 0});
         }
         return first_column_panel_ + columns / blocks_.columns.width;
     }
 
-    // Columns whose numbers lie one after the other.
     void stream_lines() const {
-        const MatrixPanels& matrix = *product_.b.matrix;
-        const LinesKernel kernel = matrix.type == DataType::float16 ? product_.kernels->stream_half_lines : product_.kernels->stream_lines;
-        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines;
-        for (std::int64_t from = 0; from < k; from += line_depth) {
-            const std::int64_t depth = std::min(line_depth, k - from);
-            for (std::int64_t r = 0; r < height; ++r) {
-                product_.a.source->pack({place_, r, 1, from, depth, 1}, scratch_.rows + r * depth, *product_.kernels);
-            }
-            const std::byte* const data = column_matrix_ + left_ * matrix.line + from * matrix.depth;
-            kernel({scratch_.rows, depth, static_cast<int>(height), data, matrix.line, depth, sums_of(0), sums_step(), width_, from > 0});
-        }
-    }
-
-    // The same for columns that are made line by line.
-    void make_lines() const {
-        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines;
-        for (std::int64_t from = 0; from < k; from += made_depth) {
-            const std::int64_t depth = std::min(made_depth, k - from), most = most_made / depth;
+        const bool makes = way_ == Way::made_lines;
+        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines, depth_each = makes ? made_depth : line_depth;
+        for (std::int64_t from = 0; from < k; from += depth_each) {
+            const std::int64_t depth = std::min(depth_each, k - from), most = makes ? most_made / depth : width_;
             for (std::int64_t r = 0; r < height; ++r) {
                 product_.a.source->pack({place_, r, 1, from, depth, 1}, scratch_.rows + r * depth, *product_.kernels);
             }
             for (std::int64_t first = 0; first < width_; first += most) {
                 const std::int64_t lines = std::min(most, width_ - first);
-                product_.b.lines->lines({place_, left_ + first, lines, from, depth, lines}, scratch_.columns);
-                product_.kernels->stream_lines({scratch_.rows, depth, static_cast<int>(height), reinterpret_cast<const std::byte*>(scratch_.columns),
-                                                depth * std::int64_t{sizeof(float)}, depth, sums_of(0) + first, sums_step(), lines, from > 0});
+                LinesKernel kernel = product_.kernels->stream_lines;
+                const std::byte* b = reinterpret_cast<const std::byte*>(scratch_.columns);
+                std::int64_t step = depth * std::int64_t{sizeof(float)};
+                if (makes) {
+                    product_.b.lines->lines({place_, left_ + first, lines, from, depth, lines}, scratch_.columns);
+                } else {
+                    const MatrixPanels& matrix = *product_.b.matrix;
+                    kernel = matrix.type == DataType::float16 ? product_.kernels->stream_half_lines : kernel;
+                    b = column_matrix_ + left_ * matrix.line + from * matrix.depth;
+                    step = matrix.line;
+                }
+                kernel({scratch_.rows, depth, static_cast<int>(height), b, step, depth, sums_of(0) + first, sums_step(), lines, from > 0});
             }
         }
-    }
-
-    // The same as `stream` for columns that are made some depths at a time.
-    std::int64_t make_columns() const {
-        const std::int64_t k = product_.sizes.k, columns = width_ / blocks_.columns.width * blocks_.columns.width;
-        constexpr std::int64_t most = most_made / most_streamed_columns;
-        for (std::int64_t from = 0; columns > 0 && from < k; from += most) {
-            const std::int64_t depth = std::min(most, k - from);
-            product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns, *product_.kernels);
-            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), scratch_.columns, columns,
-                                      depth, sums_of(0), sums_step(), columns, from > 0});
-        }
-        return first_column_panel_ + columns / blocks_.columns.width;
     }
 
     struct RowNumbers {
@@ -442,10 +437,10 @@ private:
         for (std::int64_t r = 0; r < rows && ending_; ++r) {
             ending_->finish(sums + r * step, width_);
         }
-        if (ending_ || requantizes_ || are_results_) {
+        const Target& target = product_.target;
+        if (ending_ || requantizes_ || (direct_ && target.epilogue->empty() && target.correction == nullptr)) {
             return;
         }
-        const Target& target = product_.target;
         for (std::int64_t r = 0; r < rows && !adds_numbers_ && target.correction != nullptr; ++r) {
             target.correction->correct(sums + r * step, place_, first + r, left_, width_);
         }
@@ -476,14 +471,10 @@ private:
     std::int64_t last_column_panel_ = 0;
     std::int64_t left_ = 0;   // the first column
     std::int64_t width_ = 0;  // columns
-    bool direct_;         // whether sums are added up where the result is, …
-    bool are_results_;    // … and nothing follows
-    bool reads_rows_;     // whether rows are read where they are, …
+    Way way_;
+    bool direct_;         // whether sums are added up where the result is
+    bool reads_rows_;     // whether rows are read where they are
     bool reads_columns_;  // whether columns are read where they are
-    bool streams_;        // … row by row
-    bool streams_lines_;  // … each along its depth
-    bool makes_lines_;    // … which is made before
-    bool makes_columns_;  // … row by row, which are made before
     bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
     std::optional<Ending> ending_;  // that tiles make themselves
     std::optional<Requantization> requantization_;  // … of integers, …
@@ -497,17 +488,12 @@ void run_empty(RunContext& context, const Product& product) {
     const ProductSizes& sizes = product.sizes;
     const std::int64_t width = std::min(sizes.n, most_zeros), across = quotient_up(sizes.n, width);
     const double cost = product_cost(sizes);
-    context.parallel(sizes.count() * sizes.m * across, cost, [&](int worker, Chunks& chunks) {
-        Scratch scratch(context.scratch(worker));
-        const ZeroMemory memory(scratch, width, product.target.operands.size(), *product.target.epilogue);
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                std::fill_n(memory.sums, width, 0.0f);
-                const std::int64_t row = i / across, left = i % across * width;
-                product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
-                                                 std::min(width, sizes.n - left), memory.line);
-            }
-        }
+    const auto of_worker = [&](Scratch scratch) { return ZeroMemory(scratch, width, product.target.operands.size(), *product.target.epilogue); };
+    context.each_with(sizes.count() * sizes.m * across, cost, of_worker, [&](const ZeroMemory& memory, std::int64_t i) {
+        std::fill_n(memory.sums, width, 0.0f);
+        const std::int64_t row = i / across, left = i % across * width;
+        product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
+                                         std::min(width, sizes.n - left), memory.line);
     });
 }
 
@@ -553,14 +539,8 @@ void run_product(RunContext& context, const Product& product) {
     const Blocks blocks = blocks_of(product.sizes, rows, product.a.panels != nullptr, product.b.panels != nullptr, product.tiles(),
                                     context.workers_for(cost));
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
-    context.parallel(count, cost, [&](int worker, Chunks& chunks) {
-        Worker blocks_of_worker(product, blocks, in_place.has_value(), Scratch(context.scratch(worker)));
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                blocks_of_worker.compute(i);
-            }
-        }
-    });
+    context.each_with(count, cost, [&](Scratch scratch) { return Worker(product, blocks, in_place.has_value(), scratch); },
+                      [](Worker& worker, std::int64_t i) { worker.compute(i); });
 }
 
 }  // namespace dmlgraph::cpu
