@@ -93,7 +93,7 @@ void BlockedDepthwise::compute(RunContext& context, const Operands& operands) co
     }
     const Windows& windows = from.windows();
     const std::int64_t batch = convolution_.batch, all = convolution_.groups;
-    Target target = operands.target;  // whose rows are channels
+    Target& target = operands.target;  // whose rows become channels
     const auto turn = [](MatrixTensor& tensor) { tensor.row = tensor.batch[1]; };
     turn(target.out);
     std::ranges::for_each(target.operands, turn);

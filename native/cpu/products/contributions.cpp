@@ -455,10 +455,12 @@ std::size_t Contributions::scratch_bytes() const {
 // Lines for each group and unit.
 std::shared_ptr<const Weights> Contributions::pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const {
     const Packing packing{3, {1, convolution_.groups, shape_.units()}, shape_.channels, shape_.lines, false, convolution_.kernels};
-    return fixed.made<Panels>(std::tuple(filters, shape_.unit, packing), [&] { return Panels(TapLines(filters, convolution_.groups, shape_), packing); });
+    return fixed.made<Panels>(std::tuple(filters, shape_.unit, packing), [&] {
+        return Panels(TapLines(filters, convolution_.groups, shape_), packing);
+    });
 }
 
-void Contributions::run(RunContext& context, ConvolutionRun run) const {
+void Contributions::run(RunContext& context, ConvolutionRun& run) const {
     const std::shared_ptr<const Weights> made = run.weights == nullptr ? pack(context, run.filters, nullptr) : nullptr;
     const Weights& weights = made != nullptr ? *made : *run.weights;
     Convolution of_elements = convolution_;

@@ -53,7 +53,7 @@ public:
 
     std::size_t scratch_bytes() const override;
     std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const override;
-    void run(RunContext& context, ConvolutionRun run) const override;
+    void run(RunContext& context, ConvolutionRun& run) const override;
 
 private:
     ContributionShape shape_;

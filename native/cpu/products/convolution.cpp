@@ -26,11 +26,14 @@ std::unique_ptr<ConvolutionMethod> make_if_it_fits(const Convolution& convolutio
 // The last one for each type fits always.
 using MakeMethod = std::unique_ptr<ConvolutionMethod> (*)(const Convolution& convolution);
 constexpr MakeMethod of_integers[] = {make_if_it_fits<IntegerDepthwise>, make_if_it_fits<IntegerWindows>};
-constexpr MakeMethod of_floats[] = {make_if_it_fits<BlockedDepthwise>, make_if_it_fits<Depthwise>, make_if_it_fits<FewWindows>,
-                                    make_if_it_fits<Direct>, make_if_it_fits<WindowProduct>};
+constexpr MakeMethod of_floats[] = {
+    make_if_it_fits<BlockedDepthwise>, make_if_it_fits<Depthwise>,     make_if_it_fits<FewWindows>,
+    make_if_it_fits<Direct>,           make_if_it_fits<WindowProduct>,
+};
 
 std::unique_ptr<ConvolutionMethod> method_of(const Convolution& convolution) {
-    for (const MakeMethod make : convolution.sums == DataType::int32 ? std::span<const MakeMethod>(of_integers) : of_floats) {
+    const bool has_integers = convolution.sums == DataType::int32;
+    for (const MakeMethod make : has_integers ? std::span<const MakeMethod>(of_integers) : of_floats) {
         if (std::unique_ptr<ConvolutionMethod> method = make(convolution)) {
             return method;
         }
@@ -67,7 +70,7 @@ void FilterMethod::unpack(const Weights& weights, const Tensor& filters) const {
     static_cast<const Panels&>(weights).unpack(filters_in(filters));
 }
 
-void FilterMethod::run(RunContext& context, ConvolutionRun run) const {
+void FilterMethod::run(RunContext& context, ConvolutionRun& run) const {
     const WindowPanels windows = convolution_.windows_in(run.input);
     const RowPanels filters = filters_in(run.filters);
     const Borders borders(filters, windows, *convolution_.kernels);

@@ -30,7 +30,8 @@ struct Convolution {
     std::int64_t outputs = 1;   // of a group
     Spatial sizes{1, 1, 1};     // of the input
     Phase phase{};              // of a backward one in one product: the windows of the forward one, except `counts`
-    bool backward = false;      // whether filters are {channels, outputs of a group, taps…}, else {outputs, channels of a group, taps…}
+    // Whether filters are {channels, outputs of a group, taps…}, else {outputs, channels of a group, taps…}.
+    bool backward = false;
     std::size_t operands = 0;   // of the epilogue
     const Epilogue* epilogue = nullptr;
     DataType sums = DataType::float32;  // int32: of integers
@@ -60,8 +61,8 @@ struct ConvolutionRun {
 
 class ConvolutionMethod {
 public:
-    explicit ConvolutionMethod(const Convolution& convolution) : ConvolutionMethod(convolution, convolution.product()) {}
-    ConvolutionMethod(const Convolution& convolution, const ProductSizes& sizes) : convolution_(convolution), sizes_(sizes) {}
+    ConvolutionMethod(const Convolution& convolution, const ProductSizes& sizes)
+        : convolution_(convolution), sizes_(sizes) {}
     virtual ~ConvolutionMethod() = default;
     ConvolutionMethod(const ConvolutionMethod&) = delete;
     ConvolutionMethod& operator=(const ConvolutionMethod&) = delete;
@@ -71,11 +72,15 @@ public:
     // Scratch memory that each worker needs.
     virtual std::size_t scratch_bytes() const = 0;
     // The filters as this reads them; null if there are no terms. `filter_zeros`: of integers.
-    virtual std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints* filter_zeros) const = 0;
+    virtual std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters,
+                                                const ZeroPoints* filter_zeros) const = 0;
     // Whether it reads no filters once they are packed, and can write them back.
     virtual bool keeps() const { return false; }
-    virtual void unpack(const Weights& weights, const Tensor& filters) const { static_cast<void>(weights), static_cast<void>(filters); }
-    virtual void run(RunContext& context, ConvolutionRun run) const = 0;
+    virtual void unpack(const Weights& weights, const Tensor& filters) const {
+        static_cast<void>(weights), static_cast<void>(filters);
+    }
+    // Uses up the target.
+    virtual void run(RunContext& context, ConvolutionRun& run) const = 0;
 
 protected:
     Convolution convolution_;
@@ -89,13 +94,13 @@ public:
     // Backward convolutions read filters again where sums are NaN.
     bool keeps() const override { return !convolution_.backward; }
     void unpack(const Weights& weights, const Tensor& filters) const final;
-    void run(RunContext& context, ConvolutionRun run) const final;
+    void run(RunContext& context, ConvolutionRun& run) const final;
 
     struct Operands {
         const WindowPanels& windows;
         const RowPanels& filters;  // line o of a group: its output o
         const Panels* panels;      // of the filters, if they have been packed
-        const Target& target;
+        Target& target;
     };
     virtual void compute(RunContext& context, const Operands& operands) const = 0;
 
@@ -103,9 +108,12 @@ protected:
     FilterMethod(const Convolution& convolution, const Division& panels, bool padded)
         : FilterMethod(convolution, convolution.product(), panels, padded) {}
     FilterMethod(const Convolution& convolution, const ProductSizes& sizes, const Division& panels, bool padded)
-        : ConvolutionMethod(convolution, sizes), packing_{sizes.rank, {1, convolution.groups}, sizes.k, panels, padded, convolution.kernels} {}
+        : ConvolutionMethod(convolution, sizes),
+          packing_{sizes.rank, {1, convolution.groups}, sizes.k, panels, padded, convolution.kernels} {}
 
-    RowPanels filters_in(const Tensor& filters) const { return filter_panels(filters, convolution_.groups, convolution_.backward, phase()); }
+    RowPanels filters_in(const Tensor& filters) const {
+        return filter_panels(filters, convolution_.groups, convolution_.backward, phase());
+    }
 
     Packing packing_;
 };

@@ -256,7 +256,7 @@ std::shared_ptr<const Weights> IntegerDepthwise::pack(const RunContext&, const T
     return std::make_shared<const WordFilters>(filters, convolution_.windows(), *filter_zeros, convolution_.kernels->integers);
 }
 
-void IntegerDepthwise::run(RunContext& context, ConvolutionRun run) const {
+void IntegerDepthwise::run(RunContext& context, ConvolutionRun& run) const {
     const std::shared_ptr<const Weights> made = run.weights == nullptr ? pack(context, run.filters, run.filter_zeros) : nullptr;
     const auto& filters = static_cast<const WordFilters&>(made != nullptr ? *made : *run.weights);
     const WindowPanels from = convolution_.windows_in(run.input);

@@ -13,11 +13,12 @@ class IntegerDepthwise final : public ConvolutionMethod {
 public:
     // Windows have two dimensions at most.
     static bool fits(const Convolution& convolution) { return convolution.is_by_channel(); }
-    explicit IntegerDepthwise(const Convolution& convolution) : ConvolutionMethod(convolution, convolution.product(convolution.kernels->integers.depths)) {}
+    explicit IntegerDepthwise(const Convolution& convolution)
+        : ConvolutionMethod(convolution, convolution.product(convolution.kernels->integers.depths)) {}
 
     std::size_t scratch_bytes() const override;
     std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints* filter_zeros) const override;
-    void run(RunContext& context, ConvolutionRun run) const override;
+    void run(RunContext& context, ConvolutionRun& run) const override;
 };
 
 }  // namespace dmlgraph::cpu

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <tuple>
+#include <utility>
 
 #include "cpu/products/small_words.h"
 #include "cpu/products/window_product.h"
@@ -11,14 +12,15 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t item = sizeof(std::int32_t);
+constexpr std::int64_t sum_bytes = sizeof(std::int32_t);
 
 const Epilogue sums_only({}, DataType::int32, first_operand, DataType::int32);
 
 // The row of ones, whose product is the sums of the columns: each word has the same tap of some channels.
 class Ones final : public PanelSource {
 public:
-    Ones(std::int64_t channels, std::int64_t taps, const IntegerKernels& kernels) : taps_(taps), last_(channels / kernels.depths), kernels_(kernels) {
+    Ones(std::int64_t channels, std::int64_t taps, const IntegerKernels& kernels)
+        : taps_(taps), last_(channels / kernels.depths), kernels_(kernels) {
         const auto bits = static_cast<unsigned>(32 / kernels.depths * (channels % kernels.depths));
         rest_ = kernels.ones & ((std::uint32_t{1} << bits) - 1);
     }
@@ -48,10 +50,11 @@ RowPanels lines_of(const WordTensor& words, const Convolution& convolution) {
 LineSums sums_of_filters(const WordTensor& words, const Convolution& convolution) {
     const Tensor& filters = words.tensor();
     const std::int64_t each = filters.element_count() / filters.sizes[0];
+    const auto* const numbers = reinterpret_cast<const std::uint32_t*>(filters.data);
     LineSums result;
     result.batch[1] = convolution.outputs;
     for (std::int64_t o = 0; o < filters.sizes[0]; ++o) {
-        result.numbers.push_back(convolution.kernels->integers.rows.total(reinterpret_cast<const std::uint32_t*>(filters.data) + o * each, each));
+        result.numbers.push_back(convolution.kernels->integers.rows.total(numbers + o * each, each));
     }
     return result;
 }
@@ -68,11 +71,11 @@ LineSums sums_of_windows(RunContext& context, const Convolution& convolution, co
     to.epilogue = &sums_only;
     to.out.data = reinterpret_cast<std::byte*>(result.numbers.data());
     to.out.type = DataType::int32;
-    to.out.batch = {convolution.groups * sizes.n * item, sizes.n * item};
-    to.out.row = sizes.n * item;
+    to.out.batch = {convolution.groups * sizes.n * sum_bytes, sizes.n * sum_bytes};
+    to.out.row = sizes.n * sum_bytes;
     to.out.sizes[0] = sizes.n;
-    to.out.strides[0] = item;
-    multiply_windows(context, convolution, sizes, {nullptr, &ones, nullptr}, windows, to);
+    to.out.strides[0] = sum_bytes;
+    multiply_windows(context, convolution, sizes, {nullptr, &ones, nullptr}, windows, std::move(to));
     return result;
 }
 
@@ -123,7 +126,7 @@ void IntegerWindows::unpack(const Weights& weights, const Tensor& filters) const
     words.unpack(filters, 1, Lines::rows, kernels);
 }
 
-void IntegerWindows::run(RunContext& context, ConvolutionRun run) const {
+void IntegerWindows::run(RunContext& context, ConvolutionRun& run) const {
     const auto* const weights = static_cast<const WordWeights*>(run.weights);
     Convolution of = convolution_;
     of.kernels = weights != nullptr ? weights->kernels : of.kernels;
@@ -133,13 +136,14 @@ void IntegerWindows::run(RunContext& context, ConvolutionRun run) const {
     const WordTensor input(run.input, 2, Lines::columns, kernels, &context);
     WindowPanels windows = of.windows_in(input.tensor());
     const std::uint32_t mask = kernels.depths == 2 ? 0xffff : 0xff;
-    windows.border = std::bit_cast<float>((static_cast<std::uint32_t>(input_zeros.of(0)) & mask) * kernels.ones);  // in every number of a word
+    // In every number of a word.
+    windows.border = std::bit_cast<float>((static_cast<std::uint32_t>(input_zeros.of(0)) & mask) * kernels.ones);
     const LineSums window_sums = filter_zeros.all_zero() ? LineSums() : sums_of_windows(context, of, windows);
     const auto multiply = [&](const Side& filters, const LineSums& sums) {
         const std::int64_t terms = of.channels * of.windows().tap_count();
         const ZeroPointTerms correction({filter_zeros, &sums, of.outputs}, {input_zeros, &window_sums}, terms, kernels);
         run.target.correction = &correction;
-        multiply_windows(context, of, of.product(kernels.depths), filters, windows, run.target);
+        multiply_windows(context, of, of.product(kernels.depths), filters, windows, std::move(run.target));
     };
     if (weights != nullptr) {
         return multiply({&weights->words.panels, nullptr, nullptr, weights->words.some_rests()}, weights->sums);

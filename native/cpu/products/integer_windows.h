@@ -16,7 +16,7 @@ public:
     std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const override;
     bool keeps() const override { return true; }
     void unpack(const Weights& weights, const Tensor& filters) const override;
-    void run(RunContext& context, ConvolutionRun run) const override;
+    void run(RunContext& context, ConvolutionRun& run) const override;
 };
 
 }  // namespace dmlgraph::cpu

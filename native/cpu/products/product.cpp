@@ -86,9 +86,9 @@ public:
     }
 
 private:
-    // How columns meet the rows: as panels in tiles; or, if rows are few, one after the other, from where they lie or once they
-    // are made. Lines have numbers that lie one after the other; other columns lie side by side, and what is less than a vector of
-    // them is a panel, too.
+    // How columns meet the rows: as panels in tiles; or, if rows are few, one after the other, from where they lie or
+    // once they are made. Lines have numbers that lie one after the other; other columns lie side by side, and what is
+    // less than a vector of them is a panel, too.
     enum class Way : std::uint8_t { panels, lines, made_lines, columns, made_columns };
 
     Way way_of_columns() const {

@@ -165,6 +165,8 @@ WordPanels pack_small(const PanelSource& from, const Packing& packing) {
 }  // namespace
 
 WordWeights::WordWeights(const PanelSource& from, const Packing& packing, bool as_small, LineSums sums_of_lines)
-    : kernels(packing.kernels), words(as_small ? pack_small(from, packing) : WordPanels{Panels(from, packing), {}}), sums(std::move(sums_of_lines)) {}
+    : kernels(packing.kernels),
+      words(as_small ? pack_small(from, packing) : WordPanels{Panels(from, packing), {}}),
+      sums(std::move(sums_of_lines)) {}
 
 }  // namespace dmlgraph::cpu

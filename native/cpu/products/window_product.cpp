@@ -17,40 +17,45 @@ ProductSizes sizes_of_few(const Convolution& convolution) {
 
 }  // namespace
 
-void multiply_windows(RunContext& context, const Convolution& convolution, const ProductSizes& sizes, const Side& filters, const WindowPanels& windows,
-                      const Target& to) {
+void multiply_windows(RunContext& context, const Convolution& convolution, const ProductSizes& sizes,
+                      const Side& filters, const WindowPanels& windows, Target to) {
     const MatrixPanels elements = windows.elements();
     Side columns{nullptr, &windows, nullptr};
     if (elements.data != nullptr && !elements.lies_along()) {
         columns.source = columns.matrix = &elements;
     }
-    run_product(context, {sizes, filters, columns, to, convolution.kernels, convolution.sums});
+    run_product(context, {sizes, filters, columns, std::move(to), convolution.kernels, convolution.sums});
 }
 
-WindowProduct::WindowProduct(const Convolution& convolution) : FilterMethod(convolution, rows_of(convolution.product(), *convolution.kernels), false) {}
+WindowProduct::WindowProduct(const Convolution& convolution)
+    : FilterMethod(convolution, rows_of(convolution.product(), *convolution.kernels), false) {}
 
 std::size_t WindowProduct::scratch_bytes() const {
     return product_scratch(sizes_, convolution_.operands, *convolution_.epilogue, *convolution_.kernels);
 }
 
 void WindowProduct::compute(RunContext& context, const Operands& operands) const {
-    multiply_windows(context, convolution_, sizes_, {operands.panels, &operands.filters, nullptr}, operands.windows, operands.target);
+    const Side filters{operands.panels, &operands.filters, nullptr};
+    multiply_windows(context, convolution_, sizes_, filters, operands.windows, std::move(operands.target));
 }
 
 bool FewWindows::fits(const Convolution& convolution) {
     const Windows& windows = convolution.windows();
     const ProductSizes sizes = convolution.product();
-    return !convolution.backward && sizes.k > 0 && sizes.n > 0 &&
-           (windows.is_whole(convolution.sizes) || (windows.is_element(convolution.sizes) && windows.count() <= most_streamed_rows));
+    const bool has_few = windows.is_element(convolution.sizes) && windows.count() <= most_streamed_rows;
+    return !convolution.backward && sizes.k > 0 && sizes.n > 0 && (windows.is_whole(convolution.sizes) || has_few);
 }
 
-FewWindows::FewWindows(const Convolution& convolution) : FilterMethod(convolution, sizes_of_few(convolution), {}, false) {
+FewWindows::FewWindows(const Convolution& convolution)
+    : FilterMethod(convolution, sizes_of_few(convolution), {}, false) {
     packing_.division = streams() ? Division{convolution_.outputs, 1} : columns_of(sizes_, *convolution_.kernels);
     packing_.padded = !streams();
 }
 
 std::size_t FewWindows::scratch_bytes() const {
-    const auto bytes = [&](const ProductSizes& sizes) { return product_scratch(sizes, convolution_.operands, *convolution_.epilogue, *convolution_.kernels); };
+    const auto bytes = [&](const ProductSizes& sizes) {
+        return product_scratch(sizes, convolution_.operands, *convolution_.epilogue, *convolution_.kernels);
+    };
     return std::max(bytes(sizes_), bytes(convolution_.product()));  // as the output's layout allows
 }
 
@@ -69,7 +74,8 @@ void FewWindows::compute(RunContext& context, const Operands& operands) const {
     };
     Target turned = operands.target;
     if (!turn(turned.out) || !std::ranges::all_of(turned.operands, turn)) {
-        return multiply_windows(context, convolution_, convolution_.product(), {nullptr, &operands.filters, nullptr}, from, operands.target);
+        const Side filters{nullptr, &operands.filters, nullptr};
+        return multiply_windows(context, convolution_, convolution_.product(), filters, from, std::move(operands.target));
     }
     MatrixPanels lines = operands.filters.matrix();
     Side columns{operands.panels, &operands.filters, nullptr};

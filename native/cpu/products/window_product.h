@@ -6,8 +6,8 @@
 namespace dmlgraph::cpu {
 
 // Multiplies filters, which are rows, and windows.
-void multiply_windows(RunContext& context, const Convolution& convolution, const ProductSizes& sizes, const Side& filters, const WindowPanels& windows,
-                      const Target& to);
+void multiply_windows(RunContext& context, const Convolution& convolution, const ProductSizes& sizes,
+                      const Side& filters, const WindowPanels& windows, Target to);
 
 // For any floats.
 class WindowProduct final : public FilterMethod {
@@ -19,8 +19,8 @@ public:
     void compute(RunContext& context, const Operands& operands) const override;
 };
 
-// Of few windows: they are the rows of a product, and the filters its columns, since vectors lie along these. The windows of several
-// images are one product if they are the images, else one for each.
+// Of few windows: they are the rows of a product, and the filters its columns, since vectors lie along these. The
+// windows of several images are one product if they are the images, else one for each.
 class FewWindows final : public FilterMethod {
 public:
     static bool fits(const Convolution& convolution);

@@ -25,7 +25,8 @@ Spatial field_of(const std::vector<std::int64_t>& of, int rank, std::int64_t mis
 }
 
 // Throws std::invalid_argument for tensors of other types and ranks.
-Convolution describe(const ProductInputs& inputs, const View& output, const Epilogue& epilogue, const ConvolutionParameters& parameters) {
+Convolution describe(const ProductInputs& inputs, const View& output, const Epilogue& epilogue,
+                     const ConvolutionParameters& parameters) {
     const View &x = inputs[0], &filters = inputs[filters_port];
     const int rank = x.rank;
     if (rank <= outer_rank || rank > outer_rank + most_spatial || filters.rank != rank) {
@@ -69,7 +70,8 @@ public:
           methods_(methods_of(convolution_)) {}
 
     bool keeps(BufferId input) const override {
-        return methods_.size() == 1 && methods_.front()->keeps() && own(0) != nullptr && inputs_.only_operand(input, filters_port);
+        const bool keeps_filters = methods_.size() == 1 && methods_.front()->keeps() && own(0) != nullptr;
+        return keeps_filters && inputs_.only_operand(input, filters_port);
     }
 
     void unpack(BufferId, const RunContext& to) const override { methods_.front()->unpack(*own(0), filters(to)); }
@@ -79,7 +81,8 @@ public:
             return;
         }
         const std::optional<ZeroPoints> input_zeros = zeros(context, 0), filter_zeros = zeros(context, filters_port);
-        ConvolutionRun part{grouped(context), filters(context), {}, nullptr, pointer(input_zeros), pointer(filter_zeros)};
+        const Tensor input = grouped(context);
+        ConvolutionRun part{input, filters(context), {}, nullptr, pointer(input_zeros), pointer(filter_zeros)};
         for (std::size_t i = 0; i < methods_.size(); ++i) {
             part.target = target(context, methods_[i]->phase());
             part.weights = weights(context, i);
