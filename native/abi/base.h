@@ -15,6 +15,10 @@
 
 static_assert(sizeof(void*) == 8, "the binary interface is declared for 64-bit systems only");
 
+#ifdef DMLGRAPH_SOFTWARE_ADAPTER
+#include "software_adapter/not_implemented.h"
+#endif
+
 namespace dmlgraph::abi {
 
 using HRESULT = int32_t;  // negative: failure
@@ -116,6 +120,24 @@ struct LUID {
 #else
 #define DMLGRAPH_STRUCT_METHOD(Result, Name, ...) virtual Result Name(__VA_ARGS__) = 0
 #define DMLGRAPH_STRUCT_GETTER(Result, Name) virtual Result Name() = 0;
+#endif
+
+// The body of methods that the software adapter does not implement. They are pure for all other code.
+#ifdef DMLGRAPH_SOFTWARE_ADAPTER
+#define DMLGRAPH_OPTIONAL_VOID                                                         \
+    {                                                                                  \
+        static std::atomic_flag called;                                                \
+        software::note_not_implemented(__PRETTY_FUNCTION__, !called.test_and_set());   \
+    }
+#define DMLGRAPH_OPTIONAL                                                              \
+    {                                                                                  \
+        static std::atomic_flag called;                                                \
+        software::note_not_implemented(__PRETTY_FUNCTION__, !called.test_and_set());   \
+        return software::NotImplemented{};                                             \
+    }
+#else
+#define DMLGRAPH_OPTIONAL_VOID = 0
+#define DMLGRAPH_OPTIONAL = 0
 #endif
 
 // Interfaces do not have a virtual destructor: it would occupy entries in the vtable.

@@ -1,10 +1,16 @@
 // The part of Direct3D 12 that is used: structs, enums and interfaces with their original names and values.
 //
 // Every vtable is complete and in order. For methods that are not called here, pointers to structs are void
-// pointers and enums are uint32_t: the binary interface is the same.
+// pointers and enums are uint32_t: the binary interface is the same. Methods that the software adapter does not
+// implement end in DMLGRAPH_OPTIONAL.
 #pragma once
 
 #include "abi/base.h"
+
+#ifdef DMLGRAPH_SOFTWARE_ADAPTER
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"  // by the bodies of optional methods
+#endif
 
 namespace dmlgraph::abi {
 
@@ -699,9 +705,9 @@ struct ID3D12Resource : ID3D12Pageable {
     DMLGRAPH_STRUCT_GETTER(D3D12_RESOURCE_DESC, GetDesc)
     virtual D3D12_GPU_VIRTUAL_ADDRESS GetGPUVirtualAddress() = 0;
     virtual HRESULT WriteToSubresource(uint32_t dst_subresource, const void* dst_box, const void* src_data,
-                                       uint32_t src_row_pitch, uint32_t src_depth_pitch) = 0;
+                                       uint32_t src_row_pitch, uint32_t src_depth_pitch) DMLGRAPH_OPTIONAL;
     virtual HRESULT ReadFromSubresource(void* dst_data, uint32_t dst_row_pitch, uint32_t dst_depth_pitch,
-                                        uint32_t src_subresource, const void* src_box) = 0;
+                                        uint32_t src_subresource, const void* src_box) DMLGRAPH_OPTIONAL;
     virtual HRESULT GetHeapProperties(D3D12_HEAP_PROPERTIES* heap_properties,
                                       D3D12_HEAP_FLAGS* heap_flags) = 0;
 };
@@ -731,7 +737,7 @@ struct ID3D12RootSignature : ID3D12DeviceChild {
 
 struct ID3D12PipelineState : ID3D12Pageable {
     static constexpr IID iid = guid("765a30f3-f624-4c6f-a828-ace948622445");
-    virtual HRESULT GetCachedBlob(ID3DBlob** blob) = 0;
+    virtual HRESULT GetCachedBlob(ID3DBlob** blob) DMLGRAPH_OPTIONAL;
 };
 
 struct ID3D12QueryHeap : ID3D12Pageable {
@@ -758,73 +764,73 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
     virtual HRESULT Reset(ID3D12CommandAllocator* allocator, ID3D12PipelineState* initial_state) = 0;
     virtual void ClearState(ID3D12PipelineState* pipeline_state) = 0;
     virtual void DrawInstanced(uint32_t vertex_count_per_instance, uint32_t instance_count,
-                               uint32_t start_vertex_location, uint32_t start_instance_location) = 0;
+                               uint32_t start_vertex_location, uint32_t start_instance_location) DMLGRAPH_OPTIONAL_VOID;
     virtual void DrawIndexedInstanced(uint32_t index_count_per_instance, uint32_t instance_count,
                                       uint32_t start_index_location, int32_t base_vertex_location,
-                                      uint32_t start_instance_location) = 0;
+                                      uint32_t start_instance_location) DMLGRAPH_OPTIONAL_VOID;
     virtual void Dispatch(uint32_t thread_group_count_x, uint32_t thread_group_count_y,
                           uint32_t thread_group_count_z) = 0;
     virtual void CopyBufferRegion(ID3D12Resource* dst_buffer, uint64_t dst_offset, ID3D12Resource* src_buffer,
                                   uint64_t src_offset, uint64_t num_bytes) = 0;
     virtual void CopyTextureRegion(const void* dst, uint32_t dst_x, uint32_t dst_y, uint32_t dst_z,
-                                   const void* src, const void* src_box) = 0;
+                                   const void* src, const void* src_box) DMLGRAPH_OPTIONAL_VOID;
     virtual void CopyResource(ID3D12Resource* dst_resource, ID3D12Resource* src_resource) = 0;
     virtual void CopyTiles(ID3D12Resource* tiled_resource, const void* tile_region_start_coordinate,
                            const void* tile_region_size, ID3D12Resource* buffer,
-                           uint64_t buffer_start_offset_in_bytes, uint32_t flags) = 0;
+                           uint64_t buffer_start_offset_in_bytes, uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
     virtual void ResolveSubresource(ID3D12Resource* dst_resource, uint32_t dst_subresource,
                                     ID3D12Resource* src_resource, uint32_t src_subresource,
-                                    DXGI_FORMAT format) = 0;
-    virtual void IASetPrimitiveTopology(uint32_t primitive_topology) = 0;
-    virtual void RSSetViewports(uint32_t num_viewports, const void* viewports) = 0;
-    virtual void RSSetScissorRects(uint32_t num_rects, const D3D12_RECT* rects) = 0;
-    virtual void OMSetBlendFactor(const float* blend_factor) = 0;
-    virtual void OMSetStencilRef(uint32_t stencil_ref) = 0;
+                                    DXGI_FORMAT format) DMLGRAPH_OPTIONAL_VOID;
+    virtual void IASetPrimitiveTopology(uint32_t primitive_topology) DMLGRAPH_OPTIONAL_VOID;
+    virtual void RSSetViewports(uint32_t num_viewports, const void* viewports) DMLGRAPH_OPTIONAL_VOID;
+    virtual void RSSetScissorRects(uint32_t num_rects, const D3D12_RECT* rects) DMLGRAPH_OPTIONAL_VOID;
+    virtual void OMSetBlendFactor(const float* blend_factor) DMLGRAPH_OPTIONAL_VOID;
+    virtual void OMSetStencilRef(uint32_t stencil_ref) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetPipelineState(ID3D12PipelineState* pipeline_state) = 0;
     virtual void ResourceBarrier(uint32_t num_barriers, const D3D12_RESOURCE_BARRIER* barriers) = 0;
-    virtual void ExecuteBundle(ID3D12GraphicsCommandList* command_list) = 0;
+    virtual void ExecuteBundle(ID3D12GraphicsCommandList* command_list) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetDescriptorHeaps(uint32_t num_descriptor_heaps,
                                     ID3D12DescriptorHeap* const* descriptor_heaps) = 0;
     virtual void SetComputeRootSignature(ID3D12RootSignature* root_signature) = 0;
-    virtual void SetGraphicsRootSignature(ID3D12RootSignature* root_signature) = 0;
+    virtual void SetGraphicsRootSignature(ID3D12RootSignature* root_signature) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRootDescriptorTable(uint32_t root_parameter_index,
                                                D3D12_GPU_DESCRIPTOR_HANDLE base_descriptor) = 0;
     virtual void SetGraphicsRootDescriptorTable(uint32_t root_parameter_index,
-                                                D3D12_GPU_DESCRIPTOR_HANDLE base_descriptor) = 0;
+                                                D3D12_GPU_DESCRIPTOR_HANDLE base_descriptor) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRoot32BitConstant(uint32_t root_parameter_index, uint32_t src_data,
                                              uint32_t dest_offset_in_32bit_values) = 0;
     virtual void SetGraphicsRoot32BitConstant(uint32_t root_parameter_index, uint32_t src_data,
-                                              uint32_t dest_offset_in_32bit_values) = 0;
+                                              uint32_t dest_offset_in_32bit_values) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRoot32BitConstants(uint32_t root_parameter_index, uint32_t num_32bit_values_to_set,
                                               const void* src_data, uint32_t dest_offset_in_32bit_values) = 0;
     virtual void SetGraphicsRoot32BitConstants(uint32_t root_parameter_index,
                                                uint32_t num_32bit_values_to_set, const void* src_data,
-                                               uint32_t dest_offset_in_32bit_values) = 0;
+                                               uint32_t dest_offset_in_32bit_values) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRootConstantBufferView(uint32_t root_parameter_index,
                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
     virtual void SetGraphicsRootConstantBufferView(uint32_t root_parameter_index,
-                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
+                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRootShaderResourceView(uint32_t root_parameter_index,
                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
     virtual void SetGraphicsRootShaderResourceView(uint32_t root_parameter_index,
-                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
+                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRootUnorderedAccessView(uint32_t root_parameter_index,
                                                    D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
     virtual void SetGraphicsRootUnorderedAccessView(uint32_t root_parameter_index,
-                                                    D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
-    virtual void IASetIndexBuffer(const void* view) = 0;
-    virtual void IASetVertexBuffers(uint32_t start_slot, uint32_t num_views, const void* views) = 0;
-    virtual void SOSetTargets(uint32_t start_slot, uint32_t num_views, const void* views) = 0;
+                                                    D3D12_GPU_VIRTUAL_ADDRESS buffer_location) DMLGRAPH_OPTIONAL_VOID;
+    virtual void IASetIndexBuffer(const void* view) DMLGRAPH_OPTIONAL_VOID;
+    virtual void IASetVertexBuffers(uint32_t start_slot, uint32_t num_views, const void* views) DMLGRAPH_OPTIONAL_VOID;
+    virtual void SOSetTargets(uint32_t start_slot, uint32_t num_views, const void* views) DMLGRAPH_OPTIONAL_VOID;
     virtual void OMSetRenderTargets(uint32_t num_render_target_descriptors,
                                     const D3D12_CPU_DESCRIPTOR_HANDLE* render_target_descriptors,
                                     BOOL rts_single_handle_to_descriptor_range,
-                                    const D3D12_CPU_DESCRIPTOR_HANDLE* depth_stencil_descriptor) = 0;
+                                    const D3D12_CPU_DESCRIPTOR_HANDLE* depth_stencil_descriptor) DMLGRAPH_OPTIONAL_VOID;
     virtual void ClearDepthStencilView(D3D12_CPU_DESCRIPTOR_HANDLE depth_stencil_view, uint32_t clear_flags,
                                        float depth, uint8_t stencil, uint32_t num_rects,
-                                       const D3D12_RECT* rects) = 0;
+                                       const D3D12_RECT* rects) DMLGRAPH_OPTIONAL_VOID;
     virtual void ClearRenderTargetView(D3D12_CPU_DESCRIPTOR_HANDLE render_target_view,
                                        const float* color_rgba, uint32_t num_rects,
-                                       const D3D12_RECT* rects) = 0;
+                                       const D3D12_RECT* rects) DMLGRAPH_OPTIONAL_VOID;
     virtual void ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE view_gpu_handle_in_current_heap,
                                               D3D12_CPU_DESCRIPTOR_HANDLE view_cpu_handle,
                                               ID3D12Resource* resource, const uint32_t* values,
@@ -833,20 +839,20 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
                                                D3D12_CPU_DESCRIPTOR_HANDLE view_cpu_handle,
                                                ID3D12Resource* resource, const float* values,
                                                uint32_t num_rects, const D3D12_RECT* rects) = 0;
-    virtual void DiscardResource(ID3D12Resource* resource, const void* region) = 0;
-    virtual void BeginQuery(ID3D12QueryHeap* query_heap, D3D12_QUERY_TYPE type, uint32_t index) = 0;
+    virtual void DiscardResource(ID3D12Resource* resource, const void* region) DMLGRAPH_OPTIONAL_VOID;
+    virtual void BeginQuery(ID3D12QueryHeap* query_heap, D3D12_QUERY_TYPE type, uint32_t index) DMLGRAPH_OPTIONAL_VOID;
     virtual void EndQuery(ID3D12QueryHeap* query_heap, D3D12_QUERY_TYPE type, uint32_t index) = 0;
     virtual void ResolveQueryData(ID3D12QueryHeap* query_heap, D3D12_QUERY_TYPE type, uint32_t start_index,
                                   uint32_t num_queries, ID3D12Resource* destination_buffer,
                                   uint64_t aligned_destination_buffer_offset) = 0;
     virtual void SetPredication(ID3D12Resource* buffer, uint64_t aligned_buffer_offset,
-                                uint32_t operation) = 0;
+                                uint32_t operation) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetMarker(uint32_t metadata, const void* data, uint32_t size) = 0;
     virtual void BeginEvent(uint32_t metadata, const void* data, uint32_t size) = 0;
     virtual void EndEvent() = 0;
     virtual void ExecuteIndirect(ID3D12CommandSignature* command_signature, uint32_t max_command_count,
                                  ID3D12Resource* argument_buffer, uint64_t argument_buffer_offset,
-                                 ID3D12Resource* count_buffer, uint64_t count_buffer_offset) = 0;
+                                 ID3D12Resource* count_buffer, uint64_t count_buffer_offset) DMLGRAPH_OPTIONAL_VOID;
 };
 
 struct ID3D12CommandQueue : ID3D12Pageable {
@@ -855,10 +861,10 @@ struct ID3D12CommandQueue : ID3D12Pageable {
                                     const void* resource_region_start_coordinates,
                                     const void* resource_region_sizes, ID3D12Heap* heap, uint32_t num_ranges,
                                     const void* range_flags, const uint32_t* heap_range_start_offsets,
-                                    const uint32_t* range_tile_counts, uint32_t flags) = 0;
+                                    const uint32_t* range_tile_counts, uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
     virtual void CopyTileMappings(ID3D12Resource* dst_resource, const void* dst_region_start_coordinate,
                                   ID3D12Resource* src_resource, const void* src_region_start_coordinate,
-                                  const void* region_size, uint32_t flags) = 0;
+                                  const void* region_size, uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
     virtual void ExecuteCommandLists(uint32_t num_command_lists, ID3D12CommandList* const* command_lists) = 0;
     virtual void SetMarker(uint32_t metadata, const void* data, uint32_t size) = 0;
     virtual void BeginEvent(uint32_t metadata, const void* data, uint32_t size) = 0;
@@ -877,7 +883,8 @@ struct ID3D12Device : ID3D12Object {
                                        void** command_queue) = 0;
     virtual HRESULT CreateCommandAllocator(D3D12_COMMAND_LIST_TYPE type, const IID& riid,
                                            void** command_allocator) = 0;
-    virtual HRESULT CreateGraphicsPipelineState(const void* desc, const IID& riid, void** pipeline_state) = 0;
+    virtual HRESULT CreateGraphicsPipelineState(const void* desc, const IID& riid,
+                                                void** pipeline_state) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateComputePipelineState(const D3D12_COMPUTE_PIPELINE_STATE_DESC* desc, const IID& riid,
                                                void** pipeline_state) = 0;
     virtual HRESULT CreateCommandList(uint32_t node_mask, D3D12_COMMAND_LIST_TYPE type,
@@ -901,10 +908,10 @@ struct ID3D12Device : ID3D12Object {
                                            const D3D12_UNORDERED_ACCESS_VIEW_DESC* desc,
                                            D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) = 0;
     virtual void CreateRenderTargetView(ID3D12Resource* resource, const void* desc,
-                                        D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) = 0;
+                                        D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) DMLGRAPH_OPTIONAL_VOID;
     virtual void CreateDepthStencilView(ID3D12Resource* resource, const void* desc,
-                                        D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) = 0;
-    virtual void CreateSampler(const void* desc, D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) = 0;
+                                        D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) DMLGRAPH_OPTIONAL_VOID;
+    virtual void CreateSampler(const void* desc, D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) DMLGRAPH_OPTIONAL_VOID;
     virtual void CopyDescriptors(uint32_t num_dest_descriptor_ranges,
                                  const D3D12_CPU_DESCRIPTOR_HANDLE* dest_descriptor_range_starts,
                                  const uint32_t* dest_descriptor_range_sizes,
@@ -933,11 +940,11 @@ struct ID3D12Device : ID3D12Object {
     virtual HRESULT CreateReservedResource(const D3D12_RESOURCE_DESC* desc,
                                            D3D12_RESOURCE_STATES initial_state,
                                            const void* optimized_clear_value, const IID& riid,
-                                           void** resource) = 0;
+                                           void** resource) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateSharedHandle(ID3D12DeviceChild* object, const void* attributes, uint32_t access,
-                                       const wchar_t* name, HANDLE* handle) = 0;
-    virtual HRESULT OpenSharedHandle(HANDLE nt_handle, const IID& riid, void** obj) = 0;
-    virtual HRESULT OpenSharedHandleByName(const wchar_t* name, uint32_t access, HANDLE* nt_handle) = 0;
+                                       const wchar_t* name, HANDLE* handle) DMLGRAPH_OPTIONAL;
+    virtual HRESULT OpenSharedHandle(HANDLE nt_handle, const IID& riid, void** obj) DMLGRAPH_OPTIONAL;
+    virtual HRESULT OpenSharedHandleByName(const wchar_t* name, uint32_t access, HANDLE* nt_handle) DMLGRAPH_OPTIONAL;
     virtual HRESULT MakeResident(uint32_t num_objects, ID3D12Pageable* const* objects) = 0;
     virtual HRESULT Evict(uint32_t num_objects, ID3D12Pageable* const* objects) = 0;
     virtual HRESULT CreateFence(uint64_t initial_value, D3D12_FENCE_FLAGS flags, const IID& riid,
@@ -946,41 +953,43 @@ struct ID3D12Device : ID3D12Object {
     virtual void GetCopyableFootprints(const D3D12_RESOURCE_DESC* resource_desc, uint32_t first_subresource,
                                        uint32_t num_subresources, uint64_t base_offset, void* layouts,
                                        uint32_t* num_rows, uint64_t* row_size_in_bytes,
-                                       uint64_t* total_bytes) = 0;
+                                       uint64_t* total_bytes) DMLGRAPH_OPTIONAL_VOID;
     virtual HRESULT CreateQueryHeap(const D3D12_QUERY_HEAP_DESC* desc, const IID& riid, void** heap) = 0;
-    virtual HRESULT SetStablePowerState(BOOL enable) = 0;
+    virtual HRESULT SetStablePowerState(BOOL enable) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateCommandSignature(const void* desc, ID3D12RootSignature* root_signature,
-                                           const IID& riid, void** command_signature) = 0;
+                                           const IID& riid, void** command_signature) DMLGRAPH_OPTIONAL;
     virtual void GetResourceTiling(ID3D12Resource* tiled_resource, uint32_t* num_tiles_for_entire_resource,
                                    void* packed_mip_desc, void* standard_tile_shape_for_non_packed_mips,
                                    uint32_t* num_subresource_tilings,
                                    uint32_t first_subresource_tiling_to_get,
-                                   void* subresource_tilings_for_non_packed_mips) = 0;
+                                   void* subresource_tilings_for_non_packed_mips) DMLGRAPH_OPTIONAL_VOID;
     DMLGRAPH_STRUCT_GETTER(LUID, GetAdapterLuid)
 };
 
 struct ID3D12Device1 : ID3D12Device {
     static constexpr IID iid = guid("77acce80-638e-4e65-8895-c1f23386863e");
     virtual HRESULT CreatePipelineLibrary(const void* library_blob, size_t blob_length, const IID& riid,
-                                          void** pipeline_library) = 0;
+                                          void** pipeline_library) DMLGRAPH_OPTIONAL;
     virtual HRESULT SetEventOnMultipleFenceCompletion(ID3D12Fence* const* fences,
                                                       const uint64_t* fence_values, uint32_t num_fences,
-                                                      uint32_t flags, HANDLE event) = 0;
+                                                      uint32_t flags, HANDLE event) DMLGRAPH_OPTIONAL;
     virtual HRESULT SetResidencyPriority(uint32_t num_objects, ID3D12Pageable* const* objects,
                                          const void* priorities) = 0;
 };
 
 struct ID3D12Device2 : ID3D12Device1 {
     static constexpr IID iid = guid("30baa41e-b15b-475c-a0bb-1af5c5b64328");
-    virtual HRESULT CreatePipelineState(const void* desc, const IID& riid, void** pipeline_state) = 0;
+    virtual HRESULT CreatePipelineState(const void* desc, const IID& riid,
+                                                void** pipeline_state) DMLGRAPH_OPTIONAL;
 };
 
 struct ID3D12Device3 : ID3D12Device2 {
     static constexpr IID iid = guid("81dadc15-2bad-4392-93c5-101345c4aa98");
-    virtual HRESULT OpenExistingHeapFromAddress(const void* address, const IID& riid, void** heap) = 0;
-    virtual HRESULT OpenExistingHeapFromFileMapping(HANDLE file_mapping, const IID& riid, void** heap) = 0;
+    virtual HRESULT OpenExistingHeapFromAddress(const void* address, const IID& riid, void** heap) DMLGRAPH_OPTIONAL;
+    virtual HRESULT OpenExistingHeapFromFileMapping(HANDLE file_mapping, const IID& riid,
+                                                    void** heap) DMLGRAPH_OPTIONAL;
     virtual HRESULT EnqueueMakeResident(uint32_t flags, uint32_t num_objects, ID3D12Pageable* const* objects,
-                                        ID3D12Fence* fence_to_signal, uint64_t fence_value_to_signal) = 0;
+                                        ID3D12Fence* fence_to_signal, uint64_t fence_value_to_signal) DMLGRAPH_OPTIONAL;
 };
 
 struct ID3D12Device4 : ID3D12Device3 {
@@ -988,18 +997,18 @@ struct ID3D12Device4 : ID3D12Device3 {
     virtual HRESULT CreateCommandList1(uint32_t node_mask, D3D12_COMMAND_LIST_TYPE type,
                                        D3D12_COMMAND_LIST_FLAGS flags, const IID& riid,
                                        void** command_list) = 0;
-    virtual HRESULT CreateProtectedResourceSession(const void* desc, const IID& riid, void** session) = 0;
+    virtual HRESULT CreateProtectedResourceSession(const void* desc, const IID& riid, void** session) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateCommittedResource1(const D3D12_HEAP_PROPERTIES* heap_properties,
                                              D3D12_HEAP_FLAGS heap_flags, const D3D12_RESOURCE_DESC* desc,
                                              D3D12_RESOURCE_STATES initial_resource_state,
                                              const void* optimized_clear_value, void* protected_session,
-                                             const IID& riid_resource, void** resource) = 0;
+                                             const IID& riid_resource, void** resource) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateHeap1(const D3D12_HEAP_DESC* desc, void* protected_session, const IID& riid,
-                                void** heap) = 0;
+                                void** heap) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateReservedResource1(const D3D12_RESOURCE_DESC* desc,
                                             D3D12_RESOURCE_STATES initial_state,
                                             const void* optimized_clear_value, void* protected_session,
-                                            const IID& riid, void** resource) = 0;
+                                            const IID& riid, void** resource) DMLGRAPH_OPTIONAL;
     DMLGRAPH_STRUCT_METHOD(D3D12_RESOURCE_ALLOCATION_INFO, GetResourceAllocationInfo1, uint32_t visible_mask,
                            uint32_t num_resource_descs, const D3D12_RESOURCE_DESC* resource_descs,
                            D3D12_RESOURCE_ALLOCATION_INFO1* resource_allocation_info1);
@@ -1007,20 +1016,20 @@ struct ID3D12Device4 : ID3D12Device3 {
 
 struct ID3D12Device5 : ID3D12Device4 {
     static constexpr IID iid = guid("8b4f173b-2fea-4b80-8f58-4307191ab95d");
-    virtual HRESULT CreateLifetimeTracker(void* owner, const IID& riid, void** tracker) = 0;
+    virtual HRESULT CreateLifetimeTracker(void* owner, const IID& riid, void** tracker) DMLGRAPH_OPTIONAL;
     virtual void RemoveDevice() = 0;
     virtual HRESULT EnumerateMetaCommands(uint32_t* num_meta_commands, D3D12_META_COMMAND_DESC* descs) = 0;
     virtual HRESULT EnumerateMetaCommandParameters(const GUID& command_id, uint32_t stage,
                                                    uint32_t* total_structure_size_in_bytes,
-                                                   uint32_t* parameter_count, void* parameter_descs) = 0;
+                                                   uint32_t* parameter_count, void* parameter_descs) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateMetaCommand(const GUID& command_id, uint32_t node_mask,
                                       const void* creation_parameters_data,
                                       size_t creation_parameters_data_size_in_bytes, const IID& riid,
-                                      void** meta_command) = 0;
-    virtual HRESULT CreateStateObject(const void* desc, const IID& riid, void** state_object) = 0;
-    virtual void GetRaytracingAccelerationStructurePrebuildInfo(const void* desc, void* info) = 0;
+                                      void** meta_command) DMLGRAPH_OPTIONAL;
+    virtual HRESULT CreateStateObject(const void* desc, const IID& riid, void** state_object) DMLGRAPH_OPTIONAL;
+    virtual void GetRaytracingAccelerationStructurePrebuildInfo(const void* desc, void* info) DMLGRAPH_OPTIONAL_VOID;
     virtual uint32_t CheckDriverMatchingIdentifier(uint32_t serialized_data_type,
-                                                   const void* identifier_to_check) = 0;
+                                                   const void* identifier_to_check) DMLGRAPH_OPTIONAL;
 };
 
 struct ID3D12VersionedRootSignatureDeserializer : IUnknown {
@@ -1127,43 +1136,43 @@ struct ID3D12DeviceRemovedExtendedData : IUnknown {
 
 struct ID3D12InfoQueue : IUnknown {
     static constexpr IID iid = guid("0742a90b-c387-483f-b946-30a7e4e61458");
-    virtual HRESULT SetMessageCountLimit(uint64_t message_count_limit) = 0;
+    virtual HRESULT SetMessageCountLimit(uint64_t message_count_limit) DMLGRAPH_OPTIONAL;
     virtual void ClearStoredMessages() = 0;
     virtual HRESULT GetMessage(uint64_t message_index, D3D12_MESSAGE* message,
                                size_t* message_byte_length) = 0;
-    virtual uint64_t GetNumMessagesAllowedByStorageFilter() = 0;
-    virtual uint64_t GetNumMessagesDeniedByStorageFilter() = 0;
+    virtual uint64_t GetNumMessagesAllowedByStorageFilter() DMLGRAPH_OPTIONAL;
+    virtual uint64_t GetNumMessagesDeniedByStorageFilter() DMLGRAPH_OPTIONAL;
     virtual uint64_t GetNumStoredMessages() = 0;
-    virtual uint64_t GetNumStoredMessagesAllowedByRetrievalFilter() = 0;
-    virtual uint64_t GetNumMessagesDiscardedByMessageCountLimit() = 0;
-    virtual uint64_t GetMessageCountLimit() = 0;
-    virtual HRESULT AddStorageFilterEntries(void* filter) = 0;
-    virtual HRESULT GetStorageFilter(void* filter, size_t* filter_byte_length) = 0;
-    virtual void ClearStorageFilter() = 0;
-    virtual HRESULT PushEmptyStorageFilter() = 0;
-    virtual HRESULT PushCopyOfStorageFilter() = 0;
-    virtual HRESULT PushStorageFilter(void* filter) = 0;
-    virtual void PopStorageFilter() = 0;
-    virtual uint32_t GetStorageFilterStackSize() = 0;
-    virtual HRESULT AddRetrievalFilterEntries(void* filter) = 0;
-    virtual HRESULT GetRetrievalFilter(void* filter, size_t* filter_byte_length) = 0;
-    virtual void ClearRetrievalFilter() = 0;
-    virtual HRESULT PushEmptyRetrievalFilter() = 0;
-    virtual HRESULT PushCopyOfRetrievalFilter() = 0;
-    virtual HRESULT PushRetrievalFilter(void* filter) = 0;
-    virtual void PopRetrievalFilter() = 0;
-    virtual uint32_t GetRetrievalFilterStackSize() = 0;
+    virtual uint64_t GetNumStoredMessagesAllowedByRetrievalFilter() DMLGRAPH_OPTIONAL;
+    virtual uint64_t GetNumMessagesDiscardedByMessageCountLimit() DMLGRAPH_OPTIONAL;
+    virtual uint64_t GetMessageCountLimit() DMLGRAPH_OPTIONAL;
+    virtual HRESULT AddStorageFilterEntries(void* filter) DMLGRAPH_OPTIONAL;
+    virtual HRESULT GetStorageFilter(void* filter, size_t* filter_byte_length) DMLGRAPH_OPTIONAL;
+    virtual void ClearStorageFilter() DMLGRAPH_OPTIONAL_VOID;
+    virtual HRESULT PushEmptyStorageFilter() DMLGRAPH_OPTIONAL;
+    virtual HRESULT PushCopyOfStorageFilter() DMLGRAPH_OPTIONAL;
+    virtual HRESULT PushStorageFilter(void* filter) DMLGRAPH_OPTIONAL;
+    virtual void PopStorageFilter() DMLGRAPH_OPTIONAL_VOID;
+    virtual uint32_t GetStorageFilterStackSize() DMLGRAPH_OPTIONAL;
+    virtual HRESULT AddRetrievalFilterEntries(void* filter) DMLGRAPH_OPTIONAL;
+    virtual HRESULT GetRetrievalFilter(void* filter, size_t* filter_byte_length) DMLGRAPH_OPTIONAL;
+    virtual void ClearRetrievalFilter() DMLGRAPH_OPTIONAL_VOID;
+    virtual HRESULT PushEmptyRetrievalFilter() DMLGRAPH_OPTIONAL;
+    virtual HRESULT PushCopyOfRetrievalFilter() DMLGRAPH_OPTIONAL;
+    virtual HRESULT PushRetrievalFilter(void* filter) DMLGRAPH_OPTIONAL;
+    virtual void PopRetrievalFilter() DMLGRAPH_OPTIONAL_VOID;
+    virtual uint32_t GetRetrievalFilterStackSize() DMLGRAPH_OPTIONAL;
     virtual HRESULT AddMessage(uint32_t category, D3D12_MESSAGE_SEVERITY severity, uint32_t id,
-                               const char* description) = 0;
-    virtual HRESULT AddApplicationMessage(D3D12_MESSAGE_SEVERITY severity, const char* description) = 0;
-    virtual HRESULT SetBreakOnCategory(uint32_t category, BOOL enable) = 0;
-    virtual HRESULT SetBreakOnSeverity(D3D12_MESSAGE_SEVERITY severity, BOOL enable) = 0;
-    virtual HRESULT SetBreakOnID(uint32_t id, BOOL enable) = 0;
-    virtual BOOL GetBreakOnCategory(uint32_t category) = 0;
-    virtual BOOL GetBreakOnSeverity(D3D12_MESSAGE_SEVERITY severity) = 0;
-    virtual BOOL GetBreakOnID(uint32_t id) = 0;
-    virtual void SetMuteDebugOutput(BOOL mute) = 0;
-    virtual BOOL GetMuteDebugOutput() = 0;
+                               const char* description) DMLGRAPH_OPTIONAL;
+    virtual HRESULT AddApplicationMessage(D3D12_MESSAGE_SEVERITY severity, const char* description) DMLGRAPH_OPTIONAL;
+    virtual HRESULT SetBreakOnCategory(uint32_t category, BOOL enable) DMLGRAPH_OPTIONAL;
+    virtual HRESULT SetBreakOnSeverity(D3D12_MESSAGE_SEVERITY severity, BOOL enable) DMLGRAPH_OPTIONAL;
+    virtual HRESULT SetBreakOnID(uint32_t id, BOOL enable) DMLGRAPH_OPTIONAL;
+    virtual BOOL GetBreakOnCategory(uint32_t category) DMLGRAPH_OPTIONAL;
+    virtual BOOL GetBreakOnSeverity(D3D12_MESSAGE_SEVERITY severity) DMLGRAPH_OPTIONAL;
+    virtual BOOL GetBreakOnID(uint32_t id) DMLGRAPH_OPTIONAL;
+    virtual void SetMuteDebugOutput(BOOL mute) DMLGRAPH_OPTIONAL_VOID;
+    virtual BOOL GetMuteDebugOutput() DMLGRAPH_OPTIONAL;
 };
 
 // Functions of the library, which are looked up by name.
@@ -1174,3 +1183,7 @@ using D3D12SerializeVersionedRootSignatureFunction = HRESULT(const D3D12_VERSION
                                                              ID3DBlob** blob, ID3DBlob** error_blob);
 
 }  // namespace dmlgraph::abi
+
+#ifdef DMLGRAPH_SOFTWARE_ADAPTER
+#pragma GCC diagnostic pop
+#endif

@@ -1,7 +1,10 @@
 #include "software_adapter/counters.h"
 
 #include <cstring>
+#include <string_view>
 
+#include "software_adapter/log.h"
+#include "software_adapter/not_implemented.h"
 #include "software_adapter/shader_abi.h"
 
 namespace dmlgraph::software {
@@ -32,6 +35,19 @@ const NamedCounter named_counters[] = {
 };
 
 }  // namespace
+
+void note_not_implemented(const char* signature, bool first) {
+    ++counters.not_implemented;
+    if (first) {  // "virtual HRESULT dmlgraph::abi::ID3D12Device::CreateSampler(const void*, ...)"
+        std::string_view name(signature);
+        name = name.substr(0, name.find('('));
+        name.remove_prefix(name.rfind(' ') + 1);
+        constexpr std::string_view scope = "dmlgraph::abi::";
+        name.remove_prefix(name.starts_with(scope) ? scope.size() : 0);
+        log("not implemented: " + std::string(name));
+    }
+}
+
 }  // namespace dmlgraph::software
 
 using dmlgraph::software::named_counters;

@@ -84,6 +84,9 @@ public:
                                  void** resource) override;
     D3D12_RESOURCE_ALLOCATION_INFO GetResourceAllocationInfo(uint32_t, uint32_t count,
                                                              const D3D12_RESOURCE_DESC* descs) override;
+    D3D12_RESOURCE_ALLOCATION_INFO GetResourceAllocationInfo1(uint32_t, uint32_t, const D3D12_RESOURCE_DESC*,
+                                                              D3D12_RESOURCE_ALLOCATION_INFO1*) override
+        DMLGRAPH_OPTIONAL
     D3D12_HEAP_PROPERTIES GetCustomHeapProperties(uint32_t, D3D12_HEAP_TYPE type) override;
     // Memory is always resident.
     HRESULT MakeResident(uint32_t, ID3D12Pageable* const*) override { return S_OK; }

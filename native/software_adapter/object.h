@@ -9,7 +9,6 @@
 #include "software_adapter/counters.h"
 #include "software_adapter/device_state.h"
 #include "software_adapter/live_objects.h"
-#include "software_adapter/not_implemented.h"
 #include "software_adapter/private_data.h"
 
 namespace dmlgraph::software {
@@ -17,7 +16,7 @@ namespace dmlgraph::software {
 // A COM object with the interface Interface and those it inherits (Parents, IUnknown). It starts with one
 // reference, which its creator owns.
 template <class Interface, class... Parents>
-class Counted : public NotImplemented<Interface> {
+class Counted : public Interface {
 public:
     Counted(const Counted&) = delete;
     Counted& operator=(const Counted&) = delete;

@@ -39,7 +39,7 @@ def compile_with_gxx(*arguments: str | Path) -> None:
 
 def build_libraries(folder: Path) -> None:
     """Builds the two libraries as CMakeLists.txt does."""
-    shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete"]
+    shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-DDMLGRAPH_SOFTWARE_ADAPTER"]
     sources = [source for source in sorted(ADAPTER.glob("*.cpp")) if source.name != "dxcore.cpp"]
     sources += [ADAPTER.parent / "cpu" / "runtime" / name for name in ("processors.cpp", "thread_pool.cpp")]
     dxcore = [ADAPTER / name for name in ("dxcore.cpp", "log.cpp", "strictness.cpp")]
