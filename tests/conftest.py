@@ -25,6 +25,9 @@ REFERENCE = ROOT / "tests" / "reference"
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The software adapter checks what the debug layer of Direct3D 12 checks, here and in the processes that tests start.
+os.environ.setdefault("DMLGRAPH_SOFTWARE_STRICT", "validation")
+
 # The time of an example depends on the load of the machine.  Continuous integration tries the same examples each time,
 # so that only the change is tested; other runs look for new ones.
 settings.register_profile(

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
-#include "software_adapter/log.h"
 #include "software_adapter/pipeline.h"
 
 namespace dmlgraph::software {
@@ -19,6 +19,21 @@ size_t rows_of(uint32_t constants) {
 
 const RootParameter& parameter_of(const RootSignature& root_signature, const RootBinding& binding) {
     return root_signature.desc().parameters[binding.parameter];
+}
+
+// The state that a buffer must have for the views of a shader's range.
+D3D12_RESOURCE_STATES state_for(const SwResourceRange& range) {
+    constexpr D3D12_RESOURCE_STATES states[] = {D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE,
+                                                D3D12_RESOURCE_STATE_UNORDERED_ACCESS,
+                                                D3D12_RESOURCE_STATE_VERTEX_AND_CONSTANT_BUFFER,
+                                                D3D12_RESOURCE_STATE_COMMON};  // there are no samplers
+    return states[range.resource_class];
+}
+
+// The use of a whole buffer by a copy.
+Use use_of(const Resource& buffer, D3D12_RESOURCE_STATES state) {
+    const BufferInfo& at = buffer.live()->buffer;
+    return {buffer.live(), state, at.begin, at.end, state == D3D12_RESOURCE_STATE_COPY_DEST ? SW_WRITES : SW_READS};
 }
 
 // The view for a buffer's address in the root arguments. It has no size of its own: it extends to the end of
@@ -43,26 +58,61 @@ const FormatInfo* clear_format(const SwView& view) {
 
 }  // namespace
 
-CommandList::CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, bool open,
-                         PipelineState* pipeline)
-    : DeviceChild(owner), type_(type), open_(open) {
-    start(pipeline);
+HRESULT CommandAllocator::Reset() {
+    if (device_state().validation && (use_->recording || live()->is_in_flight())) {
+        device_state().report(live()->describe() + " is reset while " +
+                              (use_->recording ? "a list that is open uses it"
+                                               : "submitted work may still use it; no fence was waited for"));
+        return E_FAIL;
+    }
+    ++use_->resets;
+    return S_OK;
 }
 
-void CommandList::start(PipelineState* pipeline) {
+CommandList::CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, CommandAllocator* allocator,
+                         PipelineState* pipeline)
+    : DeviceChild(owner), type_(type), open_(allocator != nullptr) {
+    start(allocator, pipeline);
+}
+
+CommandList::~CommandList() {
+    leave_allocator();
+}
+
+void CommandList::start(CommandAllocator* allocator, PipelineState* pipeline) {
     failed_ = false;
     commands_ = std::make_shared<Commands>();
-    pipeline_ = pipeline;
-    root_signature_ = nullptr;
-    arguments_.clear();
+    steps_.clear();
+    if (allocator) {
+        allocator_ = allocator->use();
+        allocator_->recording = true;
+        allocator_resets_ = allocator_->resets;
+    }
+    ClearState(pipeline);
+}
+
+void CommandList::leave_allocator() {
+    if (open_ && allocator_) {
+        allocator_->recording = false;
+    }
 }
 
 HRESULT CommandList::Close() {
     if (!open_) {
         return E_FAIL;
     }
+    leave_allocator();
     open_ = false;
+    if (const Validation* const validation = device_state().validation.get()) {
+        try {
+            ResourceStates(ResourceStates::Time::closing, [&](uint64_t number) { return validation->find(number); })
+                .follow(steps_, type_);
+        } catch (const Refusal& refusal) {
+            fail(refusal.what());
+        }
+    }
     if (failed_) {
+        steps_.clear();
         commands_ = std::make_shared<Commands>();
         return E_INVALIDARG;
     }
@@ -76,8 +126,13 @@ HRESULT CommandList::Reset(ID3D12CommandAllocator* allocator, ID3D12PipelineStat
     if (open_) {
         return E_FAIL;
     }
+    auto* const own = static_cast<CommandAllocator*>(allocator);
+    if (device_state().validation && own->use()->recording) {
+        fail("Reset: " + own->live()->describe() + " is used by another list that is open");
+        return E_INVALIDARG;
+    }
     open_ = true;
-    start(static_cast<PipelineState*>(pipeline));
+    start(own, static_cast<PipelineState*>(pipeline));
     return S_OK;
 }
 
@@ -85,11 +140,72 @@ void CommandList::ClearState(ID3D12PipelineState* pipeline) {
     pipeline_ = static_cast<PipelineState*>(pipeline);
     root_signature_ = nullptr;
     arguments_.clear();
+    heaps_.clear();
 }
 
 void CommandList::fail(const std::string& reason) {
     failed_ = true;
-    log("recording a command list: " + reason);
+    device_state().report("recording " + live()->describe() + ": " + reason);
+}
+
+void CommandList::check_allocator() const {
+    if (allocator_ && allocator_->resets != allocator_resets_) {
+        throw Refusal("what was recorded is gone: " + allocator_->object->describe() + " was reset");
+    }
+}
+
+void CommandList::add_flight(const std::shared_ptr<Flight>& flight) {
+    if (allocator_) {
+        allocator_->object->add_flight(flight);
+    }
+}
+
+Step* CommandList::note(const char* method, std::vector<LiveRef> objects) {
+    return device_state().validation ? &steps_.emplace_back(Step{method, std::move(objects)}) : nullptr;
+}
+
+void CommandList::SetDescriptorHeaps(uint32_t count, ID3D12DescriptorHeap* const* heaps) {
+    if (!device_state().validation || !can_record("SetDescriptorHeaps")) {
+        return;
+    }
+    heaps_.clear();
+    for (ID3D12DescriptorHeap* each : std::span(heaps, count)) {
+        auto* const heap = static_cast<DescriptorHeap*>(each);
+        if (!heap || !(heap->GetDesc().Flags & D3D12_DESCRIPTOR_HEAP_FLAG_SHADER_VISIBLE) || !heaps_.empty()) {
+            fail("SetDescriptorHeaps: " + (heap ? heap->live()->describe() : "a heap") +
+                 " is null, not visible to shaders, or the second of its type");
+            continue;
+        }
+        heaps_.push_back({heap->live(), descriptor(heap->GetCPUDescriptorHandleForHeapStart()), heap->end()});
+    }
+}
+
+const CommandList::SetHeap* CommandList::find_heap(const SwView* first, uint64_t count, const char* method) {
+    for (const SetHeap& heap : heaps_) {
+        if (heap.begin <= first && first < heap.end && count <= static_cast<uint64_t>(heap.end - first)) {
+            return &heap;
+        }
+    }
+    fail(std::string(method) + ": the descriptors are not all in the heap that is set, which is " +
+         (heaps_.empty() ? "missing" : heaps_.front().object->describe()));
+    return nullptr;
+}
+
+void CommandList::ResourceBarrier(uint32_t count, const D3D12_RESOURCE_BARRIER* barriers) {
+    if (!device_state().validation || !can_record("ResourceBarrier")) {
+        return;
+    }
+    const auto live_of = [](ID3D12Resource* resource) {
+        return resource ? static_cast<Resource*>(resource)->live() : nullptr;
+    };
+    for (const D3D12_RESOURCE_BARRIER& each : std::span(barriers, count)) {
+        const bool aliases = each.Type == D3D12_RESOURCE_BARRIER_TYPE_ALIASING;
+        note("ResourceBarrier")->barrier = Barrier{
+            each, aliases ? live_of(each.Aliasing.pResourceBefore) : nullptr,
+            live_of(aliases                                              ? each.Aliasing.pResourceAfter
+                    : each.Type == D3D12_RESOURCE_BARRIER_TYPE_TRANSITION ? each.Transition.pResource
+                                                                         : each.UAV.pResource)};
+    }
 }
 
 bool CommandList::can_record(const char* method) {
@@ -127,9 +243,16 @@ CommandList::RootArgument* CommandList::argument(uint32_t parameter, D3D12_ROOT_
 }
 
 void CommandList::SetComputeRootDescriptorTable(uint32_t parameter, D3D12_GPU_DESCRIPTOR_HANDLE base) {
-    if (auto* target = argument(parameter, D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE,
-                                "SetComputeRootDescriptorTable")) {
-        target->value = base.ptr;
+    constexpr auto method = "SetComputeRootDescriptorTable";
+    if (!device_state().validation || find_heap(descriptor(base), 1, method)) {
+        set_view(parameter, D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE, base.ptr, method);
+    }
+}
+
+void CommandList::set_view(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, uint64_t value, const char* method) {
+    if (auto* target = argument(parameter, type, method)) {
+        target->is_set = true;
+        target->value = value;
     }
 }
 
@@ -150,29 +273,21 @@ void CommandList::SetComputeRoot32BitConstants(uint32_t parameter, uint32_t coun
              std::to_string(available) + " constants, not " + std::to_string(uint64_t{offset} + count));
         return;
     }
+    target->is_set = true;
     target->constants.resize(rows_of(available));
     std::memcpy(target->constants.data() + offset, values, count * sizeof(uint32_t));
 }
 
 void CommandList::SetComputeRootConstantBufferView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) {
-    if (auto* target =
-            argument(parameter, D3D12_ROOT_PARAMETER_TYPE_CBV, "SetComputeRootConstantBufferView")) {
-        target->value = address;
-    }
+    set_view(parameter, D3D12_ROOT_PARAMETER_TYPE_CBV, address, "SetComputeRootConstantBufferView");
 }
 
 void CommandList::SetComputeRootShaderResourceView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) {
-    if (auto* target =
-            argument(parameter, D3D12_ROOT_PARAMETER_TYPE_SRV, "SetComputeRootShaderResourceView")) {
-        target->value = address;
-    }
+    set_view(parameter, D3D12_ROOT_PARAMETER_TYPE_SRV, address, "SetComputeRootShaderResourceView");
 }
 
 void CommandList::SetComputeRootUnorderedAccessView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) {
-    if (auto* target =
-            argument(parameter, D3D12_ROOT_PARAMETER_TYPE_UAV, "SetComputeRootUnorderedAccessView")) {
-        target->value = address;
-    }
+    set_view(parameter, D3D12_ROOT_PARAMETER_TYPE_UAV, address, "SetComputeRootUnorderedAccessView");
 }
 
 bool CommandList::bind(DispatchCommand& command) {
@@ -214,6 +329,47 @@ bool CommandList::bind(DispatchCommand& command) {
     return true;
 }
 
+bool CommandList::note_dispatch() {
+    Step* const step = note("Dispatch", {pipeline_->live(), root_signature_->live()});
+    for (size_t i = 0; step && i < pipeline_->bindings().size(); ++i) {
+        if (!note_binding(*step, pipeline_->ranges()[i], pipeline_->bindings()[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool CommandList::note_binding(Step& step, const SwResourceRange& range, const RootBinding& binding) {
+    const auto& argument = arguments_[binding.parameter];
+    const auto type = parameter_of(*root_signature_, binding).type;
+    const std::string parameter = "root parameter " + std::to_string(binding.parameter);
+    if (!argument.is_set) {
+        fail("Dispatch: " + parameter + " is not set");
+        return false;
+    }
+    if (type == D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS) {
+        return true;
+    }
+    const auto state = state_for(range);
+    if (type == D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE) {
+        const SwView* const first = descriptor(D3D12_GPU_DESCRIPTOR_HANDLE{argument.value}) + binding.offset;
+        const uint32_t count = range.count == UINT32_MAX ? 1 : range.count;
+        const SetHeap* const heap = find_heap(first, count, "Dispatch");
+        if (heap) {
+            step.objects.push_back(heap->object);
+            step.views.push_back({first, count, state, range.access, !binding.is_volatile});
+        }
+        return heap != nullptr;
+    }
+    const LiveRef buffer = device_state().validation->find_at(argument.value);
+    if (!buffer) {
+        fail("Dispatch: " + parameter + " is an address in no buffer");
+        return false;
+    }
+    step.uses.push_back({buffer, state, argument.value, buffer->buffer.end, range.access});
+    return true;
+}
+
 void CommandList::BeginEvent(uint32_t, const void*, uint32_t) {
     if (can_record("BeginEvent")) {
         commands_->push_back(EventCommand{true});
@@ -239,7 +395,7 @@ void CommandList::Dispatch(uint32_t x, uint32_t y, uint32_t z) {
         return;
     }
     DispatchCommand command{pipeline_, {x, y, z}, {}, {}, {}};
-    if (bind(command)) {
+    if (note_dispatch() && bind(command)) {
         commands_->push_back(std::move(command));
     }
 }
@@ -255,6 +411,9 @@ void CommandList::CopyBufferRegion(ID3D12Resource* target, uint64_t target_offse
         fail("CopyBufferRegion: " + std::to_string(size) + " bytes are not all inside the two buffers");
         return;
     }
+    if (Step* const step = note("CopyBufferRegion")) {
+        step->uses = {use_of(*to, D3D12_RESOURCE_STATE_COPY_DEST), use_of(*from, D3D12_RESOURCE_STATE_COPY_SOURCE)};
+    }
     commands_->push_back(CopyCommand{to->data() + target_offset, from->data() + source_offset, size});
 }
 
@@ -269,8 +428,8 @@ void CommandList::CopyResource(ID3D12Resource* target, ID3D12Resource* source) {
 }
 
 template <class Value>
-void CommandList::clear(const char* method, const SwView& view, const Value* values, uint32_t rect_count,
-                        const D3D12_RECT* rects) {
+void CommandList::clear(const char* method, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view,
+                        ID3D12Resource* resource, const Value* values, uint32_t rect_count, const D3D12_RECT* rects) {
     if (!can_record(method)) {
         return;
     }
@@ -278,6 +437,17 @@ void CommandList::clear(const char* method, const SwView& view, const Value* val
     if (!format || !values || (rect_count > 0 && !rects)) {
         fail(std::string(method) + ": the view is neither typed nor raw, or a pointer is null");
         return;
+    }
+    if (device_state().validation) {
+        const SetHeap* const heap = find_heap(descriptor(handle), 1, method);
+        if (!heap || !resource || static_cast<Resource*>(resource)->live()->number() != view.resource) {
+            fail(std::string(method) + ": the resource is not that of the view");
+            return;
+        }
+        const auto begin = reinterpret_cast<uint64_t>(view.data);
+        note(method, {heap->object})
+            ->uses.push_back({static_cast<Resource*>(resource)->live(), D3D12_RESOURCE_STATE_UNORDERED_ACCESS, begin,
+                              begin + view.size, SW_WRITES});
     }
     const auto element = pack(*format, values);
     const uint64_t elements = view.size / format->bytes();
@@ -297,16 +467,16 @@ void CommandList::clear(const char* method, const SwView& view, const Value* val
     }
 }
 
-void CommandList::ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE, D3D12_CPU_DESCRIPTOR_HANDLE view,
-                                               ID3D12Resource*, const uint32_t* values, uint32_t rect_count,
+void CommandList::ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE handle, D3D12_CPU_DESCRIPTOR_HANDLE view,
+                                               ID3D12Resource* resource, const uint32_t* values, uint32_t rect_count,
                                                const D3D12_RECT* rects) {
-    clear("ClearUnorderedAccessViewUint", *descriptor(view), values, rect_count, rects);
+    clear("ClearUnorderedAccessViewUint", handle, *descriptor(view), resource, values, rect_count, rects);
 }
 
-void CommandList::ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE, D3D12_CPU_DESCRIPTOR_HANDLE view,
-                                                ID3D12Resource*, const float* values, uint32_t rect_count,
+void CommandList::ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE handle, D3D12_CPU_DESCRIPTOR_HANDLE view,
+                                                ID3D12Resource* resource, const float* values, uint32_t rect_count,
                                                 const D3D12_RECT* rects) {
-    clear("ClearUnorderedAccessViewFloat", *descriptor(view), values, rect_count, rects);
+    clear("ClearUnorderedAccessViewFloat", handle, *descriptor(view), resource, values, rect_count, rects);
 }
 
 void CommandList::EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t index) {
@@ -318,6 +488,7 @@ void CommandList::EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_
         fail("EndQuery: not a timestamp query, or query " + std::to_string(index) + " is not in the heap");
         return;
     }
+    note("EndQuery", {queries->live()});
     commands_->push_back(TimestampCommand{queries->value(index)});
 }
 
@@ -334,6 +505,9 @@ void CommandList::ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type,
         !to->holds(offset, size)) {
         fail("ResolveQueryData: not timestamp queries, or they are not all in the heap or in the buffer");
         return;
+    }
+    if (Step* const step = note("ResolveQueryData", {queries->live()})) {
+        step->uses = {use_of(*to, D3D12_RESOURCE_STATE_COPY_DEST)};
     }
     commands_->push_back(
         CopyCommand{to->data() + offset, reinterpret_cast<char*>(queries->value(first)), size});

@@ -9,22 +9,32 @@
 #include "software_adapter/descriptors.h"
 #include "software_adapter/object.h"
 #include "software_adapter/resource.h"
+#include "software_adapter/resource_states.h"
 #include "software_adapter/root_signature.h"
 
 namespace dmlgraph::software {
 
-// Commands are stored in their list: an allocator has only a type.
+// Who uses an allocator; its lists keep this.
+struct AllocatorUse {
+    const LiveRef object;
+    bool recording = false;  // a list that is open uses it
+    unsigned resets = 0;
+};
+
+// Commands are stored in their list: an allocator has only a type, and what is needed to check its use.
 class CommandAllocator final : public DeviceChild<ID3D12CommandAllocator, ID3D12Pageable> {
 public:
     CommandAllocator(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type)
         : DeviceChild(owner), type_(type) {}
 
-    HRESULT Reset() override { return S_OK; }
+    HRESULT Reset() override;
 
     D3D12_COMMAND_LIST_TYPE type() const { return type_; }
+    const std::shared_ptr<AllocatorUse>& use() const { return use_; }
 
 private:
     D3D12_COMMAND_LIST_TYPE type_;
+    const std::shared_ptr<AllocatorUse> use_ = std::make_shared<AllocatorUse>(live());
 };
 
 // Timestamps in nanoseconds.
@@ -42,8 +52,10 @@ private:
 // If a command cannot be recorded, this is logged and Close returns E_INVALIDARG.
 class CommandList final : public DeviceChild<ID3D12GraphicsCommandList, ID3D12CommandList> {
 public:
-    // CreateCommandList makes an open list, with an allocator; CreateCommandList1 makes a closed one.
-    CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, bool open, PipelineState* pipeline);
+    // CreateCommandList makes an open list, with an allocator; CreateCommandList1 makes a closed one, without.
+    CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, CommandAllocator* allocator,
+                PipelineState* pipeline);
+    ~CommandList() override;
 
     D3D12_COMMAND_LIST_TYPE GetType() override { return type_; }
     HRESULT Close() override;
@@ -52,8 +64,8 @@ public:
 
     void SetPipelineState(ID3D12PipelineState* pipeline) override;
     void SetComputeRootSignature(ID3D12RootSignature* root_signature) override;
-    // A descriptor's handle is its address, so the list does not need the heaps.
-    void SetDescriptorHeaps(uint32_t, ID3D12DescriptorHeap* const*) override {}
+    // A descriptor's handle is its address: the heaps are needed only to check handles.
+    void SetDescriptorHeaps(uint32_t count, ID3D12DescriptorHeap* const* heaps) override;
     void SetComputeRootDescriptorTable(uint32_t parameter, D3D12_GPU_DESCRIPTOR_HANDLE base) override;
     void SetComputeRoot32BitConstant(uint32_t parameter, uint32_t value, uint32_t offset) override;
     void SetComputeRoot32BitConstants(uint32_t parameter, uint32_t count, const void* values,
@@ -66,18 +78,18 @@ public:
     void CopyBufferRegion(ID3D12Resource* target, uint64_t target_offset, ID3D12Resource* source,
                           uint64_t source_offset, uint64_t size) override;
     void CopyResource(ID3D12Resource* target, ID3D12Resource* source) override;
-    void ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE, D3D12_CPU_DESCRIPTOR_HANDLE view,
-                                      ID3D12Resource*, const uint32_t* values, uint32_t rect_count,
+    void ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE handle, D3D12_CPU_DESCRIPTOR_HANDLE view,
+                                      ID3D12Resource* resource, const uint32_t* values, uint32_t rect_count,
                                       const D3D12_RECT* rects) override;
-    void ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE, D3D12_CPU_DESCRIPTOR_HANDLE view,
-                                       ID3D12Resource*, const float* values, uint32_t rect_count,
+    void ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE handle, D3D12_CPU_DESCRIPTOR_HANDLE view,
+                                       ID3D12Resource* resource, const float* values, uint32_t rect_count,
                                        const D3D12_RECT* rects) override;
     void EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t index) override;
     void ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t first, uint32_t count,
                           ID3D12Resource* target, uint64_t offset) override;
 
-    // Commands run in order, so barriers are not needed.
-    void ResourceBarrier(uint32_t, const D3D12_RESOURCE_BARRIER*) override {}
+    // Commands run in order, so barriers are needed only to check them.
+    void ResourceBarrier(uint32_t count, const D3D12_RESOURCE_BARRIER* barriers) override;
     // For profilers.
     void SetMarker(uint32_t, const void*, uint32_t) override {}
     void BeginEvent(uint32_t metadata, const void* data, uint32_t size) override;
@@ -86,27 +98,53 @@ public:
     // Null while the list is open. Shared, because a queue may still run commands that Reset dropped here.
     std::shared_ptr<const Commands> commands() const { return open_ ? nullptr : commands_; }
 
+    // What the commands do; empty without validation.
+    const Steps& steps() const { return steps_; }
+    // Throws Refusal if what was recorded is gone from the allocator.
+    void check_allocator() const;
+    void add_flight(const std::shared_ptr<Flight>& flight);
+
 private:
     struct RootArgument {
-        uint64_t value = 0;  // a descriptor's or buffer's address; 0: not set
+        bool is_set = false;
+        uint64_t value = 0;  // a descriptor's or buffer's address
         std::vector<uint32_t> constants;
     };
 
-    void start(PipelineState* pipeline);
+    struct SetHeap {
+        LiveRef object;
+        const SwView* begin;
+        const SwView* end;
+    };
+
+    void start(CommandAllocator* allocator, PipelineState* pipeline);
+    void leave_allocator();
     // If the list is closed, marks it as failed and returns false.
     bool can_record(const char* method);
     void fail(const std::string& reason);
     // The argument of a parameter of this type; if there is none, marks the list as failed and returns null.
     RootArgument* argument(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, const char* method);
+    void set_view(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, uint64_t value, const char* method);
     bool bind(DispatchCommand& command);
     template <class Value>
-    void clear(const char* method, const SwView& view, const Value* values, uint32_t rect_count,
-               const D3D12_RECT* rects);
+    void clear(const char* method, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view, ID3D12Resource* resource,
+               const Value* values, uint32_t rect_count, const D3D12_RECT* rects);
+
+    // All of these do nothing without validation. The step of the command that is recorded; else null.
+    Step* note(const char* method, std::vector<LiveRef> objects = {});
+    // Null, and the list has failed, if the descriptors are not all in a heap that is set.
+    const SetHeap* find_heap(const SwView* first, uint64_t count, const char* method);
+    bool note_dispatch();
+    bool note_binding(Step& step, const SwResourceRange& range, const RootBinding& binding);
 
     D3D12_COMMAND_LIST_TYPE type_;
     bool open_;
     bool failed_ = false;
     std::shared_ptr<Commands> commands_;
+    Steps steps_;
+    std::vector<SetHeap> heaps_;
+    std::shared_ptr<AllocatorUse> allocator_;  // null until the list was open
+    unsigned allocator_resets_ = 0;            // when the list was opened
     PipelineState* pipeline_ = nullptr;
     RootSignature* root_signature_ = nullptr;
     std::vector<RootArgument> arguments_;

@@ -56,6 +56,7 @@ void write_buffer_view(DeviceState& device, Resource* resource, const ViewElemen
         }
         view.data = resource->data() + elements.first * element_bytes;
         view.size = elements.count * element_bytes;
+        view.resource = resource->live()->number();
     }
     *target = view;
 }
@@ -74,6 +75,8 @@ void write_constant_view(DeviceState& device, const D3D12_CONSTANT_BUFFER_VIEW_D
         }
         view.data = reinterpret_cast<char*>(desc->BufferLocation);
         view.size = desc->SizeInBytes;
+        const LiveRef buffer = device.validation ? device.validation->find_at(desc->BufferLocation) : nullptr;
+        view.resource = buffer ? buffer->number() : 0;
     }
     *target = view;
 }

@@ -35,6 +35,9 @@ public:
         return {visible ? reinterpret_cast<uint64_t>(views_.data()) : 0};
     }
 
+    // Behind the last view.
+    const SwView* end() const { return views_.data() + views_.size(); }
+
 private:
     D3D12_DESCRIPTOR_HEAP_DESC desc_;
     std::vector<SwView> views_;

@@ -1,6 +1,7 @@
 #include "software_adapter/device.h"
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -86,7 +87,31 @@ HRESULT RemovalData::GetAutoBreadcrumbsOutput(D3D12_DRED_AUTO_BREADCRUMBS_OUTPUT
 }
 
 void* Device::find_interface(const IID& riid) {
+    if (riid == ID3D12InfoQueue::iid && state_.validation) {
+        return &info_queue_;
+    }
     return riid == ID3D12DeviceRemovedExtendedData::iid ? &removal_data_ : nullptr;
+}
+
+// The text follows the struct.
+HRESULT InfoQueue::GetMessage(uint64_t index, D3D12_MESSAGE* message, size_t* size) {
+    const auto messages = state_.messages();
+    if (index >= messages.size() || !size) {
+        return E_INVALIDARG;
+    }
+    const std::string& text = messages[index];
+    const size_t needed = sizeof *message + text.size() + 1;
+    const size_t room = std::exchange(*size, needed);
+    if (!message) {
+        return S_FALSE;
+    }
+    if (room < needed) {
+        return E_INVALIDARG;
+    }
+    char* const copy = reinterpret_cast<char*>(message + 1);
+    std::memcpy(copy, text.c_str(), text.size() + 1);
+    *message = {0, D3D12_MESSAGE_SEVERITY_ERROR, 0, copy, text.size() + 1};
+    return S_OK;
 }
 
 Device::Device(std::size_t adapter) : state_(adapter) {
@@ -176,12 +201,17 @@ HRESULT Device::CreateCommandList(uint32_t, D3D12_COMMAND_LIST_TYPE type, ID3D12
     if (!is_list_type(type) || !allocator || static_cast<CommandAllocator*>(allocator)->type() != type) {
         return E_INVALIDARG;
     }
-    return make<CommandList>(riid, list, type, true, static_cast<PipelineState*>(pipeline));
+    auto* const own = static_cast<CommandAllocator*>(allocator);
+    if (state_.validation && own->use()->recording) {
+        state_.report("CreateCommandList: " + own->live()->describe() + " is used by another list that is open");
+        return E_INVALIDARG;
+    }
+    return make<CommandList>(riid, list, type, own, static_cast<PipelineState*>(pipeline));
 }
 
 HRESULT Device::CreateCommandList1(uint32_t, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS,
                                    const IID& riid, void** list) {
-    return is_list_type(type) ? make<CommandList>(riid, list, type, false, nullptr) : E_INVALIDARG;
+    return is_list_type(type) ? make<CommandList>(riid, list, type, nullptr, nullptr) : E_INVALIDARG;
 }
 
 HRESULT Device::CreateFence(uint64_t value, D3D12_FENCE_FLAGS, const IID& riid, void** fence) {

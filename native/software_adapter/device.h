@@ -23,6 +23,28 @@ private:
     DeviceState& state_;
 };
 
+// The messages of a device that validates; a part of the device.
+class InfoQueue final : public ID3D12InfoQueue {
+public:
+    InfoQueue(IUnknown& device, DeviceState& state) : device_(device), state_(state) {}
+
+    HRESULT QueryInterface(const IID& riid, void** object) override { return device_.QueryInterface(riid, object); }
+    uint32_t AddRef() override { return device_.AddRef(); }
+    uint32_t Release() override { return device_.Release(); }
+
+    void ClearStoredMessages() override { state_.clear_messages(); }
+    uint64_t GetNumStoredMessages() override { return state_.messages().size(); }
+    HRESULT GetMessage(uint64_t index, D3D12_MESSAGE* message, size_t* size) override;
+    // Messages are not filtered. DirectML pushes a filter of its own.
+    HRESULT PushCopyOfStorageFilter() override { return S_OK; }
+    HRESULT AddStorageFilterEntries(void*) override { return S_OK; }
+    void PopStorageFilter() override {}
+
+private:
+    IUnknown& device_;
+    DeviceState& state_;
+};
+
 class Device final
     : public Object<ID3D12Device5, ID3D12Device4, ID3D12Device3, ID3D12Device2, ID3D12Device1, ID3D12Device> {
 public:
@@ -107,6 +129,7 @@ private:
 
     DeviceState state_;
     RemovalData removal_data_{*this, state_};
+    InfoQueue info_queue_{*this, state_};
 };
 
 }  // namespace dmlgraph::software

@@ -17,8 +17,26 @@ void DeviceState::remove(HRESULT reason, const std::string& why) {
     }
     char code[16];
     std::snprintf(code, sizeof code, "0x%08x", static_cast<uint32_t>(reason));
-    log(std::string("device removed (") + code + "): " + why);
+    report(std::string("device removed (") + code + "): " + why);
     timeline.finish();
+}
+
+void DeviceState::report(const std::string& message) {
+    log(message);
+    if (validation) {
+        const std::lock_guard lock(mutex_);
+        messages_.push_back(message);
+    }
+}
+
+std::vector<std::string> DeviceState::messages() const {
+    const std::lock_guard lock(mutex_);
+    return messages_;
+}
+
+void DeviceState::clear_messages() {
+    const std::lock_guard lock(mutex_);
+    messages_.clear();
 }
 
 uint64_t DeviceState::bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const {

@@ -3,14 +3,17 @@
 
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "abi/d3d12.h"
 #include "software_adapter/progress.h"
 #include "software_adapter/strictness.h"
 #include "software_adapter/timeline.h"
+#include "software_adapter/validation.h"
 
 namespace dmlgraph::software {
 
@@ -20,10 +23,14 @@ class CachedMapping;
 
 class DeviceState {
 public:
-    explicit DeviceState(std::size_t adapter) : adapter(adapter), strict(strictness(adapter)) {}
+    explicit DeviceState(std::size_t adapter)
+        : adapter(adapter),
+          strict(strictness(adapter)),
+          validation(strict.validation ? std::make_unique<Validation>() : nullptr) {}
 
     const std::size_t adapter;  // the adapter's index
     const Strictness& strict;
+    const std::unique_ptr<Validation> validation;  // null: what the debug layer checks is not checked
 
     // S_OK while the device works, else why it is lost.
     HRESULT removed_reason() const { return removed_reason_; }
@@ -32,6 +39,11 @@ public:
     // Loses the device: its Create methods fail, its queues do nothing, its fences count as reached.
     // Only the first call has an effect; it logs `why`.
     void remove(HRESULT reason, const std::string& why);
+
+    // Logs a message, and keeps it for ID3D12InfoQueue if the device validates.
+    void report(const std::string& message);
+    std::vector<std::string> messages() const;
+    void clear_messages();
 
     // The bytes from `address` to the end of the heap or committed resource that contains it, 0 if none does.
     // GPU addresses are addresses of this process.
@@ -54,6 +66,7 @@ private:
     std::atomic<HRESULT> removed_reason_{S_OK};
     mutable std::mutex mutex_;
     std::map<uint64_t, uint64_t> memory_;  // address to size
+    std::vector<std::string> messages_;
     uint64_t reserved_ = 0;                // bytes
     std::set<CachedMapping*> mappings_;
 };

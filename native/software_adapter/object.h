@@ -36,6 +36,7 @@ public:
     uint32_t Release() final {
         const uint32_t left = --references_;
         if (left == 0) {
+            before_end();
             delete this;
         }
         return left;
@@ -53,6 +54,9 @@ public:
 protected:
     Counted() { ++counters.live_objects; }
     virtual ~Counted() { --counters.live_objects; }
+
+    // Called with the last reference.
+    virtual void before_end() {}
 
     // An interface that another class implements, with the references of this object; null if there is none.
     virtual void* find_interface(const IID&) { return nullptr; }
@@ -75,15 +79,15 @@ public:
         return private_data_.set_interface(name, static_cast<IUnknown*>(const_cast<void*>(data)));
     }
     HRESULT SetName(const wchar_t* name) final {
-        live_.set_name(name);
+        live()->set_name(name);
         return private_data_.set_name(name);
     }
 
-    std::wstring name() const { return live_.name(); }
+    const LiveRef& live() const { return entry_.object(); }
 
 private:
     PrivateData private_data_;
-    LiveObject live_{interface_name<Interface>()};
+    LiveEntry entry_{interface_name<Interface>()};
 };
 
 // An object made by a device; it keeps the device alive.
@@ -98,6 +102,16 @@ public:
 
 protected:
     explicit DeviceChild(const DeviceOwner& owner) : owner_(owner) {}
+
+    const DeviceOwner& owner() const { return owner_; }
+
+    void before_end() override {
+        if (!device_state().removed() && this->live()->is_in_flight()) {
+            device_state().remove(DXGI_ERROR_INVALID_CALL,
+                                  this->live()->describe() + " is released while submitted work may still use it; " +
+                                      "no fence was waited for");
+        }
+    }
 
 private:
     DeviceOwner owner_;

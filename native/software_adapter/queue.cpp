@@ -19,18 +19,49 @@ constexpr std::chrono::milliseconds delay{20};
 
 void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) {
     static Calls executions;
-    if (executions.next(device_state().adapter) == device_state().strict.remove_at) {
+    const auto execution = executions.next(device_state().adapter);
+    if (execution == device_state().strict.remove_at) {
         device_state().remove(DXGI_ERROR_DEVICE_HUNG, "remove_at asks for it");
     }
+    if (execution == device_state().strict.hang_at) {
+        submit(WaitWork{ComPtr<Fence>::attach(new Fence(owner(), 0)), 1});
+    }
+    const auto flight = check({lists, count});
     for (uint32_t i = 0; i < count; ++i) {
         auto commands = static_cast<CommandList*>(lists[i])->commands();
         if (!commands) {
             device_state().remove(DXGI_ERROR_INVALID_CALL, "executing a command list that is not closed");
             return;
         }
-        auto* noted = device_state().progress.begin(static_cast<CommandList*>(lists[i])->name(), name(), *commands);
-        submit(ExecuteWork{std::move(commands), noted});
+        auto* noted = device_state().progress.begin(static_cast<CommandList*>(lists[i])->live()->name(), live()->name(), *commands);
+        submit(ExecuteWork{std::move(commands), noted, flight});
     }
+}
+
+std::shared_ptr<Flight> CommandQueue::check(std::span<ID3D12CommandList* const> lists) {
+    const Validation* const validation = device_state().validation.get();
+    if (!validation || device_state().removed()) {
+        return nullptr;
+    }
+    ResourceStates states(ResourceStates::Time::executing, [&](uint64_t number) { return validation->find(number); });
+    const auto flight = std::make_shared<Flight>();
+    std::string what;
+    try {
+        for (ID3D12CommandList* each : lists) {
+            auto& list = static_cast<CommandList&>(*each);
+            what = "executing " + list.live()->describe() + ": ";
+            list.check_allocator();
+            states.follow(list.steps(), list.GetType());
+            list.add_flight(flight);
+        }
+    } catch (const Refusal& refusal) {
+        device_state().remove(DXGI_ERROR_INVALID_CALL, what + refusal.what());
+        return nullptr;
+    }
+    for (const LiveRef& object : states.objects()) {
+        object->add_flight(flight);
+    }
+    return flight;
 }
 
 HRESULT CommandQueue::Signal(ID3D12Fence* fence, uint64_t value) {
@@ -113,6 +144,9 @@ void CommandQueue::run_pending() {
 
 bool CommandQueue::run(const ExecuteWork& work) {
     ++counters.command_lists;
+    if (work.flight) {
+        join({work.flight});
+    }
     if (!device_state().removed()) {
         device_state().spoil_mappings(*work.commands);
         software::run(*work.commands, work.noted ? &work.noted->done : nullptr);
@@ -123,15 +157,30 @@ bool CommandQueue::run(const ExecuteWork& work) {
     return true;
 }
 
+void CommandQueue::join(Flights flights) {
+    std::erase_if(flights_, [](const auto& each) { return each->has_landed.load(); });
+    flights_.insert(flights_.end(), flights.begin(), flights.end());
+}
+
 bool CommandQueue::run(const SignalWork& work) {
+    if (device_state().validation) {
+        work.fence->landings().add(work.value, flights_);
+    }
     device_state().timeline.signal(work.fence->value(), work.value);
     return true;
 }
 
 bool CommandQueue::run(const WaitWork& work) {
     // The fence must outlive the wait, and so must the queue.
-    auto wake = [queue = ComPtr(this), fence = work.fence] { queue->run_pending(); };
-    return !device_state().timeline.when_reached(work.fence->value(), work.value, std::move(wake));
+    auto wake = [queue = ComPtr(this), work] {
+        queue->join(work.fence->landings().until(work.value));
+        queue->run_pending();
+    };
+    if (device_state().timeline.when_reached(work.fence->value(), work.value, std::move(wake))) {
+        return false;
+    }
+    join(work.fence->landings().until(work.value));
+    return true;
 }
 
 }  // namespace dmlgraph::software

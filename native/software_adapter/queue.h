@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <variant>
 
 #include "software_adapter/commands.h"
@@ -37,6 +38,7 @@ private:
     struct ExecuteWork {
         std::shared_ptr<const Commands> commands;
         Progress::Entry* noted;  // null if nothing is noted
+        std::shared_ptr<Flight> flight;  // null without validation
     };
     struct SignalWork {
         ComPtr<Fence> fence;
@@ -48,6 +50,8 @@ private:
     };
     using Work = std::variant<ExecuteWork, SignalWork, WaitWork>;
 
+    // Removes the device if the lists break a rule. Returns null then, and without validation.
+    std::shared_ptr<Flight> check(std::span<ID3D12CommandList* const> lists);
     void submit(Work work);
     // Runs pending work until there is none, or until a fence is not reached. The caller must have set running_.
     void run_pending();
@@ -55,10 +59,13 @@ private:
     bool run(const ExecuteWork& work);
     bool run(const SignalWork& work);
     bool run(const WaitWork& work);
+    // What ends before this fence value also ends before the queue's later work.
+    void join(Flights flights);
 
     D3D12_COMMAND_QUEUE_DESC desc_;
     std::mutex mutex_;
     std::deque<Work> pending_;
+    Flights flights_;       // the work so far that may not have ended for the program; of the thread that runs
     bool running_ = false;  // a thread runs the work, or a fence will continue it
 };
 

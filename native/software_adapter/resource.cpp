@@ -15,6 +15,13 @@ D3D12_RESOURCE_DESC with_alignment(D3D12_RESOURCE_DESC desc) {
     return desc;
 }
 
+// The only state of buffers in upload and readback heaps; COMMON for other heaps.
+D3D12_RESOURCE_STATES fixed_state(D3D12_HEAP_TYPE type) {
+    return type == D3D12_HEAP_TYPE_UPLOAD     ? D3D12_RESOURCE_STATE_GENERIC_READ
+           : type == D3D12_HEAP_TYPE_READBACK ? D3D12_RESOURCE_STATE_COPY_DEST
+                                              : D3D12_RESOURCE_STATE_COMMON;
+}
+
 }  // namespace
 
 HRESULT check_heap_properties(const D3D12_HEAP_PROPERTIES& properties) {
@@ -61,14 +68,8 @@ HRESULT check_buffer(const D3D12_RESOURCE_DESC& desc) {
 HRESULT check_initial_state(const D3D12_HEAP_PROPERTIES& properties, const D3D12_RESOURCE_DESC& desc,
                             D3D12_RESOURCE_STATES state) {
     const bool written = (desc.Flags & D3D12_RESOURCE_FLAG_ALLOW_UNORDERED_ACCESS) != 0;
-    switch (properties.Type) {
-        case D3D12_HEAP_TYPE_UPLOAD:
-            return state == D3D12_RESOURCE_STATE_GENERIC_READ && !written ? S_OK : E_INVALIDARG;
-        case D3D12_HEAP_TYPE_READBACK:
-            return state == D3D12_RESOURCE_STATE_COPY_DEST && !written ? S_OK : E_INVALIDARG;
-        default:
-            return S_OK;
-    }
+    const auto fixed = fixed_state(properties.Type);
+    return !fixed || (state == fixed && !written) ? S_OK : E_INVALIDARG;
 }
 
 D3D12_HEAP_PROPERTIES custom_heap_properties(D3D12_HEAP_TYPE type) {
@@ -83,7 +84,7 @@ Resource::Resource(const DeviceOwner& owner, const D3D12_HEAP_PROPERTIES& proper
     : DeviceChild(owner), properties_(properties), flags_(flags), desc_(with_alignment(desc)) {
     memory_.emplace(device_state(), desc.Width, properties.Type);
     data_ = memory_->data();
-    make_cached();
+    begin(false);
 }
 
 Resource::Resource(const DeviceOwner& owner, Heap& heap, uint64_t offset, const D3D12_RESOURCE_DESC& desc)
@@ -93,15 +94,26 @@ Resource::Resource(const DeviceOwner& owner, Heap& heap, uint64_t offset, const 
       desc_(with_alignment(desc)),
       heap_(&heap),
       data_(heap.data() + offset) {
-    make_cached();
+    begin(true);
 }
 
-void Resource::make_cached() {
+Resource::~Resource() {
+    if (device_state().validation) {
+        device_state().validation->forget(*live());
+    }
+}
+
+void Resource::begin(bool is_placed) {
     const bool readback = properties_.Type == D3D12_HEAP_TYPE_READBACK;
     const bool write_back = properties_.Type == D3D12_HEAP_TYPE_CUSTOM &&
                             properties_.CPUPageProperty == D3D12_CPU_PAGE_PROPERTY_WRITE_BACK;
     if (device_state().strict.readback && (readback || write_back)) {
         cached_ = std::make_unique<CachedMapping>(device_state(), data_, size(), write_back);
+    }
+    if (device_state().validation) {
+        const auto address = reinterpret_cast<uint64_t>(data_);
+        live()->buffer = {address, address + size(), desc_.Flags, fixed_state(properties_.Type), is_placed};
+        device_state().validation->add(live());
     }
 }
 

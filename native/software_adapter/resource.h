@@ -46,6 +46,8 @@ public:
     // Placed into a heap, which it keeps alive.
     Resource(const DeviceOwner& owner, Heap& heap, uint64_t offset, const D3D12_RESOURCE_DESC& desc);
 
+    ~Resource() override;
+
     HRESULT Map(uint32_t subresource, const D3D12_RANGE* read_range, void** data) override;
     void Unmap(uint32_t, const D3D12_RANGE* written_range) override;
     D3D12_RESOURCE_DESC GetDesc() override { return desc_; }
@@ -60,7 +62,7 @@ public:
     bool holds(uint64_t first, uint64_t count) const { return first <= size() && count <= size() - first; }
 
 private:
-    void make_cached();
+    void begin(bool is_placed);
 
     D3D12_HEAP_PROPERTIES properties_;
     D3D12_HEAP_FLAGS flags_;

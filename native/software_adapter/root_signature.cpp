@@ -19,7 +19,7 @@ bool covers(uint32_t lower, uint32_t count, const SwResourceRange& range) {
            (range.count != UINT32_MAX && uint64_t{range.lower} + range.count <= uint64_t{lower} + count);
 }
 
-std::optional<uint32_t> find_in_table(const RootParameter& table, const SwResourceRange& range) {
+std::optional<RootBinding> find_in_table(const RootParameter& table, uint32_t parameter, const SwResourceRange& range) {
     uint32_t offset = 0;
     for (const auto& candidate : table.ranges) {
         if (candidate.OffsetInDescriptorsFromTableStart != descriptor_range_offset_append) {
@@ -27,7 +27,8 @@ std::optional<uint32_t> find_in_table(const RootParameter& table, const SwResour
         }
         if (candidate.RangeType == range_type(range) && candidate.RegisterSpace == range.space &&
             covers(candidate.BaseShaderRegister, candidate.NumDescriptors, range)) {
-            return offset + (range.lower - candidate.BaseShaderRegister);
+            return RootBinding{parameter, offset + (range.lower - candidate.BaseShaderRegister),
+                               (candidate.Flags & D3D12_DESCRIPTOR_RANGE_FLAG_DESCRIPTORS_VOLATILE) != 0};
         }
         offset += candidate.NumDescriptors;
     }
@@ -58,11 +59,11 @@ std::optional<RootBinding> RootSignature::find(const SwResourceRange& range) con
             continue;
         }
         if (parameter.type == D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE) {
-            if (const auto offset = find_in_table(parameter, range)) {
-                return RootBinding{i, *offset};
+            if (const auto binding = find_in_table(parameter, i, range)) {
+                return binding;
             }
         } else if (is_root_view(parameter, range)) {
-            return RootBinding{i, 0};
+            return RootBinding{i, 0, false};
         }
     }
     return std::nullopt;

@@ -14,6 +14,7 @@ namespace dmlgraph::software {
 struct RootBinding {
     uint32_t parameter;
     uint32_t offset;
+    bool is_volatile;  // the descriptors may change after they are recorded
 };
 
 class RootSignature final : public DeviceChild<ID3D12RootSignature> {

@@ -5,14 +5,16 @@
 
 extern "C" {
 
+enum SwAccess { SW_READS = 1, SW_WRITES = 2 };
+
 // One range of registers that a shader declares.
 struct SwResourceRange {
     uint32_t resource_class;  // 0 SRV, 1 UAV, 2 CBV, 3 sampler: DXIL's numbering
-    uint32_t id;              // DXIL's number of the range
+    uint32_t access;          // what the shader does with it: SwAccess
     uint32_t space;           // register space
     uint32_t lower;           // first register
     uint32_t count;           // number of registers, UINT32_MAX: unbounded
-    uint32_t shape;   // DXIL resource kind: 10 typed buffer, 11 raw, 12 structured, 13 constant buffer
+    uint32_t shape;  // DXIL resource kind: 10 typed buffer, 11 raw, 12 structured, 13 constant buffer
     uint32_t stride;  // structured: bytes per element, else 0
 };
 
@@ -22,7 +24,7 @@ struct SwView {
     uint64_t size;     // bytes
     uint32_t stride;   // bytes per element; 1 for raw views and constant buffers
     uint32_t format;   // DXGI_FORMAT of a typed view, else 0
-    uint64_t counter;  // reserved
+    uint64_t resource;  // the number of the buffer, from 1; 0: unbound
 };
 
 struct SwShaderInfo {

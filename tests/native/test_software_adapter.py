@@ -141,7 +141,7 @@ def test_layout_of_the_shader_interface(tmp_path: Path) -> None:
         #include "software_adapter/shader_abi.h"
         static_assert(sizeof(SwResourceRange) == 28);
         static_assert(sizeof(SwView) == 32 && offsetof(SwView, size) == 8 && offsetof(SwView, stride) == 16 &&
-                      offsetof(SwView, format) == 20 && offsetof(SwView, counter) == 24);
+                      offsetof(SwView, format) == 20 && offsetof(SwView, resource) == 24);
         static_assert(sizeof(SwShaderInfo) == 24 && offsetof(SwShaderInfo, ranges) == 16);
         static_assert(sizeof(SwKernel) == 16 && offsetof(SwKernel, shared_bytes) == 8);
         """,
@@ -159,14 +159,14 @@ checks.native_kernel.restype = ctypes.c_void_p
 d3d12.sw_counter.restype = ctypes.c_uint64
 
 class Range(ctypes.Structure):
-    names = ["resource_class", "id", "space", "lower", "count", "shape", "stride"]
+    names = ["resource_class", "access", "space", "lower", "count", "shape", "stride"]
     _fields_ = [(name, ctypes.c_uint32) for name in names]
 class Info(ctypes.Structure):
     _fields_ = [("threads", ctypes.c_uint32 * 3), ("range_count", ctypes.c_uint32),
                 ("ranges", ctypes.POINTER(Range))]
 class Kernel(ctypes.Structure):
     _fields_ = [("function", ctypes.c_void_p), ("shared_bytes", ctypes.c_uint64)]
-ranges = (Range * 1)(Range(1, 0, 0, 0, 1, 11, 0))
+ranges = (Range * 1)(Range(1, 3, 0, 0, 1, 11, 0))
 threads = []
 
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.POINTER(Info),

@@ -25,7 +25,7 @@ def build(source: Path, library: Path, *options: str | Path) -> Path:
 def run(script: str, directml_path: Path, **variables: str) -> list[str]:
     """The lines that a script prints in a process of its own."""
     environment = os.environ | {"DMLGRAPH_DIRECTML": str(directml_path), "LD_LIBRARY_PATH": ""}
-    environment.pop("DMLGRAPH_SOFTWARE_STRICT", None)
+    environment["DMLGRAPH_SOFTWARE_STRICT"] = "validation"
     done = subprocess.run(
         [sys.executable, "-P", "-c", script], env=environment | variables, check=False, capture_output=True, text=True
     )
@@ -115,7 +115,7 @@ for found in loaded.adapters():
     def test_in_place_of_dxcore(self, tmp_path: Path, directml_path: Path) -> None:
         strictness = NATIVE / "software_adapter" / "strictness.cpp"
         dxgi = build(HERE / "dxgi.cpp", tmp_path / "libdxgi.so", strictness)
-        lines = run(self.SCRIPT.format(dxgi=str(dxgi)), directml_path, DMLGRAPH_SOFTWARE_STRICT="core;")
+        lines = run(self.SCRIPT.format(dxgi=str(dxgi)), directml_path, DMLGRAPH_SOFTWARE_STRICT="core,validation;validation")
         assert lines[0].startswith("cannot load /nowhere/dxcore.so")
         name = ascii("a\u00e4\u20ac\U0001f600\ufffdz")
         assert lines[1:] == [

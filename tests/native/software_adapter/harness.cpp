@@ -8,9 +8,11 @@ namespace {
 enum ResourceClass : uint32_t { srv, uav, cbv };
 enum Shape : uint32_t { typed = 10, raw = 11, structured = 12, constants = 13 };
 
+// All kernels write to u0 only, and read the rest.
 SwResourceRange range(ResourceClass resource_class, uint32_t lower, Shape shape, uint32_t count = 1,
                       uint32_t stride = 0) {
-    return {resource_class, 0, 0, lower, count, shape, stride};
+    const uint32_t access = resource_class == uav && lower == 0 ? SW_READS | SW_WRITES : SW_READS;
+    return {resource_class, access, 0, lower, count, shape, stride};
 }
 
 uint32_t* words(const SwView* view) {

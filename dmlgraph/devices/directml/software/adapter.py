@@ -34,7 +34,7 @@ class SwResourceRange(ctypes.Structure):
     """Registers that a shader declares."""
 
     _fields_ = [
-        (name, ctypes.c_uint32) for name in ("resource_class", "id", "space", "lower", "count", "shape", "stride")
+        (name, ctypes.c_uint32) for name in ("resource_class", "access", "space", "lower", "count", "shape", "stride")
     ]
 
 
@@ -130,8 +130,11 @@ def _native_ranges(shader: Shader) -> ctypes.Array[SwResourceRange]:
     ranges = shader.description.ranges
     return (SwResourceRange * len(ranges))(
         *(
-            SwResourceRange(each.resource_class, each.id, each.space, each.lower, each.count, each.shape, each.stride)
-            for each in ranges
+            SwResourceRange(
+                *(each.resource_class, access, each.space, each.lower),
+                *(each.count, each.shape, each.stride),
+            )
+            for each, access in zip(ranges, shader.accesses, strict=True)
         )
     )
 

@@ -25,6 +25,7 @@ class Shader:
     container: bytes
     description: Description
     shared_bytes: int
+    accesses: tuple[int, ...]  # what it does with each range of the description: READS, WRITES
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Compiler:
         translation = Translation(module, description, [0] * len(description.ranges))
         translation.run()  # for its errors
         self.statistics.add("shaders_described")
-        return Shader(container, description, translation.shared_bytes)
+        return Shader(container, description, translation.shared_bytes, tuple(translation.accesses))
 
     def _compile(self, shader: Shader, formats: tuple[int, ...]) -> Kernel:
         name = cache.key(shader.container, formats)

@@ -24,6 +24,7 @@ _CALLEE = re.compile(r" call \S+ @([\w.]+)\(")
 _OPERATION = re.compile(r"  (?:%\S+ = )?(?:tail )?([a-z]+) ")
 _BARRIER = re.compile(rf"@dx\.op\.barrier\(i32 {Opcode.Barrier:d}, i32 (\d+)\)")
 
+READS, WRITES = 1, 2  # what a shader does with a range: SwAccess of shader_abi.h
 SYNC_THREAD_GROUP = 1  # barrier mode: the threads of a group wait for one another
 
 Lines = list[str]
@@ -96,6 +97,7 @@ class Translation:
         self._definitions: dict[str, str] = {}  # by name
         self._unsupported: dict[str, None] = {}
         self._temporaries = 0
+        self.accesses = [0] * len(description.ranges)  # READS and WRITES of each range; known after `run`
         self._names = 0
         self._body: Lines = []
         # The components that are read of the structures that loads return; others are not loaded.
@@ -332,6 +334,7 @@ class Translation:
         name = _element_type(call.result)
         each = self._check_buffer(call, name)
         slot = self._buffer(call).slot
+        self.accesses[slot] |= READS
         mask = self._components[call.value or ""]
         target = f"{call.family}{call.overload}.{slot}.{mask}"
         if target not in self._definitions:
@@ -349,6 +352,7 @@ class Translation:
         name = call.operands[3][0]
         each = self._check_buffer(call, name)
         slot, mask = self._buffer(call).slot, call.constant(7)
+        self.accesses[slot] |= WRITES
         target = f"{call.family}{call.overload}.{slot}.{mask}"
         if target not in self._definitions:
             if each.typed:
@@ -367,6 +371,7 @@ class Translation:
     def _atomic(self, call: Call) -> Lines:
         """Operands: handle, operation, three coordinates, value."""
         each = self._check_buffer(call, call.result)
+        self.accesses[self._buffer(call).slot] |= READS | WRITES
         operation = memory.ATOMIC_OPERATIONS[call.constant(1)]
         target = f"{call.family}{call.overload}.{self._buffer(call).slot}.{operation}"
         stride = self._element_bytes(call)
@@ -376,6 +381,7 @@ class Translation:
     def _compare_exchange(self, call: Call) -> Lines:
         """Operands: handle, three coordinates, expected value, new value."""
         each = self._check_buffer(call, call.result)
+        self.accesses[self._buffer(call).slot] |= READS | WRITES
         target = f"{call.family}{call.overload}.{self._buffer(call).slot}"
         stride = self._element_bytes(call)
         self._need(target, memory.compare_exchange(target, call.result, stride, each.typed))

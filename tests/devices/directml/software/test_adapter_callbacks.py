@@ -17,6 +17,7 @@ from support.software.dxil import CBV, SRV, STRUCTURED, UAV, Range
 from dmlgraph.devices.directml.software import adapter
 from dmlgraph.devices.directml.software.adapter import Callbacks, SwKernel, SwShaderInfo
 from dmlgraph.devices.directml.software.compiler import Compiler
+from dmlgraph.devices.directml.software.translate import WRITES
 
 STORE_9 = """
     call void @dx.op.rawBufferStore.i32(i32 140, %dx.types.Handle %h0, i32 0, i32 undef, i32 9, i32 undef, i32 undef, i32 undef, i8 1, i32 4)
@@ -43,6 +44,12 @@ def test_describe_fills_in_what_the_shader_declares(callbacks):
     found = [[getattr(info.ranges[i], name) for name, *_ in adapter.SwResourceRange._fields_] for i in range(3)]
     assert info.range_count == 3
     assert found == [[0, 0, 0, 3, 2, 12, 24], [1, 0, 0, 0, 1, 11, 0], [2, 0, 0, 0, 1, 13, 0]]
+
+
+def test_describe_tells_what_the_shader_reads_and_writes(callbacks):
+    info = SwShaderInfo()
+    call(callbacks.describe, dxil.shader(STORE_9, [Range(UAV), Range(UAV, lower=1)]), ctypes.byref(info))
+    assert [info.ranges[i].access for i in range(2)] == [WRITES, 0]
 
 
 def test_ranges_stay_where_they_are(callbacks):
