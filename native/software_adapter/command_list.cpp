@@ -1,5 +1,7 @@
 #include "software_adapter/command_list.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -34,6 +36,12 @@ D3D12_RESOURCE_STATES state_for(const SwResourceRange& range) {
 Use use_of(const Resource& buffer, D3D12_RESOURCE_STATES state) {
     const BufferInfo& at = buffer.live()->buffer;
     return {buffer.live(), state, at.begin, at.end, state == D3D12_RESOURCE_STATE_COPY_DEST ? SW_WRITES : SW_READS};
+}
+
+// Whether an address is in the code of the DirectML library.
+bool is_directml(const void* address) {
+    Dl_info info{};
+    return dladdr(address, &info) != 0 && info.dli_fname && std::strstr(info.dli_fname, "directml.so");
 }
 
 // The view for a buffer's address in the root arguments. It has no size of its own: it extends to the end of
@@ -160,8 +168,9 @@ void CommandList::add_flight(const std::shared_ptr<Flight>& flight) {
     }
 }
 
-Step* CommandList::note(const char* method, std::vector<LiveRef> objects) {
-    return device_state().validation ? &steps_.emplace_back(Step{method, std::move(objects)}) : nullptr;
+Step* CommandList::note(const char* method, const void* caller, std::vector<LiveRef> objects) {
+    return device_state().validation ? &steps_.emplace_back(Step{method, is_directml(caller), std::move(objects)})
+                                     : nullptr;
 }
 
 void CommandList::SetDescriptorHeaps(uint32_t count, ID3D12DescriptorHeap* const* heaps) {
@@ -200,7 +209,7 @@ void CommandList::ResourceBarrier(uint32_t count, const D3D12_RESOURCE_BARRIER* 
     };
     for (const D3D12_RESOURCE_BARRIER& each : std::span(barriers, count)) {
         const bool aliases = each.Type == D3D12_RESOURCE_BARRIER_TYPE_ALIASING;
-        note("ResourceBarrier")->barrier = Barrier{
+        note("ResourceBarrier", __builtin_return_address(0))->barrier = Barrier{
             each, aliases ? live_of(each.Aliasing.pResourceBefore) : nullptr,
             live_of(aliases                                              ? each.Aliasing.pResourceAfter
                     : each.Type == D3D12_RESOURCE_BARRIER_TYPE_TRANSITION ? each.Transition.pResource
@@ -329,8 +338,8 @@ bool CommandList::bind(DispatchCommand& command) {
     return true;
 }
 
-bool CommandList::note_dispatch() {
-    Step* const step = note("Dispatch", {pipeline_->live(), root_signature_->live()});
+bool CommandList::note_dispatch(const void* caller) {
+    Step* const step = note("Dispatch", caller, {pipeline_->live(), root_signature_->live()});
     for (size_t i = 0; step && i < pipeline_->bindings().size(); ++i) {
         if (!note_binding(*step, pipeline_->ranges()[i], pipeline_->bindings()[i])) {
             return false;
@@ -395,7 +404,7 @@ void CommandList::Dispatch(uint32_t x, uint32_t y, uint32_t z) {
         return;
     }
     DispatchCommand command{pipeline_, {x, y, z}, {}, {}, {}};
-    if (note_dispatch() && bind(command)) {
+    if (note_dispatch(__builtin_return_address(0)) && bind(command)) {
         commands_->push_back(std::move(command));
     }
 }
@@ -411,7 +420,7 @@ void CommandList::CopyBufferRegion(ID3D12Resource* target, uint64_t target_offse
         fail("CopyBufferRegion: " + std::to_string(size) + " bytes are not all inside the two buffers");
         return;
     }
-    if (Step* const step = note("CopyBufferRegion")) {
+    if (Step* const step = note("CopyBufferRegion", __builtin_return_address(0))) {
         step->uses = {use_of(*to, D3D12_RESOURCE_STATE_COPY_DEST), use_of(*from, D3D12_RESOURCE_STATE_COPY_SOURCE)};
     }
     commands_->push_back(CopyCommand{to->data() + target_offset, from->data() + source_offset, size});
@@ -428,8 +437,9 @@ void CommandList::CopyResource(ID3D12Resource* target, ID3D12Resource* source) {
 }
 
 template <class Value>
-void CommandList::clear(const char* method, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view,
-                        ID3D12Resource* resource, const Value* values, uint32_t rect_count, const D3D12_RECT* rects) {
+void CommandList::clear(const char* method, const void* caller, D3D12_GPU_DESCRIPTOR_HANDLE handle,
+                        const SwView& view, ID3D12Resource* resource, const Value* values, uint32_t rect_count,
+                        const D3D12_RECT* rects) {
     if (!can_record(method)) {
         return;
     }
@@ -445,7 +455,7 @@ void CommandList::clear(const char* method, D3D12_GPU_DESCRIPTOR_HANDLE handle, 
             return;
         }
         const auto begin = reinterpret_cast<uint64_t>(view.data);
-        note(method, {heap->object})
+        note(method, caller, {heap->object})
             ->uses.push_back({static_cast<Resource*>(resource)->live(), D3D12_RESOURCE_STATE_UNORDERED_ACCESS, begin,
                               begin + view.size, SW_WRITES});
     }
@@ -470,13 +480,15 @@ void CommandList::clear(const char* method, D3D12_GPU_DESCRIPTOR_HANDLE handle, 
 void CommandList::ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE handle, D3D12_CPU_DESCRIPTOR_HANDLE view,
                                                ID3D12Resource* resource, const uint32_t* values, uint32_t rect_count,
                                                const D3D12_RECT* rects) {
-    clear("ClearUnorderedAccessViewUint", handle, *descriptor(view), resource, values, rect_count, rects);
+    clear("ClearUnorderedAccessViewUint", __builtin_return_address(0), handle, *descriptor(view), resource, values,
+          rect_count, rects);
 }
 
 void CommandList::ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE handle, D3D12_CPU_DESCRIPTOR_HANDLE view,
                                                 ID3D12Resource* resource, const float* values, uint32_t rect_count,
                                                 const D3D12_RECT* rects) {
-    clear("ClearUnorderedAccessViewFloat", handle, *descriptor(view), resource, values, rect_count, rects);
+    clear("ClearUnorderedAccessViewFloat", __builtin_return_address(0), handle, *descriptor(view), resource, values,
+          rect_count, rects);
 }
 
 void CommandList::EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t index) {
@@ -488,7 +500,7 @@ void CommandList::EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_
         fail("EndQuery: not a timestamp query, or query " + std::to_string(index) + " is not in the heap");
         return;
     }
-    note("EndQuery", {queries->live()});
+    note("EndQuery", __builtin_return_address(0), {queries->live()});
     commands_->push_back(TimestampCommand{queries->value(index)});
 }
 
@@ -506,7 +518,7 @@ void CommandList::ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type,
         fail("ResolveQueryData: not timestamp queries, or they are not all in the heap or in the buffer");
         return;
     }
-    if (Step* const step = note("ResolveQueryData", {queries->live()})) {
+    if (Step* const step = note("ResolveQueryData", __builtin_return_address(0), {queries->live()})) {
         step->uses = {use_of(*to, D3D12_RESOURCE_STATE_COPY_DEST)};
     }
     commands_->push_back(

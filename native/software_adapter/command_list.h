@@ -127,14 +127,15 @@ private:
     void set_view(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, uint64_t value, const char* method);
     bool bind(DispatchCommand& command);
     template <class Value>
-    void clear(const char* method, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view, ID3D12Resource* resource,
+    void clear(const char* method, const void* caller, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view, ID3D12Resource* resource,
                const Value* values, uint32_t rect_count, const D3D12_RECT* rects);
 
-    // All of these do nothing without validation. The step of the command that is recorded; else null.
-    Step* note(const char* method, std::vector<LiveRef> objects = {});
+    // All of these do nothing without validation. The step of the command that is recorded; else null. `caller` is the
+    // address that the command returns to.
+    Step* note(const char* method, const void* caller, std::vector<LiveRef> objects = {});
     // Null, and the list has failed, if the descriptors are not all in a heap that is set.
     const SetHeap* find_heap(const SwView* first, uint64_t count, const char* method);
-    bool note_dispatch();
+    bool note_dispatch(const void* caller);
     bool note_binding(Step& step, const SwResourceRange& range, const RootBinding& binding);
 
     D3D12_COMMAND_LIST_TYPE type_;

@@ -53,6 +53,7 @@ void ResourceStates::refuse(const std::string& reason) const {
 void ResourceStates::follow(const Steps& steps, D3D12_COMMAND_LIST_TYPE list) {
     for (const Step& step : steps) {
         method_ = step.method;
+        by_directml_ = step.by_directml;
         ++command_;
         for (const LiveRef& object : step.objects) {
             require(object);
@@ -158,20 +159,19 @@ void ResourceStates::check_aliasing(const LiveRef& buffer) const {
     }
 }
 
-// Two commands without a barrier in between may both write: DirectML joins tensors so, each command its own part.
 void ResourceStates::check_hazard(const Use& use) {
     const auto names = [](uint32_t access) -> std::string {
         return access == SW_READS ? "reads " : access == SW_WRITES ? "writes " : "reads and writes ";
     };
-    for (const auto& [earlier, command, method] : accesses_) {
+    for (const auto& [earlier, command, method, by_directml] : accesses_) {
         const bool overlap = earlier.buffer == use.buffer && use.begin < earlier.end && earlier.begin < use.end;
-        const uint32_t both = use.access | earlier.access;
-        if (overlap && both == (SW_READS | SW_WRITES) && command != command_) {
+        const bool depend = ((use.access | earlier.access) & SW_WRITES) != 0;
+        if (overlap && depend && command != command_ && !(by_directml && by_directml_)) {
             refuse(names(use.access) + use.buffer->describe() + ", which command " + std::to_string(command) + ", " +
                    method + ", " + names(earlier.access) + "before; a UAV barrier between them is missing");
         }
     }
-    accesses_.push_back({use, command_, method_});
+    accesses_.push_back({use, command_, method_, by_directml_});
 }
 
 void ResourceStates::apply(const Barrier& barrier, D3D12_COMMAND_LIST_TYPE list) {
@@ -239,7 +239,8 @@ void ResourceStates::transition(const Barrier& barrier, D3D12_COMMAND_LIST_TYPE 
         refuse(what + (ends ? " ends a split barrier that did not begin" : ": a split barrier has begun and must end first"));
     }
     // From COMMON, a buffer may be in any state that it can be promoted to. DirectML's initialisations take that.
-    if (state.bits.value_or(D3D12_RESOURCE_STATE_COMMON) != D3D12_RESOURCE_STATE_COMMON && *state.bits != before) {
+    const bool may_be_before = state.bits.value_or(D3D12_RESOURCE_STATE_COMMON) == D3D12_RESOURCE_STATE_COMMON;
+    if (!may_be_before && *state.bits != before && !by_directml_) {
         refuse(what + ": the buffer is in the state " + state_name(*state.bits));
     }
     state.bits = begins ? before : after;

@@ -43,6 +43,7 @@ struct Barrier {
 // What one command does.
 struct Step {
     const char* method;
+    bool by_directml;  // the library recorded it
     std::vector<LiveRef> objects{};  // that must exist while it runs, besides buffers
     std::vector<Use> uses{};
     std::vector<ViewUse> views{};
@@ -56,6 +57,9 @@ struct Refusal : std::runtime_error {
 };
 
 // The states of buffers while lists run one after another.
+//
+// DirectML itself breaks two rules: it leaves out UAV barriers between its dispatches where it joins tensors in place
+// and in bidirectional networks, and it transitions its persistent buffer twice. Neither is refused.
 class ResourceStates {
 public:
     // When a list is closed, the states at its begin are not known yet, nor are descriptors that may still change.
@@ -83,6 +87,7 @@ private:
         Use use;
         unsigned command;
         const char* method;
+        bool by_directml;
     };
     struct Aliasing {
         LiveRef before;
@@ -103,7 +108,9 @@ private:
 
     const Time time_;
     const Find find_;
+    // The present command.
     const char* method_ = nullptr;
+    bool by_directml_ = false;
     unsigned command_ = 0;
     std::map<LiveRef, State> states_;
     std::vector<Access> accesses_;  // since the last UAV barrier

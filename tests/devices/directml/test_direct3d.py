@@ -115,7 +115,8 @@ for found in loaded.adapters():
     def test_in_place_of_dxcore(self, tmp_path: Path, directml_path: Path) -> None:
         strictness = NATIVE / "software_adapter" / "strictness.cpp"
         dxgi = build(HERE / "dxgi.cpp", tmp_path / "libdxgi.so", strictness)
-        lines = run(self.SCRIPT.format(dxgi=str(dxgi)), directml_path, DMLGRAPH_SOFTWARE_STRICT="core,validation;validation")
+        strict = "core,validation;validation"
+        lines = run(self.SCRIPT.format(dxgi=str(dxgi)), directml_path, DMLGRAPH_SOFTWARE_STRICT=strict)
         assert lines[0].startswith("cannot load /nowhere/dxcore.so")
         name = ascii("a\u00e4\u20ac\U0001f600\ufffdz")
         assert lines[1:] == [
