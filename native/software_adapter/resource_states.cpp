@@ -133,6 +133,8 @@ void ResourceStates::enter_state(const LiveObject& buffer, State& state, uint32_
         return;
     } else if (state.is_promoted && is_read_only(*state.bits) && is_read_only(wanted)) {
         state.bits = *state.bits | wanted;
+    } else if (by_directml_ && !buffer.buffer.fixed_state) {
+        state.bits = wanted;
     } else {
         refuse(buffer.describe() + " is in the state " + state_name(*state.bits) + ", but must be in " +
                state_name(wanted) +

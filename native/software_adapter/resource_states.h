@@ -59,7 +59,8 @@ struct Refusal : std::runtime_error {
 // The states of buffers while lists run one after another.
 //
 // DirectML itself breaks two rules: it leaves out UAV barriers between its dispatches where it joins tensors in place
-// and in bidirectional networks, and it transitions its persistent buffer twice. Neither is refused.
+// and in bidirectional networks, and its initialisations copy into the persistent buffer, and transition it, in another
+// state than it is in. It is not refused for that.
 class ResourceStates {
 public:
     // When a list is closed, the states at its begin are not known yet, nor are descriptors that may still change.
