@@ -133,7 +133,8 @@ class Device:
     """An adapter opened for DirectML; safe to use from several threads.
 
     With `debug` the debug layers are required, and errors carry their messages.  With `share_memory` nothing is
-    copied between processor and adapter where they have one memory.
+    copied between processor and adapter where they have one memory.  A list that takes longer than `timeout` seconds
+    (0: no limit) is ended by removing the device.
 
     Raises:
         DebugLayerError: debug, and there is no debug layer, or the process already uses Direct3D 12 without it.
@@ -149,7 +150,8 @@ class Device:
         *,
         debug: bool = False,
         gpu_validation: bool = False,
-        share_memory: bool = True,
+        share_memory: bool = False,
+        timeout: float = 0.0,
     ) -> None: ...
     @property
     def adapter(self) -> Adapter: ...

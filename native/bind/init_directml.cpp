@@ -245,12 +245,12 @@ void init_device(py::module_& module) {
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
         .def(py::init(
                  [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool gpu_validation,
-                    bool share_memory) {
-                     return make_released<Device>(
-                         [&] { return new Device(std::move(library), adapter, DeviceOptions{debug, gpu_validation, share_memory}); });
+                    bool share_memory, double timeout) {
+                     const DeviceOptions options{debug, gpu_validation, share_memory, timeout};
+                     return make_released<Device>([&] { return new Device(std::move(library), adapter, options); });
                  }),
-             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false, py::arg("gpu_validation") = false,
-             py::arg("share_memory") = true)
+             py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
+             py::arg("gpu_validation") = false, py::arg("share_memory") = false, py::arg("timeout") = 0.0)
         .def_property_readonly("adapter", &Device::adapter)
         .def_property_readonly("feature_level",
                                [](const Device& self) { return std::uint32_t{self.feature_level()}; })

@@ -1,11 +1,13 @@
 #include "directml/device.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <thread>
 #include <utility>
 
 #include "directml/debug_layer.h"
+#include "directml/host.h"
 #include "directml/memory_sharing.h"
 #include "directml/names.h"
 #include "directml/operator_desc.h"
@@ -40,8 +42,12 @@ int is_cancelled(const void* cancellation) {
 constexpr int signal_attempts = 5;
 constexpr std::chrono::milliseconds signal_pause{10};
 
-// The time between two looks at a fence that no event can tell about.
+// The time between two looks at a fence that no event can tell about, and at most at any fence.
 constexpr std::chrono::microseconds fence_pause{200};
+constexpr std::chrono::milliseconds fence_look{50};
+
+// How long a cancelled list may go on; as long as Windows lets a list run by default.
+constexpr std::chrono::seconds grace{2};
 
 std::string level_text(DML_FEATURE_LEVEL level) {
     return std::to_string(level >> 12) + "." + std::to_string((level >> 8) & 0xf);
@@ -51,6 +57,10 @@ std::string level_text(DML_FEATURE_LEVEL level) {
 
 Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions options)
     : library_(std::move(library)), adapter_(std::move(adapter)), may_share_memory_(options.share_memory) {
+    if (options.timeout_seconds > 0) {
+        timeout_ = std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>(options.timeout_seconds));
+    }
     open(options);
     create_queue();
     check(d3d12_->CreateFence(0, D3D12_FENCE_FLAG_NONE, ID3D12Fence::iid, fence_.put()), "CreateFence");
@@ -66,10 +76,8 @@ Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions 
 void Device::open(DeviceOptions options) {
     const bool layer = decide_debug_layer(*library_, options.debug, options.gpu_validation);
     create_d3d12();
+    info_queue_ = d3d12_.as<ID3D12InfoQueue>();
     create_directml(layer, options.debug);
-    if (layer) {
-        info_queue_ = d3d12_.as<ID3D12InfoQueue>();
-    }
 }
 
 void Device::create_d3d12() {
@@ -174,7 +182,7 @@ void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* c
         value = ++fence_value_;
         signal(value, place);
     }
-    wait_for(value);
+    wait_for(value, place, cancellation);
     if (removed()) {
         fail_removed("ExecuteCommandLists", place);
     }
@@ -202,12 +210,29 @@ void Device::signal(std::uint64_t value, Place place) {
     check(code, "ID3D12CommandQueue::Signal", place);
 }
 
-// A removed device completes all its fences.
-void Device::wait_for(std::uint64_t value) {
-    // Without an event, the call itself waits.
-    if (failed(fence_->SetEventOnCompletion(value, nullptr))) {
-        while (fence_->GetCompletedValue() < value) {
+// Work that is on the adapter uses buffers: only removing the device ends it. A removed device completes all its fences.
+void Device::wait_for(std::uint64_t value, Place place, const Cancellation* cancellation) {
+    using Clock = std::chrono::steady_clock;
+    if (fence_->GetCompletedValue() >= value) {
+        return;
+    }
+    const Event event;
+    const bool is_told = event.handle() && succeeded(fence_->SetEventOnCompletion(value, event.handle()));
+    auto end = timeout_ ? Clock::now() + *timeout_ : Clock::time_point::max();
+    for (bool ends = false; fence_->GetCompletedValue() < value && !removed();) {
+        if (is_told) {
+            event.wait(fence_look);
+        } else {
             std::this_thread::sleep_for(fence_pause);
+        }
+        if (!ends && cancellation && cancellation->cancelled()) {
+            ends = true;
+            end = std::min(end, Clock::now() + grace);
+        }
+        if (Clock::now() >= end) {
+            remove();
+            fail_removed("ExecuteCommandLists", place,
+                         ends ? "the cancelled work did not end, so " : "the work did not end in time, so ");
         }
     }
 }
@@ -277,12 +302,12 @@ void Device::note_removed() {
     lost_ = true;
 }
 
-void Device::fail_removed(std::string_view call, Place place) {
+void Device::fail_removed(std::string_view call, Place place, std::string_view why) {
     note_removed();
     const HRESULT d3d12 = d3d12_reason_;
     const HRESULT directml = directml_reason_;
     Error error(ErrorKind::device_removed,
-                "the device " + adapter_.name + " was removed; reason of Direct3D 12: " + describe(d3d12) +
+                std::string(why) + "the device " + adapter_.name + " was removed; reason of Direct3D 12: " + describe(d3d12) +
                     ", of DirectML: " + describe(directml) +
                     "; its contents are lost, compile the graph again on a new device");
     error.call = call;

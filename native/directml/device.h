@@ -2,9 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -21,7 +23,8 @@ namespace dmlgraph {
 struct DeviceOptions {
     bool debug = false;        // the debug layers are required, and errors carry their messages
     bool gpu_validation = false;  // the layer, if this device decides it, also checks what shaders do; much slower
-    bool share_memory = true;  // if processor and adapter share memory, nothing is copied between them
+    bool share_memory = false;  // nothing is copied between processor and adapter, if that works
+    double timeout_seconds = 0;  // a list that takes longer is ended by removing the device; 0: no limit
 };
 
 // Asks a run to end soon, from any thread. Adapters that cannot end it continue.
@@ -84,7 +87,8 @@ public:
     std::uint64_t ticks_per_second(Place place);
 
     // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) if the adapter
-    // abandons it; then everything stays valid except what the list wrote.
+    // abandons it; then everything stays valid except what the list wrote. Throws Error (device_removed) if the list
+    // takes longer than the limit, or goes on too long once it is cancelled: then the device is removed.
     void execute(abi::ID3D12CommandList& list, Place place, const Cancellation* cancellation = nullptr);
 
     // Throws if the code is a failure: Error (device_removed) if the device is lost, else Error (call).
@@ -106,22 +110,24 @@ private:
     void create_directml(bool debug_wanted, bool debug_required);
     void create_queue();
     void signal(std::uint64_t value, Place place);
-    void wait_for(std::uint64_t value);
+    void wait_for(std::uint64_t value, Place place, const Cancellation* cancellation);
     bool removed() const;
     void note_removed();
-    [[noreturn]] void fail_removed(std::string_view call, Place place);
+    // `why` begins the message.
+    [[noreturn]] void fail_removed(std::string_view call, Place place, std::string_view why = {});
     std::vector<std::string> take_debug_messages();
 
     std::shared_ptr<Library> library_;
     Adapter adapter_;
     abi::ComPtr<abi::ID3D12Device> d3d12_;
-    abi::ComPtr<abi::ID3D12InfoQueue> info_queue_;  // null without debug
+    abi::ComPtr<abi::ID3D12InfoQueue> info_queue_;  // null unless a debug layer is on
     abi::ComPtr<abi::ID3D12CommandQueue> queue_;
     abi::ComPtr<abi::ID3D12Fence> fence_;
     abi::ComPtr<abi::IDMLDevice1> directml_;
     abi::ComPtr<abi::IDMLCommandRecorder> recorder_;
     abi::DML_FEATURE_LEVEL feature_level_{};
     bool may_share_memory_;
+    std::optional<std::chrono::steady_clock::duration> timeout_;  // of a list
     std::once_flag sharing_decided_;
     abi::D3D_FEATURE_LEVEL d3d12_level_{};
     bool debug_ = false;

@@ -1,8 +1,12 @@
-#include "directml/host.h"
-
 #ifdef _WIN32
 #include <windows.h>
+#else
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #endif
+
+#include "directml/host.h"
 
 namespace dmlgraph {
 
@@ -17,5 +21,47 @@ bool on_arm() {
     return false;
 #endif
 }
+
+#ifdef _WIN32
+
+Event::Event() : handle_(CreateEventW(nullptr, FALSE, FALSE, nullptr)) {}
+
+Event::~Event() {
+    CloseHandle(handle_);
+}
+
+void Event::wait(std::chrono::milliseconds most) const {
+    WaitForSingleObject(handle_, static_cast<DWORD>(most.count()));
+}
+
+#else
+
+namespace {
+
+void* make_event() {
+    const int descriptor = eventfd(0, EFD_CLOEXEC);
+    return descriptor > 0 ? reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)) : nullptr;
+}
+
+int descriptor_of(void* handle) {
+    return static_cast<int>(reinterpret_cast<intptr_t>(handle));
+}
+
+}  // namespace
+
+Event::Event() : handle_(make_event()) {}
+
+Event::~Event() {
+    if (handle_) {
+        close(descriptor_of(handle_));
+    }
+}
+
+void Event::wait(std::chrono::milliseconds most) const {
+    pollfd waiting{descriptor_of(handle_), POLLIN, 0};
+    poll(&waiting, 1, static_cast<int>(most.count()));
+}
+
+#endif
 
 }  // namespace dmlgraph

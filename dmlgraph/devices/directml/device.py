@@ -34,7 +34,7 @@ from dmlgraph.devices.directml.errors import (
 )
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
-from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices
+from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices, shares_memory_by_default
 from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
@@ -73,7 +73,7 @@ class DirectMLDevice(Device):
         choice: str = "",
         *,
         library: str | os.PathLike[str] | None = None,
-        share_memory: bool = True,
+        share_memory: bool | None = None,
         debug: bool = False,
     ) -> None:
         """Opens an adapter.
@@ -81,7 +81,8 @@ class DirectMLDevice(Device):
         Args:
             choice: what follows `directml:`; an index, `software`, or empty for the first adapter.
             library: as in `load_runtime`.
-            share_memory: copy nothing between processor and adapter if they share memory.
+            share_memory: copy nothing between processor and adapter if they share memory and a trial of that works. A
+                system that refuses it may remove the device. None: as DMLGRAPH_SHARE_MEMORY says, else False.
             debug: require the debug layers, as in `compile`.
 
         Raises:
@@ -91,7 +92,8 @@ class DirectMLDevice(Device):
         """
         self.name = f"{FAMILY}:{choice}" if choice else FAMILY
         self.runtime = load_runtime(software=choice == SOFTWARE, library=library)
-        self._choice, self._share_memory = choice, share_memory
+        self._choice = choice
+        self._share_memory = shares_memory_by_default() if share_memory is None else share_memory
         self._losses = _open_devices.losses
         self.adapter = _choose(self.runtime.adapters, choice)
         self.level = _level(self._open(debug=debug).native)
@@ -112,9 +114,13 @@ class DirectMLDevice(Device):
         return _open_devices.open(self.runtime.library, self.adapter, debug=debug, share_memory=self._share_memory)
 
     def _open_to_run(self, *, debug: bool = False) -> OpenDevice:
-        """The same, once it is known what memory it takes: a system may remove a device that tries shared memory."""
+        """The same, once it is known what memory it takes: a system may remove a device that tries shared memory.
+
+        Work that was interrupted before may also remove it, until it has ended.
+        """
         opened = self._open(debug=debug)
-        interruptible(lambda: opened.native.shares_memory)
+        with contextlib.suppress(DeviceRemovedError):
+            interruptible(lambda: opened.native.shares_memory)
         return self._open(debug=debug) if opened.native.lost else opened
 
     def _list_anew(self) -> None:

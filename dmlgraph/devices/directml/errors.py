@@ -18,7 +18,7 @@ class DirectMLError(DeviceError):
         hresult_name: its name and number, such as `E_INVALIDARG (0x80070057)`.
         graph: the graph's name; `node` is the node's name, if it is known.
         nodes: the names of the nodes that CompileGraph refuses together; see `dmlgraph.devices.directml.refusal`.
-        debug_messages: the debug layer's messages, with `debug=True`.
+        debug_messages: the messages of the debug layer, if it is on.
     """
 
     CODE = "directml"

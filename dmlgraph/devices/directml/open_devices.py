@@ -18,6 +18,8 @@ from dmlgraph.devices.directml.data_types import supported_types
 from dmlgraph.devices.host.interrupts import interruptible
 
 VARIABLE = "DMLGRAPH_DEBUG"
+SHARE_MEMORY = "DMLGRAPH_SHARE_MEMORY"
+TIMEOUT = "DMLGRAPH_DIRECTML_TIMEOUT"
 
 
 class User(Protocol):
@@ -66,7 +68,7 @@ class OpenDevices:
         self.losses = 0
 
     def open(
-        self, library: _native.Library, adapter: _native.Adapter, *, debug: bool = False, share_memory: bool = True
+        self, library: _native.Library, adapter: _native.Adapter, *, debug: bool = False, share_memory: bool = False
     ) -> OpenDevice:
         """The adapter's device; a new one if none is open yet, or the last one was lost."""
         key = (adapter.luid, share_memory)
@@ -83,7 +85,11 @@ class OpenDevices:
                 opened = find()
                 if opened is None:
                     native = _native.Device(
-                        library, adapter, debug=required, gpu_validation=validates_shaders(), share_memory=share_memory
+                        *(library, adapter),
+                        debug=required,
+                        gpu_validation=validates_shaders(),
+                        share_memory=share_memory,
+                        timeout=timeout(),
                     )
                     opened = self._devices[key] = OpenDevice(native)
                 return opened
@@ -117,8 +123,38 @@ def validates_shaders() -> bool:
     return _debug_variable() == "gpu"
 
 
+def shares_memory_by_default() -> bool:
+    """Whether DMLGRAPH_SHARE_MEMORY asks for memory that processor and adapter share.
+
+    Raises:
+        DeviceError: its value is not 0 or 1.
+    """
+    return _one_of(SHARE_MEMORY, "0", "1") == "1"
+
+
+def timeout() -> float:
+    """The most seconds that a run may take on the adapter, from DMLGRAPH_DIRECTML_TIMEOUT; 0 is no limit.
+
+    Raises:
+        DeviceError: its value is not a number that is at least 0.
+    """
+    text = os.environ.get(TIMEOUT, "").strip()
+    try:
+        seconds = float(text or "0")
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise DeviceError("must be a number of seconds", code="range", field=TIMEOUT, got=text, allowed="0, 2.5, ...")
+    return seconds
+
+
 def _debug_variable() -> str:
-    text = os.environ.get(VARIABLE, "").strip()
-    if text not in ("", "0", "1", "gpu"):
-        raise DeviceError("must be 0, 1 or gpu", code="range", field=VARIABLE, got=text, allowed="0, 1, gpu")
+    return _one_of(VARIABLE, "0", "1", "gpu")
+
+
+def _one_of(variable: str, *allowed: str) -> str:
+    text = os.environ.get(variable, "").strip()
+    if text not in ("", *allowed):
+        words = f"{', '.join(allowed[:-1])} or {allowed[-1]}"
+        raise DeviceError(f"must be {words}", code="range", field=variable, got=text, allowed=", ".join(allowed))
     return text

@@ -178,7 +178,12 @@ print(all(right), executable._device.shares_memory)
     )
     def test_results_are_fresh_and_right(self, directml_path: Path, strict: str, shares: bool) -> None:
         """Memory is mapped anew for each run, and shared only where the trial of it succeeds."""
-        assert run(self.RUNS, strict, directml_path) == f"True {shares}"
+        assert run(self.RUNS, strict, directml_path, DMLGRAPH_SHARE_MEMORY="1") == f"True {shares}"
+
+    def test_memory_is_shared_only_on_request(self, directml_path: Path) -> None:
+        assert run(self.RUNS, "", directml_path) == "True False"
+        printed = run("doubled().compile(device='directml:software')", "", directml_path, DMLGRAPH_SHARE_MEMORY="yes")
+        assert printed == "DeviceError range field 'DMLGRAPH_SHARE_MEMORY': must be 0 or 1; got yes; allowed: 0, 1"
 
     def test_a_refused_trial_is_not_repeated(self, directml_path: Path) -> None:
         """It removes the device once; later devices of the adapter stage from the beginning."""
@@ -191,7 +196,7 @@ print(second.run({"x": X})["y"], second._device.shares_memory)
 third = doubled().compile(device="directml:software")
 print(third._device is second._device, second._device.lost)
 """
-        lines = run(script, "custom_heaps,one_device", directml_path).splitlines()
+        lines = run(script, "custom_heaps,one_device", directml_path, DMLGRAPH_SHARE_MEMORY="1").splitlines()
         assert lines == ["[0. 2. 4. 6.] False"] * 2 + ["True False"]
 
     def test_weights_are_in_device_memory_once(self, directml_path: Path) -> None:

@@ -32,7 +32,8 @@ def run(script: str, strict: str, directml_path: Path, **variables: str) -> str:
     """What a script prints on an adapter with these restrictions; an exception of dmlgraph is printed."""
     code = START + "try:\n" + "".join(f"    {line}\n" for line in script.strip().splitlines())
     code += "except dg.DmlGraphError as error:\n    print(type(error).__name__, error.code, error)\n"
-    environment = os.environ | {"DMLGRAPH_DIRECTML": str(directml_path), "DMLGRAPH_SOFTWARE_STRICT": strict}
+    validating = ";".join(f"{adapter},validation" for adapter in strict.split(";"))
+    environment = os.environ | {"DMLGRAPH_DIRECTML": str(directml_path), "DMLGRAPH_SOFTWARE_STRICT": validating}
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environment | variables, check=False, capture_output=True, text=True
     )
@@ -44,6 +45,18 @@ def test_unknown_restriction(directml_path: Path) -> None:
     printed = run("DirectMLDevice('software')", "strict,lenient", directml_path)
     assert printed.startswith("SoftwareAdapterError software-adapter DMLGRAPH_SOFTWARE_STRICT has the unknown option")
     assert "'lenient'; options: strict, gpu, npu" in printed
+
+
+def test_the_messages_of_the_adapter_reach_the_user(directml_path: Path) -> None:
+    script = """
+executable = doubled().compile(device="directml:software")
+executable._device.remove()
+try:
+    executable.run({"x": X})
+except dg.DeviceError as error:
+    print(*error.debug_messages, sep="|")
+"""
+    assert run(script, "", directml_path) == "device removed (0x887a0005): RemoveDevice was called"
 
 
 class TestDebugLayer:
@@ -94,9 +107,9 @@ class TestRemoval:
 first, second, third = (doubled().compile(device="directml:software") for _ in range(3))
 result = first.run({"x": X})["y"]
 again = second.bind({"x": X})
-staging = DirectMLDevice("software", share_memory=False)
+sharing = DirectMLDevice("software", share_memory=True)
 from dmlgraph.compiler.lowering import lower
-fourth = staging.compile(lower(doubled()), reason="")
+fourth = sharing.compile(lower(doubled()), reason="")
 before = first._device
 before.remove()
 """
@@ -120,7 +133,7 @@ for old in (first, second, third, fourth):
         print(type(error).__name__, error.graph)
     old.close()
 print(result, executable.run({"x": X})["y"])
-fifth = staging.compile(lower(doubled()), reason="")
+fifth = sharing.compile(lower(doubled()), reason="")
 print(fifth.run({"x": X})["y"])
 """
         )
@@ -163,7 +176,8 @@ for turn in range(3):
 print("recovered", losses)
 """
         # The first calls are those of the trial whether memory can be shared: a loss there is nobody's.
-        assert run(script, f"strict,remove_at={call}", directml_path) in ("recovered 1", "recovered 0")
+        printed = run(script, f"strict,remove_at={call}", directml_path, DMLGRAPH_SHARE_MEMORY="1")
+        assert printed in ("recovered 1", "recovered 0")
 
     def test_several_threads(self, directml_path: Path) -> None:
         """Some run, some compile, while the device is removed; all of them recover."""
@@ -236,6 +250,41 @@ except dg.DeviceError as error:
 """
         printed = run(script, "async,no_sharing,one_device,fail_signals_from=3", directml_path)
         assert printed == "1 DeviceRemovedError ID3D12CommandQueue::Signal True"
+
+
+class TestEndlessWork:
+    """Work that does not end is ended with its device, if it is cancelled or takes longer than it may."""
+
+    RUN = """
+import os, signal, threading, time
+executable = doubled().compile(device="directml:software")
+start = time.perf_counter()
+{before}
+try:
+    executable.run({{"x": X}})
+except (dg.DeviceError, KeyboardInterrupt) as error:
+    print(type(error).__name__, str(error).partition("; its contents")[0].replace("\\n", " "))
+print(doubled().compile(device="directml:software").run({{"x": X}})["y"], time.perf_counter() - start < 60)
+"""
+
+    @pytest.mark.parametrize("restrictions", ["hang_at=2", "hang_at=2,fail_event=1"])
+    def test_it_may_last_so_many_seconds(self, directml_path: Path, restrictions: str) -> None:
+        printed = run(self.RUN.format(before=""), restrictions, directml_path, DMLGRAPH_DIRECTML_TIMEOUT="0.5")
+        ended, result = printed.splitlines()
+        assert ended.startswith("DeviceRemovedError graph 'doubled': the work did not end in time, so the device")
+        assert result == "[0. 2. 4. 6.] True"
+
+    def test_interrupted(self, directml_path: Path) -> None:
+        before = "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()"
+        ended, result = run(self.RUN.format(before=before), "hang_at=2", directml_path).splitlines()
+        assert ended.startswith("KeyboardInterrupt")
+        assert result == "[0. 2. 4. 6.] True"
+
+    @pytest.mark.parametrize("given", ["-1", "soon", "inf"])
+    def test_the_limit_is_a_number(self, directml_path: Path, given: str) -> None:
+        script = "doubled().compile(device='directml:software')"
+        printed = run(script, "", directml_path, DMLGRAPH_DIRECTML_TIMEOUT=given)
+        assert printed.startswith("DeviceError range field 'DMLGRAPH_DIRECTML_TIMEOUT': must be a number of seconds")
 
 
 @pytest.mark.parametrize("strict", ["", "gpu_timeout"])
