@@ -1032,13 +1032,6 @@ struct ID3D12Device5 : ID3D12Device4 {
                                                    const void* identifier_to_check) DMLGRAPH_OPTIONAL;
 };
 
-struct ID3D12VersionedRootSignatureDeserializer : IUnknown {
-    static constexpr IID iid = guid("7f91ce67-090c-4bb7-b78e-ed8ff2e31da0");
-    virtual HRESULT GetRootSignatureDescAtVersion(D3D_ROOT_SIGNATURE_VERSION convert_to_version,
-                                                  const D3D12_VERSIONED_ROOT_SIGNATURE_DESC** desc) = 0;
-    virtual const D3D12_VERSIONED_ROOT_SIGNATURE_DESC* GetUnconvertedRootSignatureDesc() = 0;
-};
-
 // The debug layer
 
 enum D3D12_MESSAGE_SEVERITY : uint32_t {

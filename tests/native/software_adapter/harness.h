@@ -21,8 +21,6 @@ extern "C" {
 D3D12CreateDeviceFunction D3D12CreateDevice;
 D3D12GetDebugInterfaceFunction D3D12GetDebugInterface;
 D3D12SerializeVersionedRootSignatureFunction D3D12SerializeVersionedRootSignature;
-HRESULT D3D12CreateVersionedRootSignatureDeserializer(const void* data, size_t size, const IID& riid,
-                                                      void** result);
 }
 
 inline void check_true(bool condition, const char* file, int line, const char* text) {
