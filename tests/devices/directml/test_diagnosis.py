@@ -70,9 +70,11 @@ for turn in range(3):
     executable.run({"x": X})
 """
     )
-    layer, message, *progress = run(script, f"late_debug,no_sharing,remove_at={call}", directml_path).splitlines()
+    strict = f"late_debug,no_sharing,remove_at={call}"
+    layer, message, reason, *progress = run(script, strict, directml_path).splitlines()
     assert layer == "DebugLayerError"
     assert message.startswith("DeviceRemovedError")
+    assert reason == "device removed (0x887a0006): remove_at asks for it"
     what = {1: "initialisation", 2: "run"}[call]
     assert len(progress) == 1
     assert progress[0].startswith(f"the command list 'dmlgraph: doubled: {what}' has done 0 of ")
@@ -81,7 +83,8 @@ for turn in range(3):
 
 def test_without_the_debug_layer_nothing_is_noted(directml_path: Path) -> None:
     script = 'doubled().compile(device="directml:software")'
-    assert len(run(script, "no_sharing,remove_at=1", directml_path).splitlines()) == 1
+    printed = run(script, "no_sharing,remove_at=1", directml_path).splitlines()
+    assert printed[1:] == ["device removed (0x887a0006): remove_at asks for it"]
 
 
 @pytest.mark.parametrize(("variable", "validations"), [("1", 0), ("gpu", 1)])
