@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cpu/compiler.h"
+#include "cpu/runtime/quota.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -14,7 +15,10 @@
 
 namespace dmlgraph::cpu {
 
-int processors() {
+namespace {
+
+// The processors that the affinity of this process allows.
+int allowed_processors() {
 #if defined(__linux__)
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) {
@@ -27,7 +31,14 @@ int processors() {
         return allowed != 0 ? std::popcount(allowed) : static_cast<int>(GetActiveProcessorCount(ALL_PROCESSOR_GROUPS));
     }
 #endif
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return static_cast<int>(std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+int processors() {
+    const int allowed = std::max(1, allowed_processors());
+    return std::min(allowed, processor_quota().value_or(allowed));
 }
 
 std::size_t second_cache_bytes() {

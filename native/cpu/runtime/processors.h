@@ -11,7 +11,7 @@
 
 namespace dmlgraph::cpu {
 
-// How many processors this process may use.
+// How many processors this process may use, by its affinity and the quota of its container.
 int processors();
 
 // Bytes of a processor's second cache, or a usual number where the system does not say.
