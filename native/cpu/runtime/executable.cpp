@@ -176,8 +176,8 @@ Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept, 
 
 Executable::Context& Executable::acquire() {
     if (free_.empty()) {
+        free_.reserve(all_.size() + 1);  // so that putting one back never fails
         all_.push_back(std::make_unique<Context>(*program_, threads_));
-        free_.reserve(all_.size());  // so that putting one back never fails
         return *all_.back();
     }
     Context& context = *free_.back();

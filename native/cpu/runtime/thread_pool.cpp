@@ -4,9 +4,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <exception>
 #include <memory>
-#include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "cpu/compiler.h"
@@ -36,10 +35,19 @@ struct Job {
     Pieces pieces;
     ParallelTask task;
     int helpers;
+    std::atomic<bool> has_failed{false};
+    std::exception_ptr failure{};  // the first one; read it when all workers have finished
 
-    void run(int worker) {
+    void run(int worker) noexcept {
         Chunks chunks(pieces, worker);
-        task(worker, chunks);
+        try {
+            task(worker, chunks);
+        } catch (...) {
+            pieces.drop();
+            if (!has_failed.exchange(true, std::memory_order_relaxed)) {
+                failure = std::current_exception();
+            }
+        }
     }
 };
 
@@ -48,7 +56,7 @@ class ThreadPool {
 public:
     // Runs the job to its end; at most one at a time. Sleeping helpers are woken if that is worth it, or if the previous
     // job was very recent, because then more jobs will follow.
-    void run(Job& job, bool wake) {
+    void run(Job& job, bool wake) noexcept {
         wake = wake || Clock::now() - last_ < moment;
         hire(job.helpers);
         job_ = &job;
@@ -87,13 +95,14 @@ private:
     // Makes helpers until there are `count`, or as many as the system allows.
     void hire(int count) {
         while (static_cast<int>(helpers_.size()) < count) {
-            Helper& helper = helpers_.emplace_back();
+            const std::size_t before = helpers_.size();
             try {
-                helper.thread = std::thread([this, &helper, worker = static_cast<int>(helpers_.size())] {
+                Helper& helper = helpers_.emplace_back();
+                helper.thread = std::thread([this, &helper, worker = static_cast<int>(before) + 1] {
                     serve(worker, helper.placement);
                 });
-            } catch (const std::system_error&) {
-                helpers_.pop_back();
+            } catch (const std::exception&) {  // of the system, or std::bad_alloc
+                helpers_.resize(before);
                 return;
             }
         }
@@ -134,7 +143,7 @@ private:
 };
 
 struct Shared {
-    std::mutex mutex;  // held by the thread that uses the helpers
+    std::atomic<bool> is_taken{false};  // whether a job uses the helpers
     ThreadPool pool;
 };
 
@@ -175,10 +184,13 @@ void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake,
     workers = static_cast<int>(std::min<std::int64_t>(workers, count));
     if (workers > 1) {
         Shared& state = shared_pool();
-        const std::unique_lock lock(state.mutex, std::try_to_lock);
-        if (lock) {
+        if (!state.is_taken.exchange(true, std::memory_order_acquire)) {
             Job job{Pieces(count, workers, stop, most), task, workers - 1};
             state.pool.run(job, wake);
+            state.is_taken.store(false, std::memory_order_release);
+            if (job.failure) {
+                std::rethrow_exception(job.failure);
+            }
             return;
         }
     }

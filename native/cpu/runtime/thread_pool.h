@@ -29,6 +29,13 @@ public:
         at_a_time_ = std::clamp<std::int64_t>(count / (parts_ * 8), 1, most);
     }
 
+    // Leaves out the pieces that no worker has begun.
+    void drop() {
+        for (int p = 0; p < parts_; ++p) {
+            part_[p].next.store(part_[p].end, std::memory_order_relaxed);
+        }
+    }
+
 private:
     friend class Chunks;
     static constexpr int most_parts = 64;
@@ -84,7 +91,7 @@ private:
     std::int64_t at_a_time_ = 0;
 };
 
-// A borrowed callable void(int worker, Chunks&) that must not throw.
+// A borrowed callable void(int worker, Chunks&).
 class ParallelTask {
 public:
     template <class Callable>
@@ -109,9 +116,10 @@ int default_threads();
 void keep_helpers_off(bool on);
 
 // Runs the task on up to `workers` threads over `count` pieces, and returns when all are done; the calling thread is
-// worker 0. Several threads may call it at the same time: one of them gets the helpers. Without `wake`, only helpers that
-// are still awake take part. When `stop` is true, pieces that no worker has begun are left out; a worker begins at most
-// `most` at a time.
+// worker 0. Several threads may call it at the same time, and tasks may: one of them gets the helpers, the others work
+// alone. Without `wake`, only helpers that are still awake take part. When `stop` is true, pieces that no worker has begun
+// are left out; a worker begins at most `most` at a time. They are left out, too, after a worker has thrown an exception;
+// the first one is thrown to the caller.
 void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake = true,
                   const std::atomic<bool>* stop = nullptr, std::int64_t most = all_pieces);
 

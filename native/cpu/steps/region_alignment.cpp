@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <span>
 #include <stdexcept>
 #include <utility>
@@ -14,7 +13,6 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t channels_at_a_time = 64;
-constexpr double most_samples = 1 << 24;  // of a region along a dimension: 300 MB
 
 // Rows are combined first, for all columns that the region needs, which lie side by side; then columns.
 class RegionAlignmentStep final : public Step {
@@ -35,7 +33,6 @@ public:
         if (output_.buffer == no_buffer) {
             return;
         }
-        check_samples(context);
         const std::int64_t parts = quotient_up(channels(), channels_at_a_time);
         context.parallel(output_.sizes[0] * parts, cost(), [&](int worker, Chunks& chunks) {
             for (std::int64_t first = 0, end = 0; chunks.next(first, end);) {
@@ -68,16 +65,6 @@ private:
             result[i] = given[i] * static_cast<float>(p_.scales[i % 2]);
         }
         return result;
-    }
-
-    // The number of samples follows from the regions: too many are refused here, for workers cannot say that memory is missing.
-    void check_samples(const RunContext& context) const {
-        for (std::int64_t region = 0; region < output_.sizes[0]; ++region) {
-            const auto [left, top, right, bottom] = corners(context, region);
-            if (std::max(Samples::count(sampling_, top, bottom, output_.sizes[2]), Samples::count(sampling_, left, right, output_.sizes[3])) > most_samples) {
-                throw std::bad_alloc();
-            }
-        }
     }
 
     // Some channels of a region.

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace dmlgraph::cpu {
 namespace {
+
+constexpr std::int64_t most_samples = 1 << 24;  // of a region along a dimension: 300 MB
 
 // In float32, where a length near a multiple of `count` may be that.
 std::int64_t samples_for_output(const Sampling& sampling, float length, std::int64_t count) {
@@ -23,15 +26,14 @@ std::int32_t element_at(double place, int more, std::int64_t size) {
 
 }  // namespace
 
-double Samples::count(const Sampling& sampling, float begin, float end, std::int64_t count) {
-    return static_cast<double>(samples_for_output(sampling, end - begin, count)) * static_cast<double>(count);
-}
-
 Samples::Samples(const Sampling& sampling, float begin, float end, std::int64_t size, std::int64_t count) {
     taps_of_sample_ = sampling.is_nearest ? 1 : 2;
     per_output_ = samples_for_output(sampling, end - begin, count);
     const auto start = static_cast<double>(begin);
     const double length = static_cast<double>(end) - start;
+    if (per_output_ > most_samples / count) {
+        throw std::bad_alloc();
+    }
     const std::int64_t total = count * per_output_;
     const bool aligned = sampling.aligns_to_corners;
     const double step = length / static_cast<double>(aligned ? total - 1 : total);

@@ -24,9 +24,8 @@ struct Tap {
 
 class Samples {
 public:
-    // How many samples a region from `begin` to `end` has for `count` output elements.
-    static double count(const Sampling& sampling, float begin, float end, std::int64_t count);
-    // These samples, in an image of `size`.
+    // Of a region from `begin` to `end` for `count` output elements, in an image of `size`. Throws std::bad_alloc if there are
+    // too many.
     Samples(const Sampling& sampling, float begin, float end, std::int64_t size, std::int64_t count);
 
     std::int64_t per_output() const { return per_output_; }

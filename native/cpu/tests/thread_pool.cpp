@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -100,6 +102,20 @@ TEST_CASE("helpers take part") {
     CHECK_MESSAGE(pieces_of[0] < 24, "not by the caller alone");
 }
 
+TEST_CASE("an exception of a job within a job") {
+    std::atomic<int> caught = 0;
+    run_parallel(40, 4, [&](int, Chunks& chunks) {
+        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+            try {
+                run_parallel(25, 4, [](int, Chunks&) { throw std::bad_alloc(); });
+            } catch (const std::bad_alloc&) {
+                caught += static_cast<int>(last - first);
+            }
+        }
+    });
+    CHECK_MESSAGE(caught == 40, "each reaches its own caller");
+}
+
 TEST_CASE("jobs within jobs") {
     std::atomic<std::int64_t> sum{0};
     run_parallel(40, 4, [&](int, Chunks& chunks) {
@@ -162,6 +178,40 @@ TEST_CASE("a job that is stopped takes no further pieces") {
                 CHECK_MESSAGE((!chunks.next(first, last)), "nothing is left to do");
             },
             true, &stop);
+    }
+}
+
+TEST_CASE("the first exception of a job is thrown to its caller, when all workers have finished") {
+    constexpr std::int64_t count = 100'000;
+    for (const int workers : {1, 2, 5}) {
+        for (const int thrower : {0, 1, -1}) {  // the caller, a helper, all
+            std::atomic<int> inside = 0;
+            std::atomic<bool> thrown = false;
+            std::atomic<std::int64_t> begun = 0;
+            const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+            const auto task = [&](int worker, Chunks& chunks) {
+                struct Inside {
+                    std::atomic<int>& count;
+                    explicit Inside(std::atomic<int>& counter) : count(counter) { ++count; }
+                    ~Inside() { --count; }
+                } const here(inside);
+                for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                    begun += last - first;
+                    if (thrower < 0 || workers == 1 || worker == thrower) {
+                        thrown = true;
+                        throw std::runtime_error("of worker " + std::to_string(worker));
+                    }
+                    while (!thrown && std::chrono::steady_clock::now() < patience) {
+                        std::this_thread::yield();
+                    }
+                }
+            };
+            CHECK_THROWS_AS_MESSAGE(run_parallel(count, workers, task), std::runtime_error, "that of a worker");
+            CHECK_MESSAGE(inside == 0, "no worker is left in the task");
+            const bool all_throw = thrower < 0 && workers > 1;  // else another worker may take all pieces before
+            CHECK_MESSAGE((begun > 0 && (begun < count || !all_throw)), "pieces that no worker had begun are left out");
+            CHECK_MESSAGE(covers(1000, workers), "the next job");
+        }
     }
 }
 
