@@ -327,19 +327,22 @@ private:
                 raise_device_error("the executable is closed and cannot run any more", "closed");
             }
             if (runner.spares_.empty()) {
-                spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, {}, {}, nullptr});
                 try {
+                    Targets targets(runner.output_names_.size());
+                    spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, std::move(targets), {}, nullptr});
+                    spare_->held.reserve(runner.inputs_.size() + 1);
+                    runner.spares_.reserve(runner.spare_count_ + 1);  // so that putting one back never fails
                     spare_->context = &runner.executable_.acquire();
                 } catch (const std::bad_alloc&) {
                     runner.out_of_memory();
                 }
-                runner.spares_.reserve(++runner.spare_count_);
+                ++runner.spare_count_;
             } else {
                 spare_ = std::move(runner.spares_.back());
                 runner.spares_.pop_back();
                 spare_->binding = runner.base_;
+                spare_->targets.resize(runner.output_names_.size());
             }
-            spare_->targets.resize(runner.output_names_.size());
             spare_->context->renew();
         }
         Use(Use&&) = default;
@@ -372,21 +375,15 @@ private:
     // A run that another thread does, with everything it needs.
     struct Job {
         Job(std::shared_ptr<Runner> runner, Use use) : runner(std::move(runner)), use(std::move(use)) {}
-        ~Job() { given_up -= cancelled ? 1 : 0; }
 
         void cancel(unsigned long thread) {
-            given_up += cancelled ? 0 : 1;
-            cancelled = true;
             use.context().cancel();
             PyThreadState_SetAsyncExc(thread, PyExc_SystemExit);  // for the steps that run Python
         }
 
-        static inline int given_up = 0;  // cancelled jobs that still run: they may write into the caller's arrays
-
         std::shared_ptr<Runner> runner;
         Use use;
         std::vector<double> step_seconds;
-        bool cancelled = false;
     };
 
     static const char* how(const Step& step) {
@@ -458,7 +455,8 @@ private:
                 binding.outputs[slot].data = static_cast<std::byte*>(made.mutable_data());
                 targets[slot] = std::move(made);
             }
-            if (may_last_ || Job::given_up > 0) {
+            // Work that was given up may still write into the caller's arrays: a watched run waits for it.
+            if (may_last_ || PyList_GET_SIZE(abandoned_.ptr()) > 0) {
                 return run_watched(std::move(use), step_seconds);
             }
             run_steps(use, step_seconds);
@@ -532,6 +530,7 @@ private:
     bool may_last_ = false;  // … and the last run was long, or there was no run yet
     bool closed_ = false;
     double seconds_ = 0;
+    py::object abandoned_ = imported("dmlgraph.devices.host.interrupts", "abandoned");  // threads, in a list
 };
 
 // A run on fixed arrays.

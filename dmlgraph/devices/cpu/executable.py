@@ -104,7 +104,8 @@ class CpuExecutable(Executable):
             array is None or _is_plain(array, slot.desc) for slot, array in zip(self.graph.outputs, wanted, strict=True)
         )
         if fits and self._whole_bytes:
-            return self._native.bind(arrays, wanted)
+            with enough_memory("run", self.graph):
+                return self._native.bind(arrays, wanted)
         return enough_memory("run", self.graph)(lambda: self._run(arrays, targets))
 
     def close(self) -> None:

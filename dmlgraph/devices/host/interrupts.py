@@ -105,11 +105,12 @@ class _Helpers:
 
     def forget(self) -> None:
         """Forgets all helpers: a forked process has none of their threads."""
-        self.retired = []
+        self.retired.clear()
         self._present = None
 
 
 _helpers = _Helpers()
+abandoned = _helpers.retired  # always this list: native code keeps it
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_helpers.forget)
 
@@ -170,6 +171,6 @@ class Watch:
     def call(self, work: Callable[[], T], cancel: Callable[[int], None] = lambda thread: None) -> T:
         """Returns the result of `work`, as `interruptible` does."""
         start = time.perf_counter()
-        result = interruptible(work, cancel) if self._may_last or _helpers.retired else work()
+        result = interruptible(work, cancel) if self._may_last or abandoned else work()
         self._may_last = time.perf_counter() - start > _LONG
         return result
