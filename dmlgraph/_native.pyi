@@ -388,6 +388,9 @@ def cpu_default_threads() -> int:
 def cpu_keep_helpers_off(on: bool) -> None:
     """Whether a thread that is woken is kept off the processor of the one that wakes it: for a benchmark."""
 
+def cpu_helpers() -> int:
+    """The address of the threads that help runs of this process, for the software adapter."""
+
 def cpu_roof(threads: int) -> tuple[float, float, float]:
     """Multiplications and additions a second, and bytes read and written a second, that the processor can do."""
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
@@ -577,6 +578,7 @@ void init_cpu(py::module_& module) {
         .def("__call__", &BoundRun::operator());
     module.def("cpu_default_threads", &cpu::default_threads);
     module.def("cpu_keep_helpers_off", &cpu::keep_helpers_off, py::arg("on"));
+    module.def("cpu_helpers", [] { return reinterpret_cast<std::uintptr_t>(cpu::helpers()); });
     module.def("cpu_pooled_bytes", &cpu::pooled_bytes);
     module.def(
         "cpu_roof",

@@ -65,3 +65,7 @@ void set_thread_count(uint32_t count) {
 void sw_set_threads(uint32_t count) {
     dmlgraph::software::set_thread_count(count);
 }
+
+void sw_use_helpers(void* helpers) {
+    dmlgraph::cpu::use_helpers(helpers);
+}

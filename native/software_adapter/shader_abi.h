@@ -66,6 +66,9 @@ SW_EXPORT uint64_t sw_live_objects(char* text, uint64_t size);
 SW_EXPORT void sw_reset_counters(void);
 // The number of threads that execute dispatches and copies; 0: one for each core.
 SW_EXPORT void sw_set_threads(uint32_t count);
+// Makes these helpers of the process work for the adapter, too, before its first work: cpu::helpers in
+// cpu/runtime/thread_pool.h, from the same build.
+SW_EXPORT void sw_use_helpers(void* helpers);
 // While it is on, dispatches are counted but do nothing.
 SW_EXPORT void sw_suppress_dispatches(int on);
 // The work that this thread submits until sw_end is abandoned once cancelled(context) is not 0, or when the compiler

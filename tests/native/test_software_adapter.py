@@ -41,7 +41,8 @@ def build_libraries(folder: Path) -> None:
     """Builds the two libraries as CMakeLists.txt does."""
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,nodelete", "-DDMLGRAPH_SOFTWARE_ADAPTER"]
     sources = [source for source in sorted(ADAPTER.glob("*.cpp")) if source.name != "dxcore.cpp"]
-    sources += [ADAPTER.parent / "cpu" / "runtime" / name for name in ("processors.cpp", "thread_pool.cpp")]
+    runtime = ADAPTER.parent / "cpu" / "runtime"
+    sources += [runtime / name for name in ("processors.cpp", "quota.cpp", "thread_pool.cpp")]
     dxcore = [ADAPTER / name for name in ("dxcore.cpp", "log.cpp", "strictness.cpp")]
     symbols = f"-Wl,--version-script={ADAPTER / 'd3d12.map'}"
     compile_with_gxx(*shared, "-Wl,-soname,libd3d12.so", symbols, *sources, "-o", folder / "libd3d12.so")

@@ -11,7 +11,7 @@ import numpy as np
 
 from dmlgraph import _native
 from dmlgraph.base.errors import DeviceError, DmlGraphError
-from dmlgraph.base.memory import described, enough_memory
+from dmlgraph.base.memory import described, enough_memory, not_enough_memory
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
@@ -86,7 +86,10 @@ class CpuExecutable(Executable):
         self._stats = stats
 
     def _run_quickly(self, inputs: Mapping[str, Any] | None, out: Mapping[str, Any] | None) -> dict[str, Array] | None:
-        return self._native.run(inputs, out) if self._quick else None
+        try:
+            return self._native.run(inputs, out) if self._quick else None
+        except MemoryError as error:
+            raise not_enough_memory("run", error, self.graph) from None
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None

@@ -177,6 +177,10 @@ int default_threads() {
     return count;
 }
 
+void* helpers() { return &shared_pool(); }
+
+void use_helpers(void* helpers) { shared.store(static_cast<Shared*>(helpers), std::memory_order_release); }
+
 void keep_helpers_off(bool on) { keeping_off.store(on, std::memory_order_relaxed); }
 
 void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake, const std::atomic<bool>* stop,

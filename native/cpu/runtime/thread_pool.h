@@ -115,6 +115,11 @@ int default_threads();
 // benchmarks/cpu_waking.py measures what that is worth.
 void keep_helpers_off(bool on);
 
+// The helpers of this process, for a library that has a copy of this code from the same build: after `use_helpers`, before
+// its first job, it has no others.
+void* helpers();
+void use_helpers(void* helpers);
+
 // Runs the task on up to `workers` threads over `count` pieces, and returns when all are done; the calling thread is
 // worker 0. Several threads may call it at the same time, and tasks may: one of them gets the helpers, the others work
 // alone. Without `wake`, only helpers that are still awake take part. When `stop` is true, pieces that no worker has begun

@@ -144,6 +144,41 @@ def test_threads_are_quiet_when_idle() -> None:
     raise AssertionError("a thread does not fall asleep")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+def test_the_software_adapter_works_with_the_same_helpers(directml_path: pathlib.Path) -> None:
+    script = """
+import os
+import numpy as np
+import dmlgraph as dg
+from dmlgraph.devices.directml.software import adapter
+
+g = dg.Graph()
+x = g.input("x", sizes=[1 << 20], dtype="float32")
+g.output("y", dg.exp(x) * dg.tanh(x))
+inputs = {"x": np.ones(1 << 20, np.float32)}
+adapter.set_threads(1)
+software = g.compile("directml:software")
+cpu = g.compile("cpu", threads=1)
+
+
+def threads(executable):
+    for _ in range(3):
+        executable.run(inputs)
+    return len(os.listdir("/proc/self/task"))
+
+
+threads(cpu)
+alone = threads(software)
+adapter.set_threads(4)
+with_helpers = threads(software)
+print(with_helpers - alone, threads(g.compile("cpu", threads=4)) - with_helpers)
+"""
+    environment = os.environ | {"DMLGRAPH_DIRECTML": str(directml_path)}
+    command = [sys.executable, "-P", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=300)
+    assert done.stdout.split() == ["3", "0"]
+
+
 def test_the_environment_says_how_many_threads_there_are() -> None:
     script = """
 from dmlgraph.devices.cpu import CpuDevice

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dmlgraph import _native
 from dmlgraph.devices.directml import software
 from dmlgraph.devices.directml.software import llvm
 from dmlgraph.devices.directml.software.compiler import Compiler, Shader
@@ -164,6 +165,9 @@ class Adapter:
         library.sw_suppress_dispatches.restype = None
         library.sw_live_objects.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
         library.sw_live_objects.restype = ctypes.c_uint64
+        library.sw_use_helpers.argtypes = [ctypes.c_void_p]
+        library.sw_use_helpers.restype = None
+        library.sw_use_helpers(_native.cpu_helpers())
         library.sw_set_compiler(callbacks.describe, callbacks.compile)
 
     @property
