@@ -1,6 +1,6 @@
 // Which operations a block takes, where each value lies meanwhile, and which registers there are.
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "cpu/region/schedule.h"
 
@@ -11,18 +11,21 @@ constexpr std::int64_t shortest_by_row = 32;  // elements that are worth calling
 
 class Assignment {
 public:
-    Assignment(Schedule& schedule, const Region& region)
-        : schedule_(schedule), region_(region), loads_(region.loads.size()), values_(loads_ + region.instructions.size()) {
-        schedule.values.resize(values_.size());
-        schedule.operands.resize(region.operands.size());
-        schedule.stored.resize(region.stores.size());
-        schedule.states.assign(region.instructions.size(), -1);
+    Assignment(const Blocking& blocking, const Region& region)
+        : blocking_(blocking),
+          region_(region),
+          loads_(region.loads.size()),
+          values_(loads_ + region.instructions.size()) {
+        result_.values.resize(values_.size());
+        result_.operands.resize(region.operands.size());
+        result_.stored.resize(region.stores.size());
+        result_.states.assign(region.instructions.size(), -1);
         for (std::size_t load = 0; load < loads_; ++load) {
-            values_[load].breadth = schedule.streams[load].breadth;
+            values_[load].breadth = blocking.streams[load].breadth;
         }
     }
 
-    void run() {
+    Operations run() {
         note_uses();
         lend_stores();
         // Stores of what was loaded come first: nothing has been overwritten yet.
@@ -37,6 +40,7 @@ public:
         for (std::size_t i = 0; i < region_.instructions.size(); ++i) {
             instruction(i);
         }
+        return std::move(result_);
     }
 
 private:
@@ -66,7 +70,7 @@ private:
         const RegionInstruction& instruction = region_.instructions[i];
         for (std::int32_t k = 0; k < instruction.operand_count; ++k) {
             const auto at = static_cast<std::size_t>(instruction.first_operand + k);
-            function(region_.operands[at], schedule_.operands[at]);
+            function(region_.operands[at], result_.operands[at]);
         }
     }
 
@@ -85,16 +89,17 @@ private:
 
     // Operations on what is narrow come after those for the pieces of long rows.
     void append(Kind kind, std::size_t index, bool narrow, bool once = false, bool by_row = false) {
-        (narrow && schedule_.is_long ? schedule_.after : schedule_.pieces)
+        (narrow && blocking_.is_long ? result_.after : result_.pieces)
             .push_back({kind, narrow, once, static_cast<std::int32_t>(index), by_row});
     }
 
     void append_before(Kind kind, std::size_t index) {
-        (schedule_.is_long ? schedule_.before : schedule_.pieces).push_back({kind, true, false, static_cast<std::int32_t>(index)});
+        (blocking_.is_long ? result_.before : result_.pieces)
+            .push_back({kind, true, false, static_cast<std::int32_t>(index)});
     }
 
     std::int32_t add_register(std::size_t bytes, bool is_wide) {
-        schedule_.registers.push_back({bytes, is_wide});
+        result_.registers.push_back({bytes, is_wide});
         is_free_.push_back(false);
         return static_cast<std::int32_t>(is_free_.size()) - 1;
     }
@@ -103,10 +108,10 @@ private:
     // operand's, too, since kernels write in place.
     Location place(std::size_t item, Breadth breadth) {
         if (breadth == Breadth::narrow) {
-            return {Location::Kind::scratch, add_register(item * static_cast<std::size_t>(schedule_.width), false)};
+            return {Location::Kind::scratch, add_register(item * static_cast<std::size_t>(blocking_.width), false)};
         }
         for (std::size_t r = 0; breadth == Breadth::wide && r < is_free_.size(); ++r) {
-            if (is_free_[r] && schedule_.registers[r].bytes == item) {
+            if (is_free_[r] && result_.registers[r].bytes == item) {
                 is_free_[r] = false;
                 return {Location::Kind::scratch, static_cast<std::int32_t>(r)};
             }
@@ -134,7 +139,7 @@ private:
         const auto fits = [&](const Lent& each) {
             const std::int32_t written_by = region_.stores[each.store].source.index;
             return each.is_free && static_cast<std::int32_t>(i) < written_by && values_[loads_ + i].last_use <= written_by &&
-                   schedule_.streams[loads_ + each.store].item == item_size(region_.instructions[i].result);
+                   blocking_.streams[loads_ + each.store].item == item_size(region_.instructions[i].result);
         };
         const auto found = std::ranges::find_if(lent_, fits);
         return values_[loads_ + i].breadth != Breadth::wide || found == lent_.end() ? nullptr : &*found;
@@ -142,7 +147,7 @@ private:
 
     // Frees the register of a value that no instruction after this one takes.
     void release(std::size_t number, std::int32_t instruction) {
-        const Location& location = schedule_.values[number];
+        const Location& location = result_.values[number];
         if (values_[number].breadth != Breadth::wide || values_[number].last_use > instruction) {
             return;
         }
@@ -162,13 +167,13 @@ private:
 
     // Makes the elements of a load be somewhere; results are.
     Location require(const Reference& reference) {
-        Location& location = schedule_.values[number(reference)];
+        Location& location = result_.values[number(reference)];
         if (!reference.load || location.kind != Location::Kind::none) {
             return location;
         }
         const auto load = static_cast<std::size_t>(reference.index);
-        const Stream& stream = schedule_.streams[load];
-        const bool by_line = schedule_.tiled ? values_[load].stores.empty() : values_[load].only_reduced;
+        const Stream& stream = blocking_.streams[load];
+        const bool by_line = blocking_.has_tiles() ? values_[load].stores.empty() : values_[load].only_reduced;
         if (stream.breadth == Breadth::scalar || stream.direct || (stream.lined && by_line)) {
             return location = {Location::Kind::memory, reference.index};
         }
@@ -178,7 +183,7 @@ private:
             return location;
         }
         append_before(Kind::gather, load);
-        if (schedule_.is_long) {
+        if (blocking_.is_long) {
             append(Kind::gather, load, true);
         }
         return location;
@@ -191,22 +196,24 @@ private:
 
     // Whether a kernel that is called for each row repeats what is narrow faster than it is repeated in memory.
     bool may_go_by_row() const {
-        const bool whole_rows = region_.has_rows() && !schedule_.columns && !schedule_.is_long;
-        return (whole_rows || schedule_.tiled) && schedule_.piece >= shortest_by_row;
+        const bool whole_rows = region_.has_rows() && !blocking_.has_columns() && !blocking_.is_long;
+        return (whole_rows || blocking_.has_tiles()) && blocking_.piece >= shortest_by_row;
     }
 
-    bool is_row_of_tile(const Location& location) const { return schedule_.tiled && location.kind == Location::Kind::memory; }
+    bool is_row_of_tile(const Location& location) const {
+        return blocking_.has_tiles() && location.kind == Location::Kind::memory;
+    }
 
     // Whether an instruction is executed by row, and if so the operands' steps.
     bool goes_by_row(std::size_t i) {
-        bool by_row = is_row_of_tile(schedule_.values[loads_ + i]);
+        bool by_row = is_row_of_tile(result_.values[loads_ + i]);
         each_operand(i, [&](const Reference& operand, ScheduledOperand& scheduled) {
             const auto item = static_cast<std::int64_t>(item_size(region_.type(operand)));
             const bool narrow = value(operand).breadth == Breadth::narrow && scheduled.single;
             const bool lined = !scheduled.single && is_row_of_tile(scheduled.location);
             scheduled.item = scheduled.single || lined ? 0 : item;
-            scheduled.step = lined ? schedule_.row_stride(scheduled.location.index) : narrow ? item : 0;
-            by_row |= lined || (narrow && schedule_.width > 1);
+            scheduled.step = lined ? blocking_.row_stride(scheduled.location.index) : narrow ? item : 0;
+            by_row |= lined || (narrow && blocking_.width > 1);
         });
         return by_row;
     }
@@ -214,8 +221,8 @@ private:
     void spread(const Reference& from, const Location& to, bool narrow) {
         const auto item = static_cast<std::uint8_t>(item_size(region_.type(from)));
         const Location location = require(from);
-        append(Kind::spread, schedule_.spreads.size(), narrow);
-        schedule_.spreads.push_back({location, to, value(from).breadth, !narrow, item});
+        append(Kind::spread, result_.spreads.size(), narrow);
+        result_.spreads.push_back({location, to, value(from).breadth, !narrow, item});
     }
 
     // A value as something narrow or wide takes it: what has fewer elements is repeated, unless a kernel does that.
@@ -224,7 +231,8 @@ private:
         if (!is_repeated(reference, narrow)) {
             return {location, false};
         }
-        if (by_kernel && (value(reference).breadth == Breadth::scalar || schedule_.width == 1 || (!narrow && may_go_by_row()))) {
+        const bool scalar = value(reference).breadth == Breadth::scalar;
+        if (by_kernel && (scalar || blocking_.width == 1 || (!narrow && may_go_by_row()))) {
             return {location, true};
         }
         const Location to = place(item_size(region_.type(reference)), narrow ? Breadth::narrow : Breadth::wide);
@@ -253,9 +261,9 @@ private:
             release(number(operand), static_cast<std::int32_t>(i));
         });
         release_temporaries();
-        const Location location = schedule_.values[loads_ + i] = place_result(i);
+        const Location location = result_.values[loads_ + i] = place_result(i);
         if (result.breadth == Breadth::scalar) {
-            schedule_.scalars.push_back(static_cast<std::int32_t>(i));
+            result_.scalars.push_back(static_cast<std::int32_t>(i));
         } else {
             append(reduces ? Kind::finish : Kind::execute, i, instruction.narrow, result.breadth == Breadth::fixed, goes_by_row(i));
         }
@@ -281,9 +289,9 @@ private:
 
     void start_reduction(std::size_t i) {
         const Reduction& reduction = *region_.instructions[i].reduction;
-        schedule_.reductions.push_back(static_cast<std::int32_t>(i));
-        schedule_.states[i] = add_register(reduction.state_bytes * static_cast<std::size_t>(schedule_.width), false);
-        schedule_.states_bytes += aligned_state_bytes(reduction);
+        result_.reductions.push_back(static_cast<std::int32_t>(i));
+        result_.states[i] = add_register(reduction.state_bytes * static_cast<std::size_t>(blocking_.width), false);
+        result_.states_bytes += aligned_state_bytes(reduction);
         append_before(Kind::start, i);
         append(Kind::take, i, false);
     }
@@ -293,14 +301,14 @@ private:
     }
 
     bool is_written_at_once(std::size_t store) const {
-        const Stream& stream = schedule_.streams[loads_ + store];
+        const Stream& stream = blocking_.streams[loads_ + store];
         return stream.direct && !stream.streaming;
     }
 
     // Whether the result of an instruction that is executed by row is.
     bool is_written_by_row(std::size_t store) const {
-        const Stream& stream = schedule_.streams[loads_ + store];
-        return schedule_.tiled && stream.lined;
+        const Stream& stream = blocking_.streams[loads_ + store];
+        return blocking_.has_tiles() && stream.lined;
     }
 
     // The memory of a store that the result is written into at once, else a register.
@@ -308,7 +316,7 @@ private:
         const RegionInstruction& instruction = region_.instructions[i];
         const Value& result = values_[loads_ + i];
         if (result.breadth == Breadth::scalar) {
-            return {Location::Kind::scalar, static_cast<std::int32_t>(schedule_.scalars.size())};
+            return {Location::Kind::scalar, static_cast<std::int32_t>(result_.scalars.size())};
         }
         for (const std::size_t s : result.stores) {
             if (result.breadth != Breadth::fixed && region_.stores[s].narrow == instruction.narrow && is_written_at_once(s)) {
@@ -327,22 +335,23 @@ private:
 
     void store(std::size_t s) {
         const auto& [view, source, narrow] = region_.stores[s];
-        if (is_repeated(source, narrow) && schedule_.streams[loads_ + s].direct) {
+        if (is_repeated(source, narrow) && blocking_.streams[loads_ + s].direct) {
             return spread(source, memory_of(s), narrow);
         }
-        Location& location = schedule_.values[number(source)];
-        const bool gathered = location.kind == Location::Kind::none && !schedule_.streams[number(source)].direct;
+        Location& location = result_.values[number(source)];
+        const bool gathered = location.kind == Location::Kind::none && !blocking_.streams[number(source)].direct;
         if (gathered && value(source).last_use < 0 && value(source).breadth != Breadth::narrow && is_written_at_once(s)) {
             location = memory_of(s);
             return append(Kind::gather, number(source), false);
         }
-        schedule_.stored[s] = take(source, narrow, false).location;
+        result_.stored[s] = take(source, narrow, false).location;
         append(Kind::store, s, narrow);
         release_temporaries();
     }
 
-    Schedule& schedule_;
+    const Blocking& blocking_;
     const Region& region_;
+    Operations result_;
     const std::size_t loads_;
     std::vector<Value> values_;     // the loads, then the instructions' results
     std::vector<bool> is_free_;     // by register
@@ -352,6 +361,6 @@ private:
 
 }  // namespace
 
-void assign(Schedule& schedule, const Region& region) { Assignment(schedule, region).run(); }
+Operations assign(const Blocking& blocking, const Region& region) { return Assignment(blocking, region).run(); }
 
 }  // namespace dmlgraph::cpu

@@ -1,13 +1,14 @@
 #include "cpu/region/copying.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "cpu/compiler.h"
-#include "cpu/kernels/interleave.h"
 #include "cpu/quotient.h"
 
 namespace dmlgraph::cpu {
@@ -47,13 +48,63 @@ Dimensions in_order(int rank, const Sizes& sizes, const Sizes& in, const Sizes& 
     return result;
 }
 
-void take_rows(Copying& copying, Dimensions& left) {
+// `bytes` are 16 at least. The last ones may be copied twice.
+DMLGRAPH_INLINE void copy_line(std::byte* out, const std::byte* in, std::int64_t bytes) {
+    constexpr std::int64_t step = 16;
+    for (std::int64_t at = 0; at + step <= bytes; at += step) {
+        std::memcpy(out + at, in + at, step);
+    }
+    std::memcpy(out + bytes - step, in + bytes - step, step);
+}
+
+// Rows of bytes that lie side by side in both tensors.
+void copy_lines(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
+    for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
+        copy_line(out, in, length);
+    }
+}
+
+// Rows of pixels, with their channels side by side, to or from lines of each channel.
+void copy_pixels(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
+    for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
+        copying.interleave(out, in, length, copying.apart);
+    }
+}
+
+// Rows that lie across those of the input: a transposition.
+void copy_rectangle(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
+    find_transposition(copying.item)({out, copying.row_out, in, copying.in_step, rows, length});
+}
+
+// Rows of elements at the offsets of the tables.
+template <class T>
+void copy_elements(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t) {
+    const std::size_t count = copying.in.size();
+    const std::int32_t* const from = copying.in.data();
+    const std::int32_t* const to = copying.out.empty() ? nullptr : copying.out.data();
+    for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
+        if (to == nullptr) {
+            for (std::size_t i = 0; i < count; ++i) {
+                std::memcpy(out + i * sizeof(T), in + from[i], sizeof(T));
+            }
+        } else {
+            for (std::size_t i = 0; i < count; ++i) {
+                std::memcpy(out + to[i], in + from[i], sizeof(T));
+            }
+        }
+    }
+}
+
+// Takes the innermost dimension that is left as rows of so many elements.
+bool take_rows(Copying& copying, Dimensions& left, std::int64_t elements) {
     if (!left.empty()) {
         copying.rows = left.back().size;
         copying.row_in = left.back().in;
         copying.row_out = left.back().out;
         left.pop_back();
     }
+    copying.some_rows = std::clamp<std::int64_t>(unit_elements / elements, 1, copying.rows);
+    return true;
 }
 
 // Of all elements of some dimensions.
@@ -71,7 +122,7 @@ std::vector<std::int32_t> offsets(const Dimensions& inner, std::int64_t Dimensio
     return result;
 }
 
-bool make_table(Copying& copying, Dimensions& left) {
+bool choose_table(Copying& copying, Dimensions& left) {
     // What lies side by side is one element if it can be.
     while (left.size() > 1 && left.back().in == copying.item && left.back().out == copying.item &&
            copying.item * left.back().size <= 8 && std::has_single_bit(static_cast<std::uint64_t>(left.back().size))) {
@@ -90,7 +141,9 @@ bool make_table(Copying& copying, Dimensions& left) {
     if (count < enough_offsets / 2 || reach > std::numeric_limits<std::int32_t>::max()) {
         return false;
     }
-    copying.kind = Copying::Kind::table;
+    constexpr std::array copies{copy_elements<std::uint8_t>, copy_elements<std::uint16_t>, copy_elements<std::uint32_t>,
+                                copy_elements<std::uint64_t>};
+    copying.copy = copies[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(copying.item)))];
     copying.in = offsets(inner, &Dimension::in);
     copying.out = offsets(inner, &Dimension::out);
     bool packed = true;
@@ -100,160 +153,102 @@ bool make_table(Copying& copying, Dimensions& left) {
     if (packed) {
         copying.out.clear();
     }
-    copying.length = count;
-    return true;
+    copying.length = copying.some_length = count;
+    return take_rows(copying, left, count);
 }
 
-void choose(Copying& copying, Dimensions& left) {
+// Chooses what is copied at a time, if that is faster than block by block.
+bool choose(Copying& copying, Dimensions& left) {
     const std::int64_t item = copying.item;
     const Dimension last = left.back();
     const auto packed = std::ranges::find_if(left, [&](const Dimension& each) { return each.in == item; });
     if (last.out == item && last.in == item) {
         const std::int64_t bytes = last.size * item;
         if (bytes > longest_line || left.size() == 1) {
-            return;
+            return false;
         }
         if (bytes >= 16) {
-            copying.kind = Copying::Kind::lines;
-            copying.length = bytes;
+            copying.copy = copy_lines;
+            copying.length = copying.some_length = bytes;
             left.pop_back();
-            return take_rows(copying, left);
+            return take_rows(copying, left, last.size);
         }
     } else if (last.out == item && packed != left.end()) {
         const Dimension across = *packed;
         const bool splits = across.size <= most_channels && last.in == across.size * item && last.size >= least_split;
         const bool merges = last.size <= most_channels && across.out == last.size * item && across.size >= least_split;
         if (splits || merges) {
-            copying.kind = splits ? Copying::Kind::split : Copying::Kind::merge;
-            copying.thin = static_cast<int>(splits ? across.size : last.size);
+            const std::int64_t thin = splits ? across.size : last.size;
+            copying.copy = copy_pixels;
+            copying.interleave = (splits ? find_split : find_merge)(static_cast<int>(thin), copying.item);
+            copying.apart = (splits ? across.out : last.in) / item;
             copying.length = splits ? last.size : across.size;
-            copying.apart = splits ? across.out : last.in;
+            copying.in_step = splits ? thin * item : item;
+            copying.out_step = splits ? item : thin * item;
+            copying.some_length = std::min(copying.length, unit_elements / thin);
             left.pop_back();
             left.erase(packed);
-            return take_rows(copying, left);
+            return take_rows(copying, left, copying.some_length * thin);
         }
         if (last.size >= least_tile && across.size >= least_tile) {
             if (find_transposition(copying.item) == nullptr) {
-                return;
+                return false;
             }
-            copying.kind = Copying::Kind::turn;
+            copying.copy = copy_rectangle;
             copying.length = last.size;
-            copying.apart = last.in;
+            copying.in_step = last.in;
+            copying.out_step = item;
             left.pop_back();
             std::rotate(packed, packed + 1, left.end());
-            return take_rows(copying, left);
+            take_rows(copying, left, 1);
+            // Rectangles that stay in the first cache, few of them thin.
+            const auto even = [](std::int64_t size) { return quotient_up(size, quotient_up(size, rectangle_side)); };
+            copying.some_rows = even(copying.rows);
+            copying.some_length = even(copying.length);
+            return true;
         }
     }
-    if (last.size <= longest_gathered && make_table(copying, left)) {
-        take_rows(copying, left);
-    }
-}
-
-// `bytes` are 16 at least. The last ones may be copied twice.
-DMLGRAPH_INLINE void copy_line(std::byte* out, const std::byte* in, std::int64_t bytes) {
-    constexpr std::int64_t step = 16;
-    for (std::int64_t at = 0; at + step <= bytes; at += step) {
-        std::memcpy(out + at, in + at, step);
-    }
-    std::memcpy(out + bytes - step, in + bytes - step, step);
-}
-
-void copy_lines(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows) {
-    for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
-        copy_line(out, in, copying.length);
-    }
-}
-
-// `interleave` moves a row.
-void copy_pixels(const Copying& copying, Interleaving interleave, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
-    for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
-        interleave(out, in, length, copying.apart / copying.item);
-    }
-}
-
-void copy_rectangle(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
-    find_transposition(copying.item)({out, copying.row_out, in, copying.apart, rows, length});
-}
-
-template <class T>
-void copy_elements(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows) {
-    const std::size_t count = copying.in.size();
-    const std::int32_t* const from = copying.in.data();
-    const std::int32_t* const to = copying.out.empty() ? nullptr : copying.out.data();
-    for (std::int64_t r = 0; r < rows; ++r, out += copying.row_out, in += copying.row_in) {
-        if (to == nullptr) {
-            for (std::size_t i = 0; i < count; ++i) {
-                std::memcpy(out + i * sizeof(T), in + from[i], sizeof(T));
-            }
-        } else {
-            for (std::size_t i = 0; i < count; ++i) {
-                std::memcpy(out + to[i], in + from[i], sizeof(T));
-            }
-        }
-    }
-}
-
-template <class T>
-void copy_unit(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
-    switch (copying.kind) {
-        case Copying::Kind::split: return copy_pixels(copying, find_split(copying.thin, copying.item), out, in, rows, length);
-        case Copying::Kind::merge: return copy_pixels(copying, find_merge(copying.thin, copying.item), out, in, rows, length);
-        case Copying::Kind::turn: return copy_rectangle(copying, out, in, rows, length);
-        case Copying::Kind::table: return copy_elements<T>(copying, out, in, rows);
-        default: return copy_lines(copying, out, in, rows);
-    }
-}
-
-using CopyUnit = void (*)(const Copying&, std::byte*, const std::byte*, std::int64_t, std::int64_t);
-
-CopyUnit copy_unit_of(int item) {
-    switch (item) {
-        case 1: return copy_unit<std::uint8_t>;
-        case 2: return copy_unit<std::uint16_t>;
-        case 4: return copy_unit<std::uint32_t>;
-        default: return copy_unit<std::uint64_t>;
-    }
+    return last.size <= longest_gathered && choose_table(copying, left);
 }
 
 }  // namespace
 
-Copying make_copying(int rank, const Sizes& sizes, const Sizes& in, const Sizes& out, int item) {
+std::optional<Copying> make_copying(const Region& region, const std::vector<Sizes>& strides) {
+    if (region.has_rows() || !region.instructions.empty() || region.loads.size() != 1 || region.stores.size() != 1) {
+        return {};
+    }
+    const auto from = std::span(strides[0]).first(static_cast<std::size_t>(region.rank));
+    if (std::ranges::all_of(from, [](std::int64_t stride) { return stride == 0; })) {
+        return {};
+    }
     Copying copying;
-    copying.item = item;
-    Dimensions left = in_order(rank, sizes, in, out);
-    if (left.size() > 1) {
-        choose(copying, left);
+    copying.item = static_cast<int>(item_size(region.loads.front().type));
+    Dimensions left = in_order(region.rank, region.sizes, strides[0], strides[1]);
+    copying.cost = copying.item;
+    for (const Dimension& each : left) {
+        copying.cost *= static_cast<double>(each.size);
+    }
+    if (left.size() < 2 || !choose(copying, left)) {
+        return {};
     }
     for (const Dimension& each : left) {
         copying.sizes[copying.rank] = each.size;
         copying.in_strides[copying.rank] = each.in;
         copying.out_strides[copying.rank++] = each.out;
     }
-    if (copying.kind == Copying::Kind::turn) {  // rectangles that stay in the first cache, few of them thin
-        const auto even = [](std::int64_t size) { return quotient_up(size, quotient_up(size, rectangle_side)); };
-        copying.some_rows = even(copying.rows);
-        copying.some_length = even(copying.length);
-        return copying;
-    }
-    const bool cuts = copying.kind == Copying::Kind::split || copying.kind == Copying::Kind::merge;
-    copying.some_length = cuts ? std::min(copying.length, unit_elements / copying.thin) : copying.length;
-    const std::int64_t elements = copying.kind == Copying::Kind::lines ? copying.length / item : copying.some_length * copying.thin;
-    copying.some_rows = std::clamp<std::int64_t>(unit_elements / elements, 1, copying.rows);
     return copying;
 }
 
-void run(const Copying& copying, RunContext& context, double cost, std::byte* out, const std::byte* in) {
-    const CopyUnit copy_unit = copy_unit_of(copying.item);
+void run(const Copying& copying, const Region&, RunContext& context, const RegionMemory& memory) {
+    const std::byte* const in = memory.bases[0];
+    std::byte* const out = memory.bases[1];
     const std::int64_t lengths = quotient_up(copying.length, copying.some_length);
     const std::int64_t cuts = quotient_up(copying.rows, copying.some_rows);
-    const bool splits = copying.kind == Copying::Kind::split;
-    const std::int64_t in_step = copying.kind == Copying::Kind::turn ? copying.apart : splits ? copying.thin * copying.item : copying.item;
-    const std::int64_t out_step = splits ? copying.item : copying.thin * copying.item;
     std::int64_t units = cuts * lengths;
     for (int d = 0; d < copying.rank; ++d) {
         units *= copying.sizes[d];
     }
-    context.parallel(units, cost, [&](int, Chunks& chunks) {
+    context.parallel(units, copying.cost, [&](int, Chunks& chunks) {
         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
             std::int64_t part = first % lengths, cut = first / lengths % cuts;
             Sizes at = place_in(copying.sizes, copying.rank, first / lengths / cuts);
@@ -264,8 +259,10 @@ void run(const Copying& copying, RunContext& context, double cost, std::byte* ou
             }
             for (std::int64_t unit = first; unit < last; ++unit) {
                 const std::int64_t row = cut * copying.some_rows, begin = part * copying.some_length;
-                copy_unit(copying, out + to + row * copying.row_out + begin * out_step, in + from + row * copying.row_in + begin * in_step,
-                          std::min(copying.some_rows, copying.rows - row), std::min(copying.some_length, copying.length - begin));
+                copying.copy(copying, out + to + row * copying.row_out + begin * copying.out_step,
+                             in + from + row * copying.row_in + begin * copying.in_step,
+                             std::min(copying.some_rows, copying.rows - row),
+                             std::min(copying.some_length, copying.length - begin));
                 if (++part < lengths) {
                     continue;
                 }

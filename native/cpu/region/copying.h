@@ -2,45 +2,47 @@
 // and blocks of pixels, repeated and joined rows. A block of it would be some elements, by way of a register.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "cpu/kernels/interleave.h"
+#include "cpu/region/region.h"
 #include "cpu/runtime/step.h"
-#include "cpu/tensor/layout.h"
 
 namespace dmlgraph::cpu {
 
+// It goes unit by unit: some rows, each of some elements.
 struct Copying {
-    // A unit is `rows` times what the kind says.
-    enum class Kind : std::uint8_t {
-        none,   // the region does not only copy, or is faster block by block
-        lines,  // `length` bytes that lie side by side in both tensors
-        split,  // `length` groups of `thin` elements side by side, which become lines `apart` bytes apart
-        merge,  // the reverse
-        turn,   // lines of `length` elements, which were `apart` bytes apart: a transposition
-        table   // elements at the offsets of the tables
-    } kind = Kind::none;
+    // Copies so many rows of so much of their length.
+    void (*copy)(const Copying&, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) = nullptr;
     int item = 1;  // bytes of an element
-    int thin = 1;
-    std::int64_t length = 1;
-    std::int64_t apart = 0;
     std::int64_t rows = 1;
     std::int64_t row_in = 0;  // bytes to the next row
     std::int64_t row_out = 0;
-    std::vector<std::int32_t> in, out;  // offsets in bytes; `out` is empty if elements are written side by side
-    // The dimensions around units.
+    std::int64_t length = 1;   // of a row
+    std::int64_t in_step = 0;  // bytes along it
+    std::int64_t out_step = 0;
+    std::int64_t some_rows = 1;  // of a unit at most
+    std::int64_t some_length = 1;
+    Interleaving interleave = nullptr;  // from a row of pixels to lines of their channels, or the reverse
+    std::int64_t apart = 0;             // elements from line to line
+    std::vector<std::int32_t> in, out;  // a row's elements, in bytes; `out` is empty if they are written side by side
+    // The dimensions around rows.
     int rank = 0;
     Sizes sizes{};
     Sizes in_strides{};
     Sizes out_strides{};
-    // Units are cut into so many rows and elements of `length`.
-    std::int64_t some_rows = 1;
-    std::int64_t some_length = 1;
+    double cost = 0;  // bytes
+
+    static constexpr std::size_t scratch_bytes = 0;
+    static constexpr std::size_t shared_state_bytes() { return 0; }
 };
 
-// Strides in bytes.
-Copying make_copying(int rank, const Sizes& sizes, const Sizes& in, const Sizes& out, int item);
+// `strides`: of the load and the store, in bytes. No value: the region does more, or is faster block by block.
+std::optional<Copying> make_copying(const Region& region, const std::vector<Sizes>& strides);
 
-void run(const Copying& copying, RunContext& context, double cost, std::byte* out, const std::byte* in);
+void run(const Copying& copying, const Region& region, RunContext& context, const RegionMemory& memory);
 
 }  // namespace dmlgraph::cpu

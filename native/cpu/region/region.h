@@ -71,4 +71,14 @@ struct Region {
     }
 };
 
+// Where a run finds a region's tensors, and memory that it may use.
+struct RegionMemory {
+    std::byte* const* bases;  // the first elements of the loads, then of the stores
+    std::byte* scratch;       // aligned to cache lines
+    std::size_t scratch_stride;
+    std::byte* states;  // of reductions, shared by workers
+
+    std::byte* scratch_of(int worker) const { return scratch + scratch_stride * static_cast<std::size_t>(worker); }
+};
+
 }  // namespace dmlgraph::cpu

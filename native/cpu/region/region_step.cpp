@@ -24,8 +24,14 @@ std::vector<Sizes> standard_strides(const Region& region) {
 
 }  // namespace
 
-RegionStep::RegionStep(Region region)
-    : region_(std::move(region)), schedule_(make_schedule(region_, standard_strides(region_))) {}
+RegionStep::RegionStep(Region region) : region_(std::move(region)), way_(way_of(region_, standard_strides(region_))) {}
+
+RegionStep::Way RegionStep::way_of(const Region& region, const std::vector<Sizes>& strides) {
+    if (std::optional<Copying> copying = make_copying(region, strides)) {
+        return *std::move(copying);
+    }
+    return make_schedule(region, strides);
+}
 
 void RegionStep::run(RunContext& context) const {
     const std::size_t count = region_.stream_count();
@@ -41,7 +47,8 @@ void RegionStep::run(RunContext& context) const {
         bases[s] = context.data(view);
     }
     std::byte* const states = states_.buffer == no_buffer ? nullptr : context.data(states_);
-    cpu::run(schedule_, region_, context, {bases, context.scratch_base, context.scratch_stride, states});
+    const RegionMemory memory{bases, context.scratch_base, context.scratch_stride, states};
+    std::visit([&](const auto& way) { cpu::run(way, region_, context, memory); }, way_);
 }
 
 void RegionStep::run_custom(RunContext& context) const {
@@ -54,19 +61,20 @@ void RegionStep::run_custom(RunContext& context) const {
         strides[s] = tensor.strides;
     }
     const std::shared_ptr<const Custom> custom = custom_for(std::move(strides));
-    const Schedule& schedule = custom->schedule;
     RegionMemory memory{bases.data(), context.scratch_base, context.scratch_stride, nullptr};
     Memory scratch, states;  // where those of the plan are too small
-    if (schedule.scratch_bytes > context.scratch_bytes) {
-        memory.scratch_stride = align_to_line(schedule.scratch_bytes);
-        scratch = Memory(memory.scratch_stride * static_cast<std::size_t>(context.workers));
-        memory.scratch = scratch.get();
-    }
-    if (schedule.shared_state_bytes() > 0) {
-        states = Memory(schedule.shared_state_bytes());
-        memory.states = states.get();
-    }
-    cpu::run(schedule, region_, context, memory);
+    std::visit([&](const auto& way) {
+        if (way.scratch_bytes > context.scratch_bytes) {
+            memory.scratch_stride = align_to_line(way.scratch_bytes);
+            scratch = Memory(memory.scratch_stride * static_cast<std::size_t>(context.workers));
+            memory.scratch = scratch.get();
+        }
+        if (way.shared_state_bytes() > 0) {
+            states = Memory(way.shared_state_bytes());
+            memory.states = states.get();
+        }
+        cpu::run(way, region_, context, memory);
+    }, custom->way);
 }
 
 std::shared_ptr<const RegionStep::Custom> RegionStep::custom_for(std::vector<Sizes> strides) const {
@@ -79,8 +87,8 @@ std::shared_ptr<const RegionStep::Custom> RegionStep::custom_for(std::vector<Siz
     if (customs_.size() == most_customs) {
         customs_.erase(customs_.begin());
     }
-    Schedule schedule = make_schedule(region_, strides);
-    customs_.push_back(std::make_shared<const Custom>(Custom{std::move(strides), std::move(schedule)}));
+    Way way = way_of(region_, strides);
+    customs_.push_back(std::make_shared<const Custom>(Custom{std::move(strides), std::move(way)}));
     return customs_.back();
 }
 

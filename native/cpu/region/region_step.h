@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <mutex>
+#include <variant>
 #include <vector>
 
+#include "cpu/region/copying.h"
 #include "cpu/region/schedule.h"
 
 namespace dmlgraph::cpu {
@@ -16,27 +18,31 @@ public:
     void run(RunContext& context) const override;
     // A reduction by itself is a step as others.
     Kind kind() const override { return !region_.has_rows() || nodes.size() > 1 ? Kind::region : Kind::native; }
-    double cost() const override { return schedule_.cost; }
-    std::size_t scratch_bytes() const override { return schedule_.scratch_bytes; }
+    double cost() const override { return std::visit([](const auto& way) { return way.cost; }, way_); }
+    std::size_t scratch_bytes() const override { return std::visit([](const auto& way) { return way.scratch_bytes; }, way_); }
     bool may_overwrite(BufferId read, BufferId written) const override;
     void visit(const Visitor& visitor) override;
     // Memory that the planner gives to the step; none is needed if it is 0.
-    std::size_t state_bytes() const { return schedule_.shared_state_bytes(); }
+    std::size_t state_bytes() const { return std::visit([](const auto& way) { return way.shared_state_bytes(); }, way_); }
     void give_states(const View& view) { states_ = view; }
 
 private:
+    // How it runs on memory of certain strides.
+    using Way = std::variant<Schedule, Copying>;
+
     // For arrays of the caller that have strides of their own.
     struct Custom {
         std::vector<Sizes> strides;
-        Schedule schedule;
+        Way way;
     };
 
+    static Way way_of(const Region& region, const std::vector<Sizes>& strides);
     void run_custom(RunContext& context) const;
     std::shared_ptr<const Custom> custom_for(std::vector<Sizes> strides) const;
     bool may_overwrite(std::size_t load, std::size_t store) const;
 
     Region region_;
-    Schedule schedule_;  // for standard layouts
+    Way way_;  // for standard layouts
     View states_;
     mutable std::mutex mutex_;  // guards what follows
     mutable std::vector<std::shared_ptr<const Custom>> customs_;  // the last ones made: a next run is mostly like another

@@ -2,12 +2,10 @@
 #include "cpu/region/schedule.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <numeric>
 
 #include "cpu/kernels/interleave.h"
-#include "cpu/quotient.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu {
@@ -59,36 +57,36 @@ bool packed(const Sizes& sizes, const Sizes& strides, int from, int to, std::int
 }
 
 // Adds the dimensions from … to − 1, those as one that go on where others end; at least one dimension.
-void collapse(Schedule& schedule, const Region& region, const std::vector<Sizes>& strides, int from, int to) {
-    const int first = schedule.rank;
+void collapse(Blocking& blocking, const Region& region, const std::vector<Sizes>& strides, int from, int to) {
+    const int first = blocking.rank;
     for (int d = from; d < to; ++d) {
         const std::int64_t size = region.sizes[d];
         if (size == 1) {
             continue;
         }
-        bool joins = schedule.rank > first;
+        bool joins = blocking.rank > first;
         for (std::size_t s = 0; joins && s < strides.size(); ++s) {
-            joins = schedule.streams[s].strides[schedule.rank - 1] == strides[s][d] * size;
+            joins = blocking.streams[s].strides[blocking.rank - 1] == strides[s][d] * size;
         }
-        const int at = joins ? schedule.rank - 1 : schedule.rank++;
-        schedule.sizes[at] = joins ? schedule.sizes[at] * size : size;
+        const int at = joins ? blocking.rank - 1 : blocking.rank++;
+        blocking.sizes[at] = joins ? blocking.sizes[at] * size : size;
         for (std::size_t s = 0; s < strides.size(); ++s) {
-            schedule.streams[s].strides[at] = strides[s][d];
+            blocking.streams[s].strides[at] = strides[s][d];
         }
     }
-    if (schedule.rank == first) {
-        schedule.sizes[schedule.rank++] = 1;
+    if (blocking.rank == first) {
+        blocking.sizes[blocking.rank++] = 1;
     }
 }
 
 // The dimension along which some tensor is packed that is not packed along the last one, as a transposed one is; -1:
 // there is none.
-int find_tile_axis(const Schedule& schedule, const Region& region) {
+int find_tile_axis(const Blocking& blocking, const Region& region) {
     if (std::ranges::any_of(region.instructions, &RegionInstruction::counts)) {
         return -1;  // the elements of a rectangle are no sequence
     }
-    const int last = schedule.rank - 1;
-    for (const Stream& stream : schedule.streams) {
+    const int last = blocking.rank - 1;
+    for (const Stream& stream : blocking.streams) {
         for (int d = 0; d < last; ++d) {
             if (stream.strides[d] == stream.item && stream.strides[last] != 0) {
                 return d;
@@ -99,115 +97,120 @@ int find_tile_axis(const Schedule& schedule, const Region& region) {
 }
 
 // Blocks are rows of tiles, of this dimension and the last one.
-void choose_tiles(Schedule& schedule, int axis) {
+void cut_tiles(Blocking& blocking, int axis) {
     const auto move_before_last = [&](Sizes& each) {
-        std::rotate(each.begin() + axis, each.begin() + axis + 1, each.begin() + schedule.rank - 1);
+        std::rotate(each.begin() + axis, each.begin() + axis + 1, each.begin() + blocking.rank - 1);
     };
-    move_before_last(schedule.sizes);
-    for (Stream& stream : schedule.streams) {
+    move_before_last(blocking.sizes);
+    for (Stream& stream : blocking.streams) {
         move_before_last(stream.strides);
     }
-    schedule.tiled = true;
-    schedule.line = schedule.sizes[schedule.kept - 1];
-    const std::int64_t elements = schedule.line <= most_channels ? thin_tile_elements : tile_elements;
+    blocking.mode = Blocking::Mode::tiles;
+    blocking.line = blocking.sizes[blocking.kept - 1];
+    const std::int64_t elements = blocking.line <= most_channels ? thin_tile_elements : tile_elements;
     const auto fitting = [&](std::int64_t size, std::int64_t other) {
         return std::min(size, std::max(tile_side, elements / other / tile_side * tile_side));
     };
-    schedule.piece = schedule.part = fitting(schedule.length, std::min(schedule.line, tile_side));
-    schedule.width = fitting(schedule.line, schedule.piece);
+    blocking.piece = blocking.part = fitting(blocking.length, std::min(blocking.line, tile_side));
+    blocking.width = fitting(blocking.line, blocking.piece);
 }
 
-// How reductions cut rows.
-void cut_rows(Schedule& schedule, bool may_group) {
-    const std::int64_t length = schedule.length;
-    if (schedule.columns) {
-        schedule.line = schedule.sizes[schedule.kept - 1];
-        const std::int64_t width = std::min(whole_columns / length, schedule.rows / blocks_of_columns);
-        schedule.width = std::min(schedule.line, schedule.is_long ? greatest_width : std::clamp(width, least_width, greatest_width));
-        const std::int64_t groups = std::min(schedule.rows / schedule.line, column_block / (schedule.line * length));
-        if (may_group && !schedule.is_long && groups > 1) {
-            schedule.group = schedule.line;
-            schedule.width = groups * schedule.group;
-            schedule.line = schedule.rows;
-        }
-    } else {
-        schedule.width = length < short_row ? std::min(schedule.rows, short_rows / length) : 1;
+// Of reductions: whole rows or columns, unless they are long.
+void cut_rows(Blocking& blocking) {
+    blocking.width = blocking.length < short_row ? std::min(blocking.rows, short_rows / blocking.length) : 1;
+}
+
+void cut_columns(Blocking& blocking, bool may_group) {
+    blocking.mode = Blocking::Mode::columns;
+    blocking.line = blocking.sizes[blocking.kept - 1];
+    const std::int64_t width = std::min(whole_columns / blocking.length, blocking.rows / blocks_of_columns);
+    const std::int64_t most = blocking.is_long ? greatest_width : std::clamp(width, least_width, greatest_width);
+    blocking.width = std::min(blocking.line, most);
+    const std::int64_t fitting = column_block / (blocking.line * blocking.length);
+    const std::int64_t groups = std::min(blocking.rows / blocking.line, fitting);
+    if (may_group && !blocking.is_long && groups > 1) {
+        blocking.group = blocking.line;
+        blocking.width = groups * blocking.group;
+        blocking.line = blocking.rows;
     }
-    schedule.piece = schedule.part = length;
-    if (schedule.is_long) {
-        schedule.piece = schedule.columns ? std::max<std::int64_t>(1, column_block / schedule.width) : long_piece;
-        const std::int64_t pieces = quotient_up(length, schedule.piece);
-        const std::int64_t blocks = schedule.rows / schedule.line * quotient_up(schedule.line, schedule.width);
-        const std::int64_t parts = blocks >= enough_blocks ? 1 : std::min(pieces, quotient_up(enough_parts, blocks));
-        schedule.part = quotient_up(pieces, parts) * schedule.piece;
-    }
+}
+
+// Takes them in pieces, and shares those between workers if there are few rows.
+void cut_long_rows(Blocking& blocking) {
+    blocking.piece = blocking.has_columns() ? std::max<std::int64_t>(1, column_block / blocking.width) : long_piece;
+    const std::int64_t pieces = quotient_up(blocking.length, blocking.piece), blocks = blocking.blocks();
+    const std::int64_t parts = blocks >= enough_blocks ? 1 : std::min(pieces, quotient_up(enough_parts, blocks));
+    blocking.part = quotient_up(pieces, parts) * blocking.piece;
 }
 
 // The elements after which a load begins anew.
-std::int64_t period(const Schedule& schedule, const Sizes& strides) {
+std::int64_t period(const Blocking& blocking, const Sizes& strides) {
     std::int64_t result = 1;
-    for (int d = schedule.rank - 1; d >= 0 && !all_zero(strides, 0, d + 1); --d) {
-        result *= schedule.sizes[d];
+    for (int d = blocking.rank - 1; d >= 0 && !all_zero(strides, 0, d + 1); --d) {
+        result *= blocking.sizes[d];
     }
     return result;
 }
 
-Breadth breadth_of_load(const Schedule& schedule, const Region& region, const Sizes& strides) {
-    const bool same_in_all = all_zero(strides, 0, schedule.kept);
-    const bool by_row = !schedule.tiled || schedule.piece >= least_piece;
-    if (all_zero(strides, schedule.kept, schedule.rank) && (same_in_all || by_row)) {
+Breadth breadth_of_load(const Blocking& blocking, const Region& region, const Sizes& strides) {
+    const bool same_in_all = all_zero(strides, 0, blocking.kept);
+    const bool by_row = !blocking.has_tiles() || blocking.piece >= least_piece;
+    if (all_zero(strides, blocking.kept, blocking.rank) && (same_in_all || by_row)) {
         return same_in_all ? Breadth::scalar : Breadth::narrow;
     }
-    bool fixed = same_in_all && !schedule.is_long && schedule.rows > 1;
-    if (schedule.tiled) {  // the same in all tiles: one element for each of their rows
-        fixed = schedule.width == schedule.line && all_zero(strides, 0, schedule.kept - 1) &&
-                all_zero(strides, schedule.kept, schedule.rank);
+    bool fixed = same_in_all && !blocking.is_long && blocking.rows > 1;
+    if (blocking.has_tiles()) {  // the same in all tiles: one element for each of their rows
+        fixed = blocking.width == blocking.line && all_zero(strides, 0, blocking.kept - 1) &&
+                all_zero(strides, blocking.kept, blocking.rank);
     } else if (!region.has_rows()) {
-        const std::int64_t elements = period(schedule, strides);
-        fixed = schedule.kept == 0 && elements <= greatest_period && elements < schedule.length;
+        const std::int64_t elements = period(blocking, strides);
+        fixed = blocking.kept == 0 && elements <= greatest_period && elements < blocking.length;
     }
     return fixed ? Breadth::fixed : Breadth::wide;
 }
 
-void classify(Schedule& schedule, const Region& region, std::size_t s) {
+void classify(Blocking& blocking, const Region& region, std::size_t s) {
     const bool load = s < region.loads.size();
     const bool narrow = !load && region.stores[s - region.loads.size()].narrow;
-    const int kept = schedule.kept, rank = schedule.rank;
-    const std::int64_t width = schedule.width;
-    Stream& stream = schedule.streams[s];
+    const int kept = blocking.kept, rank = blocking.rank;
+    const std::int64_t width = blocking.width;
+    Stream& stream = blocking.streams[s];
     const Sizes& strides = stream.strides;
-    stream.breadth = load ? breadth_of_load(schedule, region, strides) : narrow ? Breadth::narrow : Breadth::wide;
-    for (std::int64_t d = kept - 1, back = 0; d >= 0; back += (schedule.sizes[d] - 1) * strides[d], --d) {
+    stream.breadth = load ? breadth_of_load(blocking, region, strides) : narrow ? Breadth::narrow : Breadth::wide;
+    for (std::int64_t d = kept - 1, back = 0; d >= 0; back += (blocking.sizes[d] - 1) * strides[d], --d) {
         stream.jumps[d] = strides[d] - back;
     }
     std::int64_t unit = stream.item;
+    const auto side_by_side = [&](int from, int to) { return packed(blocking.sizes, strides, from, to, unit); };
+    const bool wide = stream.breadth == Breadth::wide, one_line = blocking.has_one_line();
     if (stream.breadth == Breadth::scalar || stream.breadth == Breadth::narrow) {
-        const bool within_line = schedule.columns && schedule.group == 0;
-        stream.direct = packed(schedule.sizes, strides, within_line ? kept - 1 : 0, kept, unit) || width == 1;
+        stream.direct = side_by_side(one_line ? kept - 1 : 0, kept) || width == 1;
         return;
     }
-    if (schedule.group != 0) {
-        stream.direct = stream.breadth == Breadth::wide && packed(schedule.sizes, strides, kept - 1, kept, unit) &&
-                        packed(schedule.sizes, strides, kept, rank, unit) && packed(schedule.sizes, strides, 0, kept - 1, unit);
-    } else if (schedule.columns) {
-        stream.lined = stream.breadth == Breadth::wide && rank == kept + 1 && (strides[kept - 1] == stream.item || width == 1);
-        stream.direct = stream.lined && width == schedule.line && strides[kept] == width * stream.item;
-    } else if (!schedule.tiled) {
-        stream.direct = packed(schedule.sizes, strides, kept, rank, unit) &&
-                        (width == 1 || packed(schedule.sizes, strides, 0, kept, unit));
-    } else {
-        stream.lined = stream.breadth == Breadth::wide && strides[kept] == stream.item && schedule.piece >= least_piece;
+    stream.step = blocking.has_columns() ? strides[kept] : stream.item;
+    switch (blocking.mode) {
+        case Blocking::Mode::rows:
+            stream.direct = side_by_side(kept, rank) && (width == 1 || side_by_side(0, kept));
+            break;
+        case Blocking::Mode::columns:  // lines, the lines of a group, and the groups
+            stream.direct = wide && side_by_side(kept - 1, kept);
+            stream.lined = stream.direct && one_line && rank == kept + 1;
+            stream.direct = stream.direct && side_by_side(kept, rank) &&
+                            (one_line ? stream.lined && width == blocking.line : side_by_side(0, kept - 1));
+            break;
+        case Blocking::Mode::tiles:
+            stream.lined = wide && strides[kept] == stream.item && blocking.piece >= least_piece;
+            break;
     }
-    stream.step = schedule.columns ? strides[kept] : stream.item;
-    stream.streaming = !load && stream.direct && schedule.rows * schedule.length * stream.item >=
+    stream.streaming = !load && stream.direct && blocking.rows * blocking.length * stream.item >=
                                                      (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
 }
 
 // Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in the
 // third one takes longer than waiting for it.
-bool is_far(const Schedule& schedule, const Stream& stream) {
-    return stream.breadth == Breadth::wide && stream.direct && !schedule.columns &&
-           schedule.rows * schedule.length * stream.item >= far_bytes;
+bool is_far(const Blocking& blocking, const Stream& stream) {
+    return stream.breadth == Breadth::wide && stream.direct && !blocking.has_columns() &&
+           blocking.rows * blocking.length * stream.item >= far_bytes;
 }
 
 // The pieces that leave all registers in the nearest cache.
@@ -265,11 +268,6 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
     }
     collapse(schedule, region, strides, 0, region.has_rows() ? region.kept : region.rank);
     schedule.kept = schedule.rank;
-    const bool copies = !region.has_rows() && region.instructions.empty() && region.loads.size() == 1 && region.stores.size() == 1;
-    if (copies && !all_zero(strides[0], 0, region.rank)) {
-        schedule.copying = make_copying(schedule.rank, schedule.sizes, schedule.streams[0].strides, schedule.streams[1].strides,
-                                        schedule.streams[0].item);
-    }
     int tile_axis = -1;
     if (region.has_rows()) {
         collapse(schedule, region, strides, region.kept, region.rank);
@@ -282,29 +280,30 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
         return std::accumulate(schedule.sizes.begin() + from, schedule.sizes.begin() + to, std::int64_t{1}, std::multiplies<>());
     };
     schedule.rows = schedule.line = product(0, schedule.kept);
-    schedule.length = product(schedule.kept, schedule.rank);
+    schedule.length = schedule.piece = schedule.part = product(schedule.kept, schedule.rank);
+    schedule.is_long = region.has_rows() && is_long_row(schedule.length, region.columns);
     if (tile_axis >= 0) {
-        choose_tiles(schedule, tile_axis);
+        cut_tiles(schedule, tile_axis);
+    } else if (region.has_rows() && region.columns) {
+        cut_columns(schedule, std::ranges::none_of(region.instructions, &RegionInstruction::counts));
     } else if (region.has_rows()) {
-        schedule.columns = region.columns;
-        schedule.is_long = is_long_row(schedule.length, schedule.columns);
-        cut_rows(schedule, std::ranges::none_of(region.instructions, &RegionInstruction::counts));
+        cut_rows(schedule);
+    }
+    if (schedule.is_long) {
+        cut_long_rows(schedule);
     }
     for (std::size_t s = 0; s < strides.size(); ++s) {
         classify(schedule, region, s);
     }
-    assign(schedule, region);
+    static_cast<Operations&>(schedule) = assign(schedule, region);
     for (std::size_t load = 0; region.has_rows() && load < region.loads.size(); ++load) {
         if (is_far(schedule, schedule.streams[load])) {
             schedule.far.push_back(static_cast<std::int32_t>(load));
         }
     }
-    if (!region.has_rows() && !schedule.tiled) {
+    if (!region.has_rows() && !schedule.has_tiles()) {
         cut_pieces(schedule, region);
     }
-    schedule.line_blocks = quotient_up(schedule.line, schedule.width);
-    schedule.blocks = schedule.rows / schedule.line * schedule.line_blocks;
-    schedule.parts = quotient_up(schedule.length, schedule.part);
     schedule.cost = cost_of(schedule, region);
     lay_out_scratch(schedule, region);
     return schedule;

@@ -20,7 +20,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/region/copying.h"
+#include "cpu/quotient.h"
 #include "cpu/region/region.h"
 #include "cpu/runtime/step.h"
 
@@ -87,27 +87,39 @@ struct ScheduledOperation {
     bool by_row = false;
 };
 
-struct Schedule {
+// How the rows of a domain are cut into blocks and pieces, and how loads and stores lie in these.
+struct Blocking {
+    enum class Mode : std::uint8_t { rows, columns, tiles } mode = Mode::rows;
     // The domain without the dimensions that go on where others end, in all loads and stores: those of rows, of which
     // there may be none, and those of a row.
     int rank = 0;
     int kept = 0;
     Sizes sizes{};
-    bool columns = false;
-    bool tiled = false;
-    bool is_long = false;
     std::int64_t rows = 1;
     std::int64_t length = 1;  // of a row
-    std::int64_t line = 1;    // rows among which blocks are cut: all, or those along the last of their dimensions
-    std::int64_t width = 1;   // rows of a block
-    std::int64_t group = 0;   // … of columns that has several groups: rows of each, else 0
-    std::int64_t piece = 1;   // elements of a row that are taken at a time
-    std::int64_t part = 1;    // … by one worker
-    std::int64_t line_blocks = 1;
-    std::int64_t blocks = 1;
-    std::int64_t parts = 1;
-    Copying copying;  // of a region that only copies; then the rest does not matter
+    bool is_long = false;
+    std::int64_t line = 1;   // rows among which blocks are cut: all, or those along the last of their dimensions
+    std::int64_t width = 1;  // rows of a block
+    std::int64_t group = 0;  // … of columns that has several groups: rows of each, else 0
+    std::int64_t piece = 1;  // elements of a row that are taken at a time
+    std::int64_t part = 1;   // … by one worker
     std::vector<Stream> streams;
+
+    bool has_columns() const { return mode == Mode::columns; }
+    bool has_tiles() const { return mode == Mode::tiles; }
+    // Whether a block is some columns of one line, or all.
+    bool has_one_line() const { return has_columns() && group == 0; }
+    std::int64_t line_blocks() const { return quotient_up(line, width); }
+    std::int64_t blocks() const { return rows / line * line_blocks(); }
+    std::int64_t parts() const { return quotient_up(length, part); }
+    // Bytes from a row of a tile to the next one.
+    std::int64_t row_stride(std::int32_t stream) const {
+        return streams[static_cast<std::size_t>(stream)].strides[kept - 1];
+    }
+};
+
+// What is done with a block, and where values lie meanwhile.
+struct Operations {
     std::vector<Location> values;  // of the loads, then of the instructions' results
     std::vector<ScheduledOperand> operands;
     std::vector<Location> stored;  // by store: what it takes
@@ -118,20 +130,20 @@ struct Schedule {
     std::vector<ScheduledOperation> before;  // once a part
     std::vector<ScheduledOperation> pieces;  // for every piece
     std::vector<ScheduledOperation> after;   // once all parts are done
+    std::vector<Register> registers;
+    std::size_t states_bytes = 0;  // of one row's reductions, `aligned_state_bytes` each
+};
+
+struct Schedule : Blocking, Operations {
     // Direct loads from beyond the caches, which are asked for one piece ahead. Only with reductions: other regions have too
     // few operations to share that among.
     std::vector<std::int32_t> far;
-    std::vector<Register> registers;
-    std::size_t states_bytes = 0;   // of one row's reductions, `aligned_state_bytes` each
     std::size_t scratch_bytes = 0;  // of each worker
     double cost = 0;  // about how many bytes go through the instructions: what is worth sharing between threads
 
-    // Bytes from a row of a tile to the next one.
-    std::int64_t row_stride(std::int32_t stream) const { return streams[static_cast<std::size_t>(stream)].strides[kept - 1]; }
-
     // Memory for the states of reductions whose rows are shared between workers.
     std::size_t shared_state_bytes() const {
-        return parts == 1 ? 0 : static_cast<std::size_t>(blocks * parts * width) * states_bytes;
+        return parts() == 1 ? 0 : static_cast<std::size_t>(blocks() * parts() * width) * states_bytes;
     }
     // In a worker's scratch memory, before the registers.
     std::size_t table_bytes(const Region& region) const;
@@ -146,19 +158,8 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides);
 // Whether reductions take rows of so many elements in pieces.
 bool is_long_row(std::int64_t length, bool columns);
 
-// Decides the operations of a schedule whose blocks and streams are known, where each value lies, and which registers
-// there are.
-void assign(Schedule& schedule, const Region& region);
-
-// Where a run finds a region's tensors, and memory that it may use.
-struct RegionMemory {
-    std::byte* const* bases;  // the first elements of the loads, then of the stores
-    std::byte* scratch;       // aligned to cache lines
-    std::size_t scratch_stride;
-    std::byte* states;  // `shared_state_bytes` of them
-
-    std::byte* scratch_of(int worker) const { return scratch + scratch_stride * static_cast<std::size_t>(worker); }
-};
+// Decides the operations of a region that is cut so, where each value lies, and which registers there are.
+Operations assign(const Blocking& blocking, const Region& region);
 
 void run(const Schedule& schedule, const Region& region, RunContext& context, const RegionMemory& memory);
 

@@ -25,25 +25,41 @@ struct Patch {
     std::int64_t step;  // of the stream
 };
 
-// Where a worker's tables begin in its scratch memory.
+// A worker's tables, in its scratch memory.
 struct Tables {
-    std::size_t calls, operands, rows, patches, scalars, end;
+    Call* calls;
+    Operand* operands;
+    std::byte** rows;  // by stream: where the block begins
+    Patch* patches;
+    std::uint64_t* scalars;
+    std::size_t bytes = 0;
 
-    Tables(const Schedule& schedule, const Region& region)
-        : calls(0),
-          operands(align_to_line(region.instructions.size() * sizeof(Call))),
-          rows(operands + align_to_line(region.operands.size() * sizeof(Operand))),
-          patches(rows + align_to_line(schedule.streams.size() * sizeof(std::byte*))),
-          scalars(patches + align_to_line((region.operands.size() + region.instructions.size()) * sizeof(Patch))),
-          end(scalars + align_to_line(schedule.scalars.size() * sizeof(std::uint64_t))) {}
+    Tables(std::byte* memory, const Schedule& schedule, const Region& region) {
+        const auto take = [&]<class T>(T*& table, std::size_t count) {
+            table = reinterpret_cast<T*>(memory + bytes);
+            bytes += align_to_line(count * sizeof(T));
+        };
+        take(calls, region.instructions.size());
+        take(operands, region.operands.size());
+        take(rows, schedule.streams.size());
+        take(patches, region.operands.size() + region.instructions.size());
+        take(scalars, schedule.scalars.size());
+    }
 };
 
 // One worker's part of a run: the calls with their pointers, in its scratch memory.
 class WorkerRun {
 public:
     WorkerRun(const Schedule& schedule, const Region& region, const RegionMemory& memory, int worker)
-        : WorkerRun(schedule, region, memory, memory.scratch_of(worker), Tables(schedule, region)) {
-        std::copy_n(bases_, schedule.streams.size(), rows_);
+        : schedule_(schedule),
+          region_(region),
+          parts_(schedule.parts()),
+          line_blocks_(schedule.line_blocks()),
+          bases_(memory.bases),
+          states_(memory.states),
+          scratch_(memory.scratch_of(worker)),
+          tables_(scratch_, schedule, region) {
+        std::copy_n(bases_, schedule.streams.size(), tables_.rows);
         link();
         for (const std::int32_t i : schedule.scalars) {
             execute(i, 1, 0);
@@ -61,7 +77,7 @@ public:
                     count_ = std::min(schedule_.piece, end - from_);
                     run_piece();
                 }
-                if (schedule_.parts == 1) {
+                if (parts_ == 1) {
                     perform(schedule_.after);
                 } else {
                     each_state(each, [](const Reduction&, std::byte* state, std::byte* kept, std::size_t bytes) {
@@ -81,8 +97,8 @@ public:
             for (std::int64_t block = first; block < last; ++block) {
                 enter(block);
                 patch();
-                for (std::int64_t part = 0; part < schedule_.parts; ++part) {
-                    each_state(block * schedule_.parts + part,
+                for (std::int64_t part = 0; part < parts_; ++part) {
+                    each_state(block * parts_ + part,
                                [&](const Reduction& reduction, std::byte* state, std::byte* kept, std::size_t bytes) {
                                    if (part == 0) {
                                        std::memcpy(state, kept, bytes);
@@ -99,21 +115,9 @@ public:
 private:
     using Kind = ScheduledOperation::Kind;
 
-    WorkerRun(const Schedule& schedule, const Region& region, const RegionMemory& memory, std::byte* scratch, Tables tables)
-        : schedule_(schedule),
-          region_(region),
-          bases_(memory.bases),
-          states_(memory.states),
-          scratch_(scratch),
-          calls_(reinterpret_cast<Call*>(scratch + tables.calls)),
-          operands_(reinterpret_cast<Operand*>(scratch + tables.operands)),
-          rows_(reinterpret_cast<std::byte**>(scratch + tables.rows)),
-          patches_(reinterpret_cast<Patch*>(scratch + tables.patches)),
-          scalars_(reinterpret_cast<std::uint64_t*>(scratch + tables.scalars)) {}
-
     std::byte* address(const Location& location) const {
         switch (location.kind) {
-            case Location::Kind::scalar: return reinterpret_cast<std::byte*>(scalars_ + location.index);
+            case Location::Kind::scalar: return reinterpret_cast<std::byte*>(tables_.scalars + location.index);
             case Location::Kind::memory: return now(location.index);
             case Location::Kind::scratch: return scratch_ + schedule_.registers[location.index].offset;
             default: return nullptr;
@@ -121,42 +125,43 @@ private:
     }
 
     // Where a piece begins in a stream that is read or written in place.
-    std::byte* now(std::int32_t stream) const { return rows_[stream] + from_ * schedule_.streams[stream].step; }
+    std::byte* now(std::int32_t stream) const { return tables_.rows[stream] + from_ * schedule_.streams[stream].step; }
 
     void point(const void** where, const Location& location) {
         *where = address(location);
         if (location.kind == Location::Kind::memory && schedule_.streams[location.index].breadth != Breadth::scalar) {
-            patches_[patch_count_++] = {where, rows_ + location.index, schedule_.streams[location.index].step};
+            const Stream& stream = schedule_.streams[location.index];
+            tables_.patches[patch_count_++] = {where, tables_.rows + location.index, stream.step};
         }
     }
 
     void link() {
         for (std::size_t k = 0; k < region_.operands.size(); ++k) {
-            operands_[k].scalar = schedule_.operands[k].single;
-            point(&operands_[k].data, schedule_.operands[k].location);
+            tables_.operands[k].scalar = schedule_.operands[k].single;
+            point(&tables_.operands[k].data, schedule_.operands[k].location);
         }
         for (std::size_t i = 0; i < region_.instructions.size(); ++i) {
             const RegionInstruction& instruction = region_.instructions[i];
-            calls_[i].in = operands_ + instruction.first_operand;
-            calls_[i].immediates = region_.immediates.data() + instruction.first_immediate;
-            point(const_cast<const void**>(&calls_[i].out), schedule_.values[region_.loads.size() + i]);
+            tables_.calls[i].in = tables_.operands + instruction.first_operand;
+            tables_.calls[i].immediates = region_.immediates.data() + instruction.first_immediate;
+            point(const_cast<const void**>(&tables_.calls[i].out), schedule_.values[region_.loads.size() + i]);
         }
     }
 
     void patch() {
         for (std::int32_t p = 0; p < patch_count_; ++p) {
-            *patches_[p].where = *patches_[p].row + from_ * patches_[p].step;
+            *tables_.patches[p].where = *tables_.patches[p].row + from_ * tables_.patches[p].step;
         }
     }
 
     // To a part of a block, and to the next one.
     void go_to(std::int64_t number) {
-        part_ = number % schedule_.parts;
-        enter(number / schedule_.parts);
+        part_ = number % parts_;
+        enter(number / parts_);
     }
 
     void go_on() {
-        if (++part_ < schedule_.parts) {
+        if (++part_ < parts_) {
             from_ = part_ * schedule_.part;
         } else if (part_ = 0; schedule_.width > 1) {
             enter(block_ + 1);
@@ -166,10 +171,10 @@ private:
     }
 
     void enter(std::int64_t block) {
-        const std::int64_t start = block % schedule_.line_blocks * schedule_.width;
+        const std::int64_t start = block % line_blocks_ * schedule_.width;
         block_ = block;
         width_ = std::min(schedule_.width, schedule_.line - start);
-        row_ = block / schedule_.line_blocks * schedule_.line + start;
+        row_ = block / line_blocks_ * schedule_.line + start;
         from_ = part_ * schedule_.part;
         std::int64_t row = row_;
         for (int d = schedule_.kept - 1; d >= 0; --d) {
@@ -177,9 +182,9 @@ private:
             row /= schedule_.sizes[d];
         }
         for (std::size_t s = 0; s < schedule_.streams.size(); ++s) {
-            rows_[s] = bases_[s];
+            tables_.rows[s] = bases_[s];
             for (int d = 0; d < schedule_.kept; ++d) {
-                rows_[s] += at_[d] * schedule_.streams[s].strides[d];
+                tables_.rows[s] += at_[d] * schedule_.streams[s].strides[d];
             }
         }
     }
@@ -194,7 +199,7 @@ private:
             at_[d--] = 0;
         }
         for (std::size_t s = 0; d >= 0 && s < schedule_.streams.size(); ++s) {
-            rows_[s] += schedule_.streams[s].jumps[d];
+            tables_.rows[s] += schedule_.streams[s].jumps[d];
         }
     }
 
@@ -203,7 +208,7 @@ private:
         // What is the same in every block is there for all blocks that are no larger; lines of columns are as long as
         // their block is wide, those of tiles as a piece.
         const std::int64_t elements = width_ * count_;
-        const bool is_made = schedule_.columns || schedule_.tiled ? made_ == elements : made_ >= elements;
+        const bool is_made = schedule_.has_columns() || schedule_.has_tiles() ? made_ == elements : made_ >= elements;
         std::int64_t part = 0;
         for (const ScheduledOperation& operation : schedule_.pieces) {
             if (!schedule_.far.empty()) {
@@ -223,29 +228,22 @@ private:
     }
 
     void perform(const ScheduledOperation& operation) {
-        if (operation.kind != Kind::execute) {
-            move_or_reduce(operation);
-        } else if (operation.narrow) {
-            execute(operation.index, width_, row_);
-        } else if (operation.by_row) {
-            execute_rows(operation.index);
-        } else {
-            execute(operation.index, width_ * count_, row_ * schedule_.length + from_);
-        }
-    }
-
-    void move_or_reduce(const ScheduledOperation& operation) {
+        const std::int32_t index = operation.index;
         switch (operation.kind) {
-            case Kind::gather: gather_load(operation.index); break;
-            case Kind::spread: spread(schedule_.spreads[operation.index]); break;
-            case Kind::execute: break;
-            case Kind::start: reduction(operation.index).start(state(operation.index), as_size(width_)); break;
-            case Kind::take: take(operation.index); break;
+            case Kind::execute:
+                if (operation.narrow) {
+                    return execute(index, width_, row_);
+                }
+                return operation.by_row ? execute_rows(index)
+                                        : execute(index, width_ * count_, row_ * schedule_.length + from_);
+            case Kind::gather: return gather_load(index);
+            case Kind::spread: return spread(schedule_.spreads[index]);
+            case Kind::start: return reduction(index).start(state(index), as_size(width_));
+            case Kind::take: return take(index);
             case Kind::finish:
-                reduction(operation.index).finish(state(operation.index), calls_[operation.index].out, as_size(width_),
-                                                  static_cast<std::uint64_t>(schedule_.length));
-                break;
-            case Kind::store: store(operation.index); break;
+                return reduction(index).finish(state(index), tables_.calls[index].out, as_size(width_),
+                                               static_cast<std::uint64_t>(schedule_.length));
+            case Kind::store: return store(index);
         }
     }
 
@@ -279,7 +277,7 @@ private:
     }
 
     void execute(std::int32_t index, std::int64_t count, std::int64_t first) {
-        Call& call = calls_[index];
+        Call& call = tables_.calls[index];
         call.count = as_size(count);
         call.first = static_cast<std::uint64_t>(first);
         region_.instructions[index].kernel(call);
@@ -288,15 +286,16 @@ private:
     void execute_rows(std::int32_t index) {
         const RegionInstruction& instruction = region_.instructions[index];
         const Location& out = schedule_.values[region_.loads.size() + as_size(index)];
-        Call& call = calls_[index];
-        const bool apart = schedule_.tiled && out.kind == Location::Kind::memory;
+        Call& call = tables_.calls[index];
+        const bool apart = schedule_.has_tiles() && out.kind == Location::Kind::memory;
         const std::int64_t out_step =
             apart ? schedule_.row_stride(out.index) : count_ * static_cast<std::int64_t>(item_size(instruction.result));
         const auto move_on = [&](std::int64_t rows) {
             call.out = static_cast<std::byte*>(call.out) + rows * out_step;
             for (std::int32_t k = instruction.first_operand; k < instruction.first_operand + instruction.operand_count; ++k) {
                 const ScheduledOperand& each = schedule_.operands[k];
-                operands_[k].data = static_cast<const std::byte*>(operands_[k].data) + rows * (each.step + count_ * each.item);
+                const void*& data = tables_.operands[k].data;
+                data = static_cast<const std::byte*>(data) + rows * (each.step + count_ * each.item);
             }
         };
         for (std::int64_t row = 0; row < width_; ++row, move_on(1)) {
@@ -305,27 +304,24 @@ private:
         move_on(-width_);
     }
 
-    void take(std::int32_t index) {
-        const std::int32_t at = region_.instructions[index].first_operand;
-        const auto first = static_cast<std::uint64_t>(from_);
-        if (!schedule_.columns) {
-            return reduction(index).rows(state(index), operands_[at].data, as_size(width_), as_size(count_), first);
-        }
-        if (schedule_.group != 0) {
-            return take_groups(reduction(index), state(index), static_cast<const std::byte*>(operands_[at].data),
-                               schedule_.group * static_cast<std::int64_t>(item_size(region_.type(region_.operands[at]))));
-        }
-        const Location& location = schedule_.operands[at].location;
-        const bool memory = location.kind == Location::Kind::memory;
-        const std::int64_t stride = memory ? schedule_.streams[location.index].step
-                                           : width_ * static_cast<std::int64_t>(item_size(region_.type(region_.operands[at])));
-        reduction(index).columns(state(index), operands_[at].data, stride, as_size(width_), as_size(count_), first);
-    }
+    // The rows whose elements lie side by side in registers: a line of columns.
+    std::int64_t line() const { return schedule_.group != 0 ? schedule_.group : width_; }
 
-    void take_groups(const Reduction& reduction, std::byte* state, const std::byte* in, std::int64_t line_bytes) const {
-        const std::size_t state_bytes = as_size(schedule_.group) * reduction.state_bytes;
-        for (std::int64_t row = 0; row < width_; row += schedule_.group, in += line_bytes * count_, state += state_bytes) {
-            reduction.columns(state, in, line_bytes, as_size(schedule_.group), as_size(count_), 0);
+    void take(std::int32_t index) {
+        const Reduction& to = reduction(index);
+        const std::int32_t at = region_.instructions[index].first_operand;
+        const Location& location = schedule_.operands[at].location;
+        const auto* in = static_cast<const std::byte*>(tables_.operands[at].data);
+        std::byte* const states = state(index);
+        const auto first = static_cast<std::uint64_t>(from_);
+        if (!schedule_.has_columns()) {
+            return to.rows(states, in, as_size(width_), as_size(count_), first);
+        }
+        const bool in_place = location.kind == Location::Kind::memory && schedule_.has_one_line();
+        const auto item = static_cast<std::int64_t>(item_size(region_.type(region_.operands[at])));
+        const std::int64_t rows = line(), stride = in_place ? schedule_.streams[location.index].step : rows * item;
+        for (std::int64_t row = 0; row < width_; row += rows, in += rows * item * count_) {
+            to.columns(states + as_size(row) * to.state_bytes, in, stride, as_size(rows), as_size(count_), first);
         }
     }
 
@@ -335,69 +331,72 @@ private:
         const std::int64_t count = spread.is_wide ? count_ : 1;
         if (spread.source == Breadth::scalar) {
             fill_line(out, in, width_ * count, spread.item);
-        } else if (!schedule_.columns) {
+        } else if (!schedule_.has_columns()) {
             repeat(out, in, width_, count, spread.item);
         } else {
-            const std::int64_t rows = schedule_.group != 0 ? schedule_.group : width_;
+            const std::int64_t rows = line();
             for (std::int64_t row = 0; row < width_; row += rows, out += rows * count * spread.item) {
                 repeat_line(out, in + row * spread.item, rows * spread.item, count);
             }
         }
     }
 
-    // Where a block of a stream lies in memory that is not read or written in place: calls line(first, stride, count) or
-    // elements(base, rank, sizes, strides, first, count).
-    template <class Line, class Elements>
-    void locate(std::int32_t s, const Line& line, const Elements& elements) const {
+    // The elements of a block of a stream: first … first + count − 1 of these, in the order of registers.
+    struct Elements {
+        std::byte* base;
+        int rank;
+        Sizes sizes, strides;
+        std::int64_t first, count;
+    };
+
+    static Elements elements_of_line(std::byte* first, std::int64_t stride, std::int64_t count) {
+        return {first, 1, {count}, {stride}, 0, count};
+    }
+
+    Elements elements(std::int32_t s) const {
         const Stream& stream = schedule_.streams[s];
-        const bool narrow = stream.breadth == Breadth::narrow;
-        const int kept = schedule_.kept, row_rank = schedule_.rank - kept;
+        const bool narrow = stream.breadth == Breadth::narrow, one_line = schedule_.has_one_line();
+        const int kept = schedule_.kept, rank = schedule_.rank;
         if (stream.direct) {
-            return line(now(s), stream.item, narrow ? width_ : width_ * count_);
+            return elements_of_line(now(s), stream.item, narrow ? width_ : width_ * count_);
         }
         if (narrow) {
-            return schedule_.columns && schedule_.group == 0 ? line(rows_[s], stream.strides[kept - 1], width_)
-                                     : elements(bases_[s], kept, schedule_.sizes, stream.strides, row_, width_);
+            return one_line ? elements_of_line(tables_.rows[s], stream.strides[kept - 1], width_)
+                            : Elements{bases_[s], kept, schedule_.sizes, stream.strides, row_, width_};
         }
-        if (schedule_.group != 0) {  // groups, their lines, and the elements of those
-            const auto ordered = [&](Sizes each) {
-                std::rotate(each.begin() + kept - 1, each.begin() + kept, each.begin() + schedule_.rank);
-                return each;
-            };
-            return elements(bases_[s], schedule_.rank, ordered(schedule_.sizes), ordered(stream.strides), row_ * schedule_.length,
-                            width_ * count_);
+        if (!schedule_.has_columns() && schedule_.width == 1 && rank == kept + 1) {
+            return elements_of_line(tables_.rows[s] + from_ * stream.strides[kept], stream.strides[kept], count_);
         }
-        if (schedule_.columns) {  // lines of as many elements as the block has rows
-            Sizes sizes{}, strides{};
-            std::copy_n(schedule_.sizes.begin() + kept, row_rank, sizes.begin());
-            std::copy_n(stream.strides.begin() + kept, row_rank, strides.begin());
-            sizes[row_rank] = width_;
-            strides[row_rank] = stream.strides[kept - 1];
-            return elements(rows_[s], row_rank + 1, sizes, strides, from_ * width_, count_ * width_);
+        const std::int64_t first = row_ * schedule_.length + from_;
+        Elements result{bases_[s], rank, schedule_.sizes, stream.strides, first, width_ * count_};
+        if (schedule_.has_columns()) {  // groups, their lines, and the elements of those
+            for (Sizes* const each : {&result.sizes, &result.strides}) {
+                std::rotate(each->begin() + kept - 1, each->begin() + kept, each->begin() + rank);
+            }
         }
-        if (schedule_.width == 1 && row_rank == 1) {
-            return line(rows_[s] + from_ * stream.strides[kept], stream.strides[kept], count_);
+        if (one_line) {
+            result.base = tables_.rows[s];
+            result.sizes[rank - 1] = width_;
+            std::fill_n(result.sizes.begin(), kept - 1, 1);
+            result.first = from_ * width_;
         }
-        elements(bases_[s], schedule_.rank, schedule_.sizes, stream.strides, row_ * schedule_.length + from_, width_ * count_);
+        return result;
     }
 
     Tile tile(std::int32_t s) const {
         const Sizes& strides = schedule_.streams[s].strides;
         const int kept = schedule_.kept;
-        return {rows_[s] + from_ * strides[kept], strides[kept - 1], strides[kept], width_, count_};
+        return {tables_.rows[s] + from_ * strides[kept], strides[kept - 1], strides[kept], width_, count_};
     }
 
     void gather_load(std::int32_t load) {
         std::byte* const to = address(schedule_.values[load]);
         const int item = schedule_.streams[load].item;
-        if (schedule_.tiled && schedule_.streams[load].breadth != Breadth::narrow) {
+        if (schedule_.has_tiles() && schedule_.streams[load].breadth != Breadth::narrow) {
             return gather_tile(to, tile(load), item);
         }
-        locate(
-            load,
-            [&](const std::byte* first, std::int64_t stride, std::int64_t count) { gather_line(to, first, stride, count, item); },
-            [&](const std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first,
-                std::int64_t count) { gather(to, base, rank, sizes, strides, first, count, item); });
+        const Elements from = elements(load);
+        gather(to, from.base, from.rank, from.sizes, from.strides, from.first, from.count, item);
     }
 
     void store(std::int32_t index) {
@@ -409,26 +408,20 @@ private:
             streamed_ = true;
             return;
         }
-        if (schedule_.tiled) {
+        if (schedule_.has_tiles()) {
             return scatter_tile(tile(s), from, item);
         }
-        locate(
-            s, [&](std::byte* first, std::int64_t stride, std::int64_t count) { scatter_line(first, stride, from, count, item); },
-            [&](std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first, std::int64_t count) {
-                scatter(base, rank, sizes, strides, from, first, count, item);
-            });
+        const Elements to = elements(s);
+        scatter(to.base, to.rank, to.sizes, to.strides, from, to.first, to.count, item);
     }
 
     const Schedule& schedule_;
     const Region& region_;
+    const std::int64_t parts_, line_blocks_;
     std::byte* const* bases_;
     std::byte* states_;
     std::byte* scratch_;
-    Call* calls_;
-    Operand* operands_;
-    std::byte** rows_;  // by stream: where the block begins
-    Patch* patches_;
-    std::uint64_t* scalars_;
+    const Tables tables_;
     std::int32_t patch_count_ = 0;
     std::int64_t block_ = 0;
     Sizes at_{};  // of the block's first row, along the dimensions of rows
@@ -443,21 +436,18 @@ private:
 
 }  // namespace
 
-std::size_t Schedule::table_bytes(const Region& region) const { return Tables(*this, region).end; }
+std::size_t Schedule::table_bytes(const Region& region) const { return Tables(nullptr, *this, region).bytes; }
 
 void run(const Schedule& schedule, const Region& region, RunContext& context, const RegionMemory& memory) {
-    if (schedule.copying.kind != Copying::Kind::none) {
-        return run(schedule.copying, context, schedule.cost, memory.bases[1], memory.bases[0]);
-    }
     const auto share = [&](std::int64_t count, double cost, void (WorkerRun::*work)(Chunks&)) {
         context.parallel(count, cost, [&](int worker, Chunks& chunks) {
             WorkerRun run(schedule, region, memory, worker);
             (run.*work)(chunks);
         });
     };
-    share(schedule.blocks * schedule.parts, schedule.cost, &WorkerRun::run_parts);
-    if (schedule.parts > 1 && !schedule.after.empty()) {
-        share(schedule.blocks, static_cast<double>(schedule.shared_state_bytes()), &WorkerRun::run_joins);
+    share(schedule.blocks() * schedule.parts(), schedule.cost, &WorkerRun::run_parts);
+    if (schedule.parts() > 1 && !schedule.after.empty()) {
+        share(schedule.blocks(), static_cast<double>(schedule.shared_state_bytes()), &WorkerRun::run_joins);
     }
 }
 
