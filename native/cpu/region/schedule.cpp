@@ -138,7 +138,8 @@ void cut_columns(Blocking& blocking, bool may_group) {
 // Takes them in pieces, and shares those between workers if there are few rows.
 void cut_long_rows(Blocking& blocking) {
     blocking.piece = blocking.has_columns() ? std::max<std::int64_t>(1, column_block / blocking.width) : long_piece;
-    const std::int64_t pieces = quotient_up(blocking.length, blocking.piece), blocks = blocking.blocks();
+    blocking.count();
+    const std::int64_t pieces = quotient_up(blocking.length, blocking.piece), blocks = blocking.blocks;
     const std::int64_t parts = blocks >= enough_blocks ? 1 : std::min(pieces, quotient_up(enough_parts, blocks));
     blocking.part = quotient_up(pieces, parts) * blocking.piece;
 }
@@ -304,6 +305,7 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
     if (!region.has_rows() && !schedule.has_tiles()) {
         cut_pieces(schedule, region);
     }
+    schedule.count();
     schedule.cost = cost_of(schedule, region);
     lay_out_scratch(schedule, region);
     return schedule;

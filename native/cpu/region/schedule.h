@@ -103,15 +103,21 @@ struct Blocking {
     std::int64_t group = 0;  // … of columns that has several groups: rows of each, else 0
     std::int64_t piece = 1;  // elements of a row that are taken at a time
     std::int64_t part = 1;   // … by one worker
+    // How many there are: counted once, because these divisions take long beside short runs.
+    std::int64_t line_blocks = 1;
+    std::int64_t blocks = 1;
+    std::int64_t parts = 1;
     std::vector<Stream> streams;
 
     bool has_columns() const { return mode == Mode::columns; }
     bool has_tiles() const { return mode == Mode::tiles; }
     // Whether a block is some columns of one line, or all.
     bool has_one_line() const { return has_columns() && group == 0; }
-    std::int64_t line_blocks() const { return quotient_up(line, width); }
-    std::int64_t blocks() const { return rows / line * line_blocks(); }
-    std::int64_t parts() const { return quotient_up(length, part); }
+    void count() {
+        line_blocks = quotient_up(line, width);
+        blocks = rows / line * line_blocks;
+        parts = quotient_up(length, part);
+    }
     // Bytes from a row of a tile to the next one.
     std::int64_t row_stride(std::int32_t stream) const {
         return streams[static_cast<std::size_t>(stream)].strides[kept - 1];
@@ -143,7 +149,7 @@ struct Schedule : Blocking, Operations {
 
     // Memory for the states of reductions whose rows are shared between workers.
     std::size_t shared_state_bytes() const {
-        return parts() == 1 ? 0 : static_cast<std::size_t>(blocks() * parts() * width) * states_bytes;
+        return parts == 1 ? 0 : static_cast<std::size_t>(blocks * parts * width) * states_bytes;
     }
     // In a worker's scratch memory, before the registers.
     std::size_t table_bytes(const Region& region) const;

@@ -53,8 +53,6 @@ public:
     WorkerRun(const Schedule& schedule, const Region& region, const RegionMemory& memory, int worker)
         : schedule_(schedule),
           region_(region),
-          parts_(schedule.parts()),
-          line_blocks_(schedule.line_blocks()),
           bases_(memory.bases),
           states_(memory.states),
           scratch_(memory.scratch_of(worker)),
@@ -77,7 +75,7 @@ public:
                     count_ = std::min(schedule_.piece, end - from_);
                     run_piece();
                 }
-                if (parts_ == 1) {
+                if (schedule_.parts == 1) {
                     perform(schedule_.after);
                 } else {
                     each_state(each, [](const Reduction&, std::byte* state, std::byte* kept, std::size_t bytes) {
@@ -97,8 +95,8 @@ public:
             for (std::int64_t block = first; block < last; ++block) {
                 enter(block);
                 patch();
-                for (std::int64_t part = 0; part < parts_; ++part) {
-                    each_state(block * parts_ + part,
+                for (std::int64_t part = 0; part < schedule_.parts; ++part) {
+                    each_state(block * schedule_.parts + part,
                                [&](const Reduction& reduction, std::byte* state, std::byte* kept, std::size_t bytes) {
                                    if (part == 0) {
                                        std::memcpy(state, kept, bytes);
@@ -156,12 +154,12 @@ private:
 
     // To a part of a block, and to the next one.
     void go_to(std::int64_t number) {
-        part_ = number % parts_;
-        enter(number / parts_);
+        part_ = number % schedule_.parts;
+        enter(number / schedule_.parts);
     }
 
     void go_on() {
-        if (++part_ < parts_) {
+        if (++part_ < schedule_.parts) {
             from_ = part_ * schedule_.part;
         } else if (part_ = 0; schedule_.width > 1) {
             enter(block_ + 1);
@@ -171,10 +169,10 @@ private:
     }
 
     void enter(std::int64_t block) {
-        const std::int64_t start = block % line_blocks_ * schedule_.width;
+        const std::int64_t start = block % schedule_.line_blocks * schedule_.width;
         block_ = block;
         width_ = std::min(schedule_.width, schedule_.line - start);
-        row_ = block / line_blocks_ * schedule_.line + start;
+        row_ = block / schedule_.line_blocks * schedule_.line + start;
         from_ = part_ * schedule_.part;
         std::int64_t row = row_;
         for (int d = schedule_.kept - 1; d >= 0; --d) {
@@ -417,7 +415,6 @@ private:
 
     const Schedule& schedule_;
     const Region& region_;
-    const std::int64_t parts_, line_blocks_;
     std::byte* const* bases_;
     std::byte* states_;
     std::byte* scratch_;
@@ -445,9 +442,9 @@ void run(const Schedule& schedule, const Region& region, RunContext& context, co
             (run.*work)(chunks);
         });
     };
-    share(schedule.blocks() * schedule.parts(), schedule.cost, &WorkerRun::run_parts);
-    if (schedule.parts() > 1 && !schedule.after.empty()) {
-        share(schedule.blocks(), static_cast<double>(schedule.shared_state_bytes()), &WorkerRun::run_joins);
+    share(schedule.blocks * schedule.parts, schedule.cost, &WorkerRun::run_parts);
+    if (schedule.parts > 1 && !schedule.after.empty()) {
+        share(schedule.blocks, static_cast<double>(schedule.shared_state_bytes()), &WorkerRun::run_joins);
     }
 }
 
