@@ -225,17 +225,24 @@ private:
         }
     }
 
+    // Apart from what is rarer, so that short rows have no call for it.
     void perform(const ScheduledOperation& operation) {
-        const std::int32_t index = operation.index;
-        switch (operation.kind) {
-            case Kind::execute:
-                if (operation.narrow) {
-                    return execute(index, width_, row_);
-                }
-                return operation.by_row ? execute_rows(index)
-                                        : execute(index, width_ * count_, row_ * schedule_.length + from_);
+        if (operation.kind != Kind::execute) {
+            move_or_reduce(operation.kind, operation.index);
+        } else if (operation.narrow) {
+            execute(operation.index, width_, row_);
+        } else if (operation.by_row) {
+            execute_rows(operation.index);
+        } else {
+            execute(operation.index, width_ * count_, row_ * schedule_.length + from_);
+        }
+    }
+
+    void move_or_reduce(Kind kind, std::int32_t index) {
+        switch (kind) {
             case Kind::gather: return gather_load(index);
             case Kind::spread: return spread(schedule_.spreads[index]);
+            case Kind::execute: return;
             case Kind::start: return reduction(index).start(state(index), as_size(width_));
             case Kind::take: return take(index);
             case Kind::finish:
