@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "bind/init.h"
-#include "cpu/kernels/kernel.h"
+#include "cpu/kernels/level.h"
 
 namespace dmlgraph {
 namespace {
 
 namespace py = pybind11;
 
-cpu::Level read_level(std::string_view name) {
-    for (const cpu::Level level : cpu::levels()) {
-        if (cpu::level_name(level) == name) {
+const cpu::Level& read_level(std::string_view name) {
+    for (const cpu::Level& level : cpu::levels()) {
+        if (level.name == name) {
             return level;
         }
     }
@@ -49,7 +49,7 @@ cpu::Immediate read_immediate(const py::object& value) {
 
 std::vector<std::string_view> level_names() {
     std::vector<std::string_view> names;
-    std::ranges::transform(cpu::levels(), std::back_inserter(names), cpu::level_name);
+    std::ranges::transform(cpu::levels(), std::back_inserter(names), &cpu::Level::name);
     return names;
 }
 

@@ -172,6 +172,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace activation
 
-Entries activation_kernels() { return activation::entries; }
+constexpr Entries activation_kernels = activation::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -125,6 +125,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace affine
 
-Entries affine_kernels() { return affine::entries; }
+constexpr Entries affine_kernels = affine::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

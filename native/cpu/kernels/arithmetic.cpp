@@ -215,6 +215,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace arithmetic
 
-Entries arithmetic_kernels() { return arithmetic::entries; }
+constexpr Entries arithmetic_kernels = arithmetic::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,6 +1,6 @@
 #include "cpu/kernels/attention.h"
 
-#include "cpu/kernels/attention_tables.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/tile.h"
 #include "cpu/kernels/vector_exp.h"
 
@@ -359,11 +359,10 @@ void mix(const MixCall& call) noexcept {
     }
 }
 
-constexpr AttentionKernels kernels{lanes, lines, line_weights, dots, weights, mix};
-
 }  // namespace
 }  // namespace attention
 
-const AttentionKernels& attention_table() { return attention::kernels; }
+constexpr AttentionKernels attention_kernels{
+    lanes, attention::lines, attention::line_weights, attention::dots, attention::weights, attention::mix};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

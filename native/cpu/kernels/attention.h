@@ -85,6 +85,4 @@ struct AttentionKernels {
     void (*mix)(const MixCall& call) noexcept;
 };
 
-const AttentionKernels& attention_kernels(Level level) noexcept;
-
 }  // namespace dmlgraph::cpu

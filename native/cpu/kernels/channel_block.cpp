@@ -1,6 +1,6 @@
 #include "cpu/kernels/channel_block.h"
 
-#include "cpu/kernels/convolution_tables.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/tile_ending.h"
 #include "cpu/kernels/transpose.h"
@@ -173,9 +173,6 @@ void scatter(const ScatterCall& call) noexcept {
 }  // namespace
 }  // namespace channel_block
 
-const ChannelBlockKernels& channel_blocks() {
-    static constexpr ChannelBlockKernels kernels{channel_block::gather_elements, channel_block::taps, channel_block::scatter};
-    return kernels;
-}
+constexpr ChannelBlockKernels channel_block_kernels{channel_block::gather_elements, channel_block::taps, channel_block::scatter};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -55,6 +55,4 @@ struct ChannelBlockKernels {
     void (*scatter)(const ScatterCall& call) noexcept;
 };
 
-const ChannelBlockKernels& channel_block_kernels(Level level) noexcept;
-
 }  // namespace dmlgraph::cpu

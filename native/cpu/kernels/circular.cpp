@@ -192,6 +192,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace circular
 
-Entries circular_kernels() { return circular::entries; }
+constexpr Entries circular_kernels = circular::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

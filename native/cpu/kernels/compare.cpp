@@ -100,6 +100,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace compare
 
-Entries compare_kernels() { return compare::entries; }
+constexpr Entries compare_kernels = compare::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

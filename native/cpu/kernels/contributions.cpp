@@ -1,7 +1,7 @@
 // Sums of contributions, phase by phase, and phases that become rows of outputs.
 #include "cpu/kernels/contributions.h"
 
-#include "cpu/kernels/convolution_tables.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/picture_row.h"
 
@@ -198,6 +198,6 @@ void add_up(const ContributionsCall& call) noexcept {
 }  // namespace
 }  // namespace contributions
 
-ContributionsKernel contributions_kernel() { return contributions::add_up; }
+constexpr ContributionKernels contributions_kernels{contributions::add_up};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

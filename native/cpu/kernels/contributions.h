@@ -31,6 +31,8 @@ struct ContributionsCall {
 
 using ContributionsKernel = void (*)(const ContributionsCall& call) noexcept;
 
-ContributionsKernel contributions_kernel(Level level) noexcept;
+struct ContributionKernels {
+    ContributionsKernel add_up;
+};
 
 }  // namespace dmlgraph::cpu

@@ -67,6 +67,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace convert
 
-Entries convert_kernels() { return convert::entries; }
+constexpr Entries convert_kernels = convert::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,8 +1,8 @@
 // Convolutions of floats: planes, tiles whose windows are read from them, and sums over taps.
 #include "cpu/kernels/convolution.h"
 
-#include "cpu/kernels/convolution_tables.h"
 #include "cpu/kernels/half.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/picture_row.h"
 #include "cpu/kernels/tile_ending.h"
@@ -589,6 +589,6 @@ constexpr ConvolutionKernels kernels{
 }  // namespace
 }  // namespace convolution
 
-const ConvolutionKernels& convolutions() { return convolution::kernels; }
+constexpr ConvolutionKernels convolution_kernels = convolution::kernels;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -102,6 +102,4 @@ struct ConvolutionKernels {
     double narrow_along_cost;
 };
 
-const ConvolutionKernels& convolution_kernels(Level level) noexcept;
-
 }  // namespace dmlgraph::cpu

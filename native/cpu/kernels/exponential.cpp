@@ -98,6 +98,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace exponential
 
-Entries exponential_kernels() { return exponential::entries; }
+constexpr Entries exponential_kernels = exponential::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,7 +1,7 @@
 // Weights of 4 bits are looked up: a block has 16 different ones, which are in one register or two.
 #include "cpu/kernels/few_bits.h"
 
-#include "cpu/kernels/few_bits_tables.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/types.h"
 #include "cpu/kernels/vector.h"
 
@@ -114,6 +114,6 @@ constexpr FewBitsKernels kernels{of_four_bits<false>, of_four_bits<true>, of_byt
 }  // namespace
 }  // namespace few_bits
 
-const FewBitsKernels& few_bits_kernels() { return few_bits::kernels; }
+constexpr FewBitsKernels few_bits_kernels = few_bits::kernels;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -28,7 +28,4 @@ struct FewBitsKernels {
     void (*spread)(std::uint8_t* out, const std::uint8_t* in, std::int64_t pairs, std::uint8_t sign) noexcept;
 };
 
-// At the level that `find_kernel` uses.
-const FewBitsKernels& few_bits_kernels() noexcept;
-
 }  // namespace dmlgraph::cpu

@@ -1,8 +1,9 @@
 // The kernel of formulas: goes through the operations for a few vectors at a time.
 #include <cstring>
 
+#include "cpu/kernels/formula.h"
 #include "cpu/kernels/formula_functions.h"
-#include "cpu/kernels/formula_tables.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -327,6 +328,6 @@ void formula(const Call& call) noexcept {
 }  // namespace
 }  // namespace formulas
 
-FormulaKernel formula() { return {formulas::formula, formulas::has_near ? most_formula_registers : 0}; }
+constexpr FormulaKernel formula_kernels{formulas::formula, formulas::has_near ? most_formula_registers : 0};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

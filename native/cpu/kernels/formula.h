@@ -82,13 +82,11 @@ inline constexpr std::size_t most_formula_operations = 80;
 // Other registers, near and next, of processors with many.
 inline constexpr int most_formula_registers = 2;
 
+// A kernel of any number of operands. Its immediates are `u`: the numbers of operands and of operations; for each operand the
+// bytes of an element; the operations; then `f`: the constants.
 struct FormulaKernel {
     Kernel kernel;
     int registers;  // besides that of x
 };
-
-// At the level that `find_kernel` uses: a kernel of any number of operands. Its immediates are `u`: the numbers of operands
-// and of operations; for each operand the bytes of an element; the operations; then `f`: the constants.
-FormulaKernel formula_kernel() noexcept;
 
 }  // namespace dmlgraph::cpu

@@ -1,6 +1,7 @@
 // The gates of recurrent networks.
 #include "cpu/kernels/exponential.h"
-#include "cpu/kernels/gates_tables.h"
+#include "cpu/kernels/gates.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/segments.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -117,11 +118,9 @@ void gru_reset_after(const GateCall& call) noexcept {
     });
 }
 
-constexpr GateKernels kernels{rnn, lstm, gru_reset, gru, gru_reset_after};
-
 }  // namespace
 }  // namespace gates
 
-const GateKernels& gate_kernels() { return gates::kernels; }
+constexpr GateKernels gates_kernels{gates::rnn, gates::lstm, gates::gru_reset, gates::gru, gates::gru_reset_after};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -28,7 +28,4 @@ struct GateKernels {
     GateKernel gru_reset_after;  // the sums of z, r, and h without Rh · H; H; and Rh · H; gives the hidden state
 };
 
-// At the level that `find_kernel` uses.
-const GateKernels& gate_kernels() noexcept;
-
 }  // namespace dmlgraph::cpu

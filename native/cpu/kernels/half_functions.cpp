@@ -98,6 +98,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace half_functions
 
-Entries half_functions_kernels() { return half_functions::entries; }
+constexpr Entries half_functions_kernels = half_functions::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -195,6 +195,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace integer
 
-Entries integer_kernels() { return integer::entries; }
+constexpr Entries integer_kernels = integer::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,7 +1,7 @@
 // Products of 8-bit integers: two or four depths at a time, in the numbers of a word, and sums of 32 bits, which wrap.
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/peak.h"
 #include "cpu/kernels/product.h"
-#include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
 #include "cpu/kernels/types.h"
 #include "cpu/kernels/vector.h"
@@ -279,9 +279,10 @@ constexpr IntegerKernels of_signed_columns{depths_of_word, false, true, 1, ones,
 }  // namespace
 }  // namespace integer_product
 
-const IntegerKernels& integer_products() { return integer_product::kernels; }
+extern const IntegerKernels signed_columns_kernels;
+constexpr IntegerKernels integers_kernels = integer_product::kernels;
 #if defined(DMLGRAPH_PAIRS)
-const IntegerKernels& products_of_signed_columns() { return integer_product::of_signed_columns; }
+constexpr IntegerKernels signed_columns_kernels = integer_product::of_signed_columns;
 #endif
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

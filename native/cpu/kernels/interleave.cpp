@@ -1,7 +1,7 @@
 // Loops that the compiler turns into shuffles of whole vectors, and squares that are transposed in registers.
 #include "cpu/kernels/interleave.h"
 
-#include "cpu/kernels/interleave_tables.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/transpose.h"
 #include "cpu/kernels/types.h"
 
@@ -105,8 +105,6 @@ const InterleavingEntry entries[] = {TYPE(u8) TYPE(u16) TYPE(u32) TYPE(u64)};
 }  // namespace
 }  // namespace interleave
 
-InterleavingEntries interleavings() { return interleave::entries; }
-
-Transpositions transpositions() { return interleave::of_rectangles; }
+constexpr InterleavingKernels interleaving_kernels{interleave::entries, interleave::of_rectangles};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace dmlgraph::cpu {
 
@@ -10,8 +11,7 @@ inline constexpr int most_channels = 8;
 // Moves `count` elements of each channel; the lines are `apart` elements apart.
 using Interleaving = void (*)(void* out, const void* in, std::ptrdiff_t count, std::ptrdiff_t apart) noexcept;
 
-// From pixels to lines, and back; for 2 to 8 channels and elements of 1, 2, 4 or 8 bytes, else null. They have the level
-// that `find_kernel` uses.
+// From pixels to lines, and back; for 2 to 8 channels and elements of 1, 2, 4 or 8 bytes, else null. At the chosen level.
 Interleaving find_split(int channels, int item) noexcept;
 Interleaving find_merge(int channels, int item) noexcept;
 
@@ -28,5 +28,20 @@ using Transposition = void (*)(const TranspositionCall& call) noexcept;
 
 // For elements of 1, 2 or 4 bytes, else null.
 Transposition find_transposition(int item) noexcept;
+
+struct InterleavingEntry {
+    int channels;
+    int item;
+    Interleaving split;
+    Interleaving merge;
+};
+struct TranspositionEntry {
+    int item;
+    Transposition transposition;
+};
+struct InterleavingKernels {
+    std::span<const InterleavingEntry> channels;
+    std::span<const TranspositionEntry> rectangles;
+};
 
 }  // namespace dmlgraph::cpu

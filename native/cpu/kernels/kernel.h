@@ -36,25 +36,11 @@ struct Call {
 // size of the result's.
 using Kernel = void (*)(const Call&) noexcept;
 
-enum class Level : std::uint8_t {
-    baseline,  // what every processor has: SSE2 on x86-64, NEON on arm64
-    avx2,      // with FMA and F16C
-    avx512,    // F, BW, DQ and VL
-};
+struct Level;  // level.h
 
-inline constexpr std::size_t level_count = 3;
-
-std::string_view level_name(Level level);
-
-// The compiled levels that this processor can run, ascending.
-std::span<const Level> levels();
-
-// The best of them, or the level that DMLGRAPH_CPU_LEVEL names if that is lower; determined once.
-Level chosen_level();
-
-// Null if there is no kernel.
+// Null if there is no kernel; at the chosen level unless another one is given.
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result) noexcept;
-Kernel find_kernel(Opcode opcode, DataType operand, DataType result, Level level) noexcept;
+Kernel find_kernel(Opcode opcode, DataType operand, DataType result, const Level& level) noexcept;
 
 std::optional<Opcode> find_opcode(std::string_view name);
 std::string_view opcode_name(Opcode opcode);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "cpu/compiler.h"
-#include "cpu/kernels/families.h"
+#include "cpu/kernels/level.h"
 #include "cpu/runtime/cache_line.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {

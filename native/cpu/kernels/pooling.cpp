@@ -4,10 +4,10 @@
 #include "cpu/kernels/combine_lines.h"
 #include "cpu/kernels/find_maxima.h"
 #include "cpu/kernels/half_vector.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/picture_row.h"
 #include "cpu/kernels/pool_cells.h"
-#include "cpu/kernels/pooling_tables.h"
 #include "cpu/kernels/types.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -542,11 +542,7 @@ void magnitudes(float* x, std::int64_t count, std::uint32_t p) noexcept {
     }
 }
 
-}  // namespace
-}  // namespace pooling
-
-const PoolingKernels* maximum_kernels(DataType type) {
-    using namespace pooling;
+const PoolingKernels* maxima_of(DataType type) noexcept {
     switch (type) {
         case DataType::float32:
         case DataType::float16: return &maxima<float>;
@@ -562,26 +558,26 @@ const PoolingKernels* maximum_kernels(DataType type) {
     }
 }
 
-const PoolingKernels& sum_kernels() { return pooling::sums; }
-
-const PoolingKernels& wide_sum_kernels() { return pooling::wide_sums; }
-
-NumbersKernel numbers_kernel(DataType type) {
+NumbersKernel numbers_of(DataType type) noexcept {
     switch (type) {
-        case DataType::int8: return pooling::numbers<i8>;
-        case DataType::uint8: return pooling::numbers<u8>;
+        case DataType::int8: return numbers<i8>;
+        case DataType::uint8: return numbers<u8>;
         default: return nullptr;
     }
 }
 
-const GradientKernels* gradient_kernels(DataType type) {
+const GradientKernels* gradients_of(DataType type) noexcept {
     switch (type) {
-        case DataType::float32: return &pooling::gradients<float>;
-        case DataType::float16: return &pooling::gradients<Half>;
+        case DataType::float32: return &gradients<float>;
+        case DataType::float16: return &gradients<Half>;
         default: return nullptr;
     }
 }
 
-MagnitudeKernel magnitude_kernel() { return pooling::magnitudes; }
+}  // namespace
+}  // namespace pooling
+
+constexpr PoolingFamily pooling_kernels{pooling::maxima_of,  pooling::sums,         pooling::wide_sums,
+                                        pooling::numbers_of, pooling::gradients_of, pooling::magnitudes};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/compiler.h"
 #include "cpu/kernels/kernel.h"
 #include "cpu/kernels/picture.h"
 
@@ -29,8 +30,15 @@ struct RowsCall {
     const void* start;
 
     // The results whose taps all exist are begin ≤ i < end.
-    std::int64_t begin() const;
-    std::int64_t end() const;
+    DMLGRAPH_INLINE std::int64_t begin() const {
+        const std::int64_t before = first < 0 ? (stride - 1 - first) / stride : 0;
+        return before < count ? before : count;
+    }
+    DMLGRAPH_INLINE std::int64_t end() const {
+        const std::int64_t from = begin(), room = size - 1 - first - (taps - 1) * dilation;  // for the last result's first tap
+        const std::int64_t last = room < 0 ? 0 : room / stride + 1;
+        return last < from ? from : last < count ? last : count;
+    }
 };
 
 // Windows of `taps` × `taps` neighbouring elements of a picture, `stride` apart: 3 × 3 elements that are 1 or 2 apart, or
@@ -101,13 +109,6 @@ struct PoolingKernels {
     void (*find)(const FindCall& call) noexcept;
 };
 
-// Of maxima; float16 has those of float32. Null for other types.
-const PoolingKernels* maximum_kernels(DataType type, Level level) noexcept;
-// Of sums in float32.
-const PoolingKernels& sum_kernels(Level level) noexcept;
-// Of sums in float64.
-const PoolingKernels& wide_sum_kernels(Level level) noexcept;
-
 // out[i] = (in[i] − zero_point) · scale, rounded to float32. Up to 2^21 of such numbers have an exact sum in float64: they
 // are multiples of the scale's last bit, below 2^32 of it.
 struct NumbersCall {
@@ -118,8 +119,6 @@ struct NumbersCall {
     float zero_point;
 };
 using NumbersKernel = void (*)(const NumbersCall& call) noexcept;
-// Null for other types than int8 and uint8.
-NumbersKernel numbers_kernel(DataType type, Level level) noexcept;
 
 // Elements of gradients that are added, one after the other, each sum rounded to the type.
 struct SpacedSumsCall {  // out[i · out_step] += in[i · in_step]
@@ -139,11 +138,18 @@ struct GradientKernels {
     void (*spaced)(const SpacedSumsCall& call) noexcept;
     void (*scattered)(const ScatteredSumsCall& call) noexcept;
 };
-// Of float32 and float16; null for other types.
-const GradientKernels* gradient_kernels(DataType type, Level level) noexcept;
 
 // x[i] = |x[i]|^p, for p ≥ 1.
 using MagnitudeKernel = void (*)(float* x, std::int64_t count, std::uint32_t p) noexcept;
-MagnitudeKernel magnitude_kernel(Level level) noexcept;
+
+// Null for types that have none.
+struct PoolingFamily {
+    const PoolingKernels* (*maxima)(DataType type) noexcept;  // float16 has those of float32
+    const PoolingKernels& sums;       // in float32
+    const PoolingKernels& wide_sums;  // in float64
+    NumbersKernel (*numbers)(DataType type) noexcept;              // of int8 and uint8
+    const GradientKernels* (*gradients)(DataType type) noexcept;  // of float32 and float16
+    MagnitudeKernel magnitudes;
+};
 
 }  // namespace dmlgraph::cpu

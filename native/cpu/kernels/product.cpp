@@ -2,10 +2,10 @@
 #include "cpu/kernels/product.h"
 
 #include "cpu/kernels/half.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/narrow_tile.h"
 #include "cpu/kernels/part_vector.h"
 #include "cpu/kernels/peak.h"
-#include "cpu/kernels/product_tables.h"
 #include "cpu/kernels/tile.h"
 #include "cpu/kernels/transpose.h"
 #include "cpu/kernels/vector.h"
@@ -358,6 +358,6 @@ constexpr ProductKernels kernels{tiles_of<Singles>(tile_kernels<Singles, RowsApa
 }  // namespace
 }  // namespace product
 
-const ProductKernels& products() { return product::kernels; }
+constexpr ProductKernels product_kernels = product::kernels;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

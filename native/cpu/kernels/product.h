@@ -237,12 +237,6 @@ struct ProductKernels : Tiles {
     SeveralLinesKernel several_lines_of(DataType type) const { return type == DataType::float16 ? several_half_lines : several_lines; }
 };
 
-const ProductKernels& product_kernels(Level level) noexcept;
-// Those that every processor of the level can run.
-const IntegerKernels& common_integer_kernels(Level level) noexcept;
-// For the level that `find_kernel` uses.
-const ProductKernels& product_kernels() noexcept;
-
 // Kernels that add up products of 8-bit integers in 16 bits: of rows four, two of each of two words, and of columns two. The
 // numbers of this side are signed, and the sums of as many of them, of those above 0 or of those below, are at most 128: see
 // products/small_words.h.
@@ -251,9 +245,7 @@ struct PairKernels {
     ProductKernels small_columns;
 };
 
-// Null if the level has none.
-const PairKernels* pair_kernels(Level level) noexcept;
-// For the level that `find_kernel` uses; null if it has none, or something faster.
-const PairKernels* pair_kernels() noexcept;
+// Those of a level; null if it has none, or something faster.
+const PairKernels* useful_pairs(const Level& level) noexcept;
 
 }  // namespace dmlgraph::cpu

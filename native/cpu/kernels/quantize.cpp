@@ -92,6 +92,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace quantize
 
-Entries quantize_kernels() { return quantize::entries; }
+constexpr Entries quantize_kernels = quantize::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -1,8 +1,9 @@
 // Reductions: a function says how an element becomes a partial result, and how two of those are combined.
+#include "cpu/kernels/level.h"
+#include "cpu/kernels/reduce.h"
 #include "cpu/kernels/reduce_columns.h"
 #include "cpu/kernels/reduce_places.h"
 #include "cpu/kernels/reduce_rows.h"
-#include "cpu/kernels/reduce_tables.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -126,6 +127,6 @@ const ReductionEntry entries[] = {
 }  // namespace
 }  // namespace reduce
 
-ReductionEntries reductions() { return reduce::entries; }
+constexpr ReductionKernels reductions_kernels{reduce::entries};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

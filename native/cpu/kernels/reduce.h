@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "cpu/tensor/data_type.h"
@@ -49,7 +50,17 @@ struct Reduction {
     const Reduction* of_squares = nullptr;
 };
 
-// Null if there is none; for the level that `find_kernel` uses.
+struct ReductionEntry {
+    ReduceFunction function;
+    DataType operand;
+    DataType result;
+    Reduction reduction;
+};
+struct ReductionKernels {
+    std::span<const ReductionEntry> entries;
+};
+
+// Null if there is none; at the chosen level.
 const Reduction* find_reduction(std::string_view name, DataType operand, DataType result) noexcept;
 
 }  // namespace dmlgraph::cpu

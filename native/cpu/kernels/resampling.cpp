@@ -1,8 +1,8 @@
 // Weighted means of rows of floats, and of elements of a row.
 #include "cpu/kernels/resampling.h"
 
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/part_vector.h"
-#include "cpu/kernels/resampling_tables.h"
 #include "cpu/kernels/types.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -132,11 +132,10 @@ void add_up(const PickCall& call) noexcept {
 
 #endif
 
-constexpr ResamplingKernels kernels{add, blend, pick, repeat, add_up};
-
 }  // namespace
 }  // namespace resampling
 
-const ResamplingKernels& resampling_table() { return resampling::kernels; }
+constexpr ResamplingKernels resampling_kernels{
+    resampling::add, resampling::blend, resampling::pick, resampling::repeat, resampling::add_up};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

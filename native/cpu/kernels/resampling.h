@@ -41,6 +41,4 @@ struct ResamplingKernels {
     void (*add_up)(const PickCall& call) noexcept;
 };
 
-const ResamplingKernels& resampling_kernels(Level level) noexcept;
-
 }  // namespace dmlgraph::cpu

@@ -59,6 +59,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace rounding
 
-Entries rounding_kernels() { return rounding::entries; }
+constexpr Entries rounding_kernels = rounding::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

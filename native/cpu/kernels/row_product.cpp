@@ -1,5 +1,6 @@
 // A few rows times vectors of columns.
-#include "cpu/kernels/row_product_tables.h"
+#include "cpu/kernels/level.h"
+#include "cpu/kernels/row_product.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -90,6 +91,6 @@ constexpr FewRowsKernels kernels{lanes, 6, {8, 6, 4, 3, 2, 2}, {{EIGHT(1)}, {SIX
 }  // namespace
 }  // namespace row_product
 
-const FewRowsKernels& few_rows_kernels() { return row_product::kernels; }
+constexpr FewRowsKernels few_rows_kernels = row_product::kernels;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -42,7 +42,4 @@ struct FewRowsKernels {
     FewRowsKernel kernel(int of_rows, int of_vectors) const { return kernels[of_rows - 1][of_vectors - 1]; }
 };
 
-// At the level that `find_kernel` uses.
-const FewRowsKernels& few_rows_kernels() noexcept;
-
 }  // namespace dmlgraph::cpu

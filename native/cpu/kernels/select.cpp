@@ -112,6 +112,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace select
 
-Entries select_kernels() { return select::entries; }
+constexpr Entries select_kernels = select::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cpu/kernels/families.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/loops.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {

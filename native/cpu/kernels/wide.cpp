@@ -136,6 +136,6 @@ const Entry entries[] = {
 }  // namespace
 }  // namespace wide
 
-Entries wide_kernels() { return wide::entries; }
+constexpr Entries wide_kernels = wide::entries;
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

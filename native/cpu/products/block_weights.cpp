@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cpu/kernels/few_bits.h"
+#include "cpu/kernels/level.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::int64_t most_blocks = 64;  // of a line at a time
 std::int64_t end_of_block(std::int64_t at, std::int64_t block, std::int64_t end) { return std::min(end, (at / block + 1) * block); }
 
 BlocksKernel kernel_of(const FewBits& weights) {
-    const FewBitsKernels& kernels = few_bits_kernels();
+    const FewBitsKernels& kernels = chosen_level().few_bits;
     return weights.four ? (weights.is_signed ? kernels.int4 : kernels.uint4) : weights.is_signed ? kernels.int8 : kernels.uint8;
 }
 
@@ -47,7 +48,7 @@ void FewBits::spread(std::int64_t first, std::int64_t count, std::uint8_t* out) 
         *out++ = at(first);
     }
     const std::int64_t pairs = (end - first) / 2;
-    few_bits_kernels().spread(out, bytes + first / 2, pairs, is_signed ? 8 : 0);
+    chosen_level().few_bits.spread(out, bytes + first / 2, pairs, is_signed ? 8 : 0);
     if (first + 2 * pairs < end) {
         out[2 * pairs] = at(end - 1);
     }

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/small_words.h"
 #include "cpu/products/window_product.h"
 #include "cpu/products/words.h"
@@ -108,7 +109,7 @@ std::size_t IntegerWindows::scratch_bytes() const {
 }
 
 std::shared_ptr<const Weights> IntegerWindows::pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const {
-    if (const PairKernels* const pairs = pair_kernels(); pairs != nullptr) {
+    if (const PairKernels* const pairs = useful_pairs(chosen_level()); pairs != nullptr) {
         Convolution small = convolution_;
         small.kernels = &pairs->small_rows;
         if (auto result = packed(fixed, filters, small)) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <span>
 
+#include "cpu/kernels/level.h"
 #include "cpu/region/formula_draft.h"
 
 namespace dmlgraph::cpu {
@@ -63,7 +64,7 @@ std::vector<Stay> find_stays(const FormulaDraft& draft, const std::vector<bool>&
 void assign(std::vector<Stay>& stays) {
     for (std::size_t s = 0; s < stays.size(); ++s) {
         const auto before = std::span(stays).first(s);
-        for (int in = 0; in < formula_kernel().registers && stays[s].in < 0; ++in) {
+        for (int in = 0; in < chosen_level().formula.registers && stays[s].in < 0; ++in) {
             if (std::ranges::none_of(before, [&](const Stay& other) { return other.in == in && other.meets(stays[s]); })) {
                 stays[s].in = in;
             }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/kernels/level.h"
 #include "cpu/region/formula_draft.h"
 #include "cpu/region/rewriting.h"
 
@@ -34,7 +35,7 @@ std::vector<std::optional<FormulaDraft>> write_formulas(const Region& region, Fo
 }
 
 void become(RegionInstruction& instruction, const FormulaDraft& draft, std::vector<Immediate>& immediates) {
-    instruction.kernel = formula_kernel().kernel;
+    instruction.kernel = chosen_level().formula.kernel;
     instruction.first_immediate = static_cast<std::int32_t>(immediates.size());
     immediates.push_back({.u = draft.operands.size()});
     immediates.push_back({.u = draft.operations.size()});

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/product.h"
 #include "cpu/runtime/thread_pool.h"
 
@@ -48,7 +49,7 @@ double computed(PeakKernel kernel, int threads) {
 }  // namespace
 
 Roof measure_roof(int threads) {
-    const ProductKernels& kernels = product_kernels();
+    const ProductKernels& kernels = *chosen_level().products;
     std::vector<std::byte> from(copied, std::byte{1}), to(copied);
     const double copying = quickest([&] {
         run_parallel(copied / piece, threads, [&](int, Chunks& chunks) {

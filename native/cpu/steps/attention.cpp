@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cpu/attention/attention.h"
+#include "cpu/kernels/level.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -45,7 +46,7 @@ public:
           outputs_(tensors.outputs),
           parameters_(parameters),
           mask_type_(static_cast<MaskType>(parameters.mask_type)),
-          kernels_(attention_kernels(chosen_level())) {
+          kernels_(chosen_level().attention) {
         require(outputs_.size() == 3 && parameters.factors.size() == 2, "attention has three outputs and two factors");
         require(parameters.query_heads > 0 && parameters.key_heads > 0 && parameters.query_heads % parameters.key_heads == 0,
                 "the heads of queries are a multiple of those of keys");
@@ -72,7 +73,7 @@ public:
         attention.sizes = sizes_;
         attention.scale = parameters_.factors[0];
         attention.kernels = &kernels_;
-        attention.lines = &product_kernels();
+        attention.lines = chosen_level().products;
         attention.queries = lines(context, parameters_.query, sizes_.query_heads);
         attention.keys = joined(context, parameters_.past_key, parameters_.key);
         attention.values = joined(context, parameters_.past_value, parameters_.value);
@@ -225,7 +226,7 @@ private:
                 for (std::int64_t i = first; i < last; ++i) {
                     const std::int64_t place = i % sizes_.keys, head = i / sizes_.keys % sizes_.key_heads;
                     const std::int64_t sequence = i / (sizes_.keys * sizes_.key_heads);
-                    const SingleLines line = from.read(sequence, head, place, 1, false, copy, product_kernels());
+                    const SingleLines line = from.read(sequence, head, place, 1, false, copy, *chosen_level().products);
                     write_line(to.at(sequence, head, place), to.type, to.item, line.first, to.size);
                 }
             }

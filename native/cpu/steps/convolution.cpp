@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/convolution.h"
 #include "cpu/steps/packing_step.h"
 #include "cpu/steps/product_inputs.h"
@@ -35,7 +36,7 @@ Convolution describe(const ProductInputs& inputs, const View& output, const Epil
     if (inputs.integers() && parameters.backward) {
         throw std::invalid_argument("a convolution of integers is a forward one");
     }
-    const Level level = chosen_level();
+    const Level& level = chosen_level();
     Convolution convolution;
     convolution.batch = x.sizes[0];
     convolution.groups = parameters.groups;
@@ -52,10 +53,10 @@ Convolution describe(const ProductInputs& inputs, const View& output, const Epil
     convolution.operands = inputs.size() - first_operand;
     convolution.epilogue = &epilogue;
     convolution.sums = inputs.sums();
-    convolution.kernels = &product_kernels(level);
-    convolution.planes = &convolution_kernels(level);
-    convolution.blocks = &channel_block_kernels(level);
-    convolution.add_up = contributions_kernel(level);
+    convolution.kernels = level.products;
+    convolution.planes = &level.convolution;
+    convolution.blocks = &level.channel_block;
+    convolution.add_up = level.contributions.add_up;
     return convolution;
 }
 

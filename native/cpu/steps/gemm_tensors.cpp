@@ -1,4 +1,5 @@
 #include "cpu/steps/gemm_tensors.h"
+#include "cpu/kernels/level.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -15,7 +16,7 @@ GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& param
     : inputs(tensors),
       output(tensors.outputs.at(0)),
       epilogue(parameters.epilogue, output.type, inputs.size(), inputs.sums()),
-      kernels(&product_kernels()) {
+      kernels(chosen_level().products) {
     const View &a = inputs[0], &b = inputs[1];
     const int rank = a.rank;
     if (rank < matrix_rank || b.rank != rank) {

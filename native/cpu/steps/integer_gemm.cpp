@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/small_words.h"
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
@@ -22,7 +23,7 @@ public:
         : tensors_(tensors, parameters) {}
 
     void prepare(const RunContext& fixed) override {
-        const PairKernels* const pairs = pair_kernels();
+        const PairKernels* const pairs = useful_pairs(chosen_level());
         if (pairs != nullptr && !try_turned(fixed, *pairs) && !try_pairs(fixed, 1, pairs->small_columns)) {
             try_pairs(fixed, 0, pairs->small_rows);
         }

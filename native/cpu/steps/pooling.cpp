@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/panels.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/quotient.h"

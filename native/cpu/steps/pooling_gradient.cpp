@@ -5,6 +5,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "cpu/kernels/level.h"
 #include "cpu/quotient.h"
 #include "cpu/windows/pooling.h"
 
@@ -17,7 +18,7 @@ public:
         : gradient_(tensors.inputs.back()),
           output_(tensors.outputs.at(0)),
           pooling_(gradient_.type, parameters.is_maximum, false, 0),
-          kernels_(gradient_kernels(gradient_.type, chosen_level())) {
+          kernels_(chosen_level().pooling.gradients(gradient_.type)) {
         const std::size_t inputs = parameters.is_maximum ? 2 : 1, spatial = parameters.taps.size();
         if (tensors.inputs.size() != inputs || kernels_ == nullptr || output_.rank != gradient_.rank) {
             throw std::invalid_argument("a gradient of pooling needs tensors of floats, of the same rank");

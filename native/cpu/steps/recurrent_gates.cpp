@@ -1,4 +1,5 @@
 #include "cpu/steps/recurrent_gates.h"
+#include "cpu/kernels/level.h"
 
 #include <algorithm>
 #include <array>
@@ -107,7 +108,7 @@ void Gates::rnn(const GateLines& lines) const {
     if (usual(true)) {
         GateCall fused = call(lines);
         fused.in[0] = lines.sums, fused.out[0] = lines.new_hidden;
-        return gate_kernels().rnn(fused);
+        return chosen_level().gates.rnn(fused);
     }
     each_part(lines, [&](const GateLines& part) {
         std::copy_n(part.sums, part.count, part.new_hidden);
@@ -123,7 +124,7 @@ void Gates::lstm(const GateLines& lines, bool couples_input_forget) const {
             fused.in[g] = lines.gate(g);
         }
         fused.in[4] = lines.cell, fused.out[0] = lines.new_cell, fused.out[1] = lines.new_hidden;
-        return gate_kernels().lstm(fused);
+        return chosen_level().gates.lstm(fused);
     }
     each_part(lines, [&](const GateLines& part) { any_lstm(part, couples_input_forget); });
 }
@@ -165,7 +166,7 @@ void Gates::gru_reset(const GateLines& lines) const {
     if (usual(false)) {
         GateCall fused = call(lines);
         fused.in[0] = lines.gate(1), fused.in[1] = lines.hidden, fused.out[0] = lines.gate(3);
-        return gate_kernels().gru_reset(fused);
+        return chosen_level().gates.gru_reset(fused);
     }
     each_part(lines, [&](const GateLines& part) {
         clip(part.gate(1), part.count);
@@ -178,7 +179,7 @@ void Gates::gru(const GateLines& lines) const {
     if (usual(false)) {
         GateCall fused = call(lines);
         fused.in[0] = lines.gate(0), fused.in[1] = lines.gate(2), fused.in[2] = lines.hidden, fused.out[0] = lines.new_hidden;
-        return gate_kernels().gru(fused);
+        return chosen_level().gates.gru(fused);
     }
     each_part(lines, [&](const GateLines& part) { mix(part); });
 }
@@ -190,7 +191,7 @@ void Gates::gru_reset_after(const GateLines& lines) const {
             fused.in[g] = lines.gate(g);
         }
         fused.in[3] = lines.hidden, fused.in[4] = lines.gate(3), fused.out[0] = lines.new_hidden;
-        return gate_kernels().gru_reset_after(fused);
+        return chosen_level().gates.gru_reset_after(fused);
     }
     each_part(lines, [&](const GateLines& part) {
         clip(part.gate(1), part.count);

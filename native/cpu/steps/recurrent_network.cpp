@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "cpu/kernels/level.h"
 #include "cpu/quotient.h"
 
 namespace dmlgraph::cpu {
@@ -16,7 +17,7 @@ constexpr std::int64_t least_rows = 48;        // … unless these are fewer row
 }  // namespace
 
 RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentParameters& given)
-    : inputs(tensors.inputs), outputs(tensors.outputs), parameters(given), kernels(product_kernels()), floats(tensors.inputs.at(0).type) {
+    : inputs(tensors.inputs), outputs(tensors.outputs), parameters(given), kernels(*chosen_level().products), floats(tensors.inputs.at(0).type) {
     check();
     const View &in = inputs[x], &carries = inputs[recurrence];
     sizes.steps = in.sizes[in.rank - 3];
@@ -25,11 +26,11 @@ RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentPa
     sizes.inputs = in.sizes[in.rank - 1];
     sizes.hidden = carries.sizes[carries.rank - 1];
     sizes.gates = parameters.gates;
-    blocks = divide_units(sizes, few_rows_kernels());
+    blocks = divide_units(sizes, chosen_level().few_rows);
     sizes.chunk = std::min(sizes.steps, std::max(most_sums / (sizes.batch * sizes.all_line()), quotient_up(least_rows, sizes.batch)));
-    projects = row_projection(few_rows_kernels(), sizes.chunk * sizes.batch, sizes.all());
+    projects = row_projection(chosen_level().few_rows, sizes.chunk * sizes.batch, sizes.all());
     const auto of = [&](std::int64_t first, std::int64_t last, std::int64_t added, std::int64_t plane) {
-        return RecurrentProduct(sizes, blocks, few_rows_kernels(), {first, last}, {added, plane * sizes.plane()});
+        return RecurrentProduct(sizes, blocks, chosen_level().few_rows, {first, last}, {added, plane * sizes.plane()});
     };
     product = of(0, is_gru() ? 2 : sizes.gates, 0, 0);
     if (resets_before()) {

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cpu/kernels/resampling.h"
+#include "cpu/kernels/level.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/steps/float_rows.h"
 
@@ -28,7 +29,7 @@ public:
         : input_(tensors.inputs.at(0)),
           output_(tensors.outputs.at(0)),
           epilogue_(parameters.epilogue, output_.type, 1),
-          kernels_(resampling_kernels(chosen_level())),
+          kernels_(chosen_level().resampling),
           reader_(input_),
           width_(reader_.width()),
           out_width_(output_.sizes[static_cast<std::size_t>(input_.rank - 1)]) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/resampling.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/steps/float_rows.h"
@@ -77,7 +78,7 @@ public:
         : input_(tensors.inputs.at(0)),
           output_(tensors.outputs.at(0)),
           epilogue_(parameters.epilogue, output_.type, 1),
-          kernels_(resampling_kernels(chosen_level())),
+          kernels_(chosen_level().resampling),
           reader_(input_) {
         if (output_.rank != input_.rank) {
             throw std::invalid_argument("resampled tensors have the same number of dimensions");

@@ -41,14 +41,14 @@ auto rank_of(T x) {
 }
 
 // An element's rank in the wanted order, then its index: in one number where both fit.
-struct Entry {
+struct WideKey {
     std::uint64_t rank;
     std::int64_t index;
 
-    bool operator<(const Entry& other) const { return rank != other.rank ? rank < other.rank : index < other.index; }
+    bool operator<(const WideKey& other) const { return rank != other.rank ? rank < other.rank : index < other.index; }
 };
 template <class T>
-using Key = std::conditional_t<sizeof(T) <= 4, std::uint64_t, Entry>;
+using Key = std::conditional_t<sizeof(T) <= 4, std::uint64_t, WideKey>;
 
 template <bool descending, class T>
 Key<T> key_of(T x, std::int64_t index) {
@@ -62,7 +62,7 @@ Key<T> key_of(T x, std::int64_t index) {
 }
 
 std::int64_t index_of(std::uint64_t key) { return static_cast<std::int64_t>(key & 0xffffffff); }
-std::int64_t index_of(const Entry& entry) { return entry.index; }
+std::int64_t index_of(const WideKey& entry) { return entry.index; }
 
 // Whether an element may come before an earlier one; a NaN may always.
 template <bool descending, class T>

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/channel_block.h"
 #include "cpu/tests/context.h"
 #include "cpu/tests/random.h"
@@ -35,7 +36,7 @@ Windows any_windows(Spatial& sizes, Random& random) {
     return windows;
 }
 
-void check(Random& random, Level level) {
+void check(Random& random, const Level& level) {
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
     const std::int64_t batch = random.between(1, 2), channels = random.between(1, 40), taps = windows.tap_count(), count = windows.count();
@@ -47,9 +48,9 @@ void check(Random& random, Level level) {
     convolution.sizes = sizes;
     convolution.phase.windows = windows;
     convolution.epilogue = &epilogue;
-    convolution.kernels = &product_kernels(level);
-    convolution.planes = &convolution_kernels(level);
-    convolution.blocks = &channel_block_kernels(level);
+    convolution.kernels = level.products;
+    convolution.planes = &level.convolution;
+    convolution.blocks = &level.channel_block;
     if (!BlockedDepthwise::fits(convolution)) {
         return;
     }
@@ -94,8 +95,8 @@ void check(Random& random, Level level) {
 
 TEST_CASE("blocks of channels at every level") {
     Random random(11);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
+    for (const Level& level : levels()) {
+        INFO(level.name);
         for (int i = 0; i < (watches_threads ? 20 : 200); ++i) {
             check(random, level);
         }

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "cpu/kernels/formula.h"
+#include "cpu/kernels/level.h"
 #include "cpu/region/formulas.h"
 
 namespace dmlgraph::cpu::tests {
@@ -65,7 +66,7 @@ public:
         join_formulas(region);
         std::vector<int> result;
         for (const RegionInstruction& each : region.instructions) {
-            CHECK((each.kernel == formula_kernel().kernel) == (each.members > 1));
+            CHECK((each.kernel == chosen_level().formula.kernel) == (each.members > 1));
             result.push_back(each.members);
         }
         return result;

@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/kernels/level.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/tensors.h"
 
@@ -95,7 +96,7 @@ void each_kernel(const Visit& visit) {
         for (const DataType operand : types) {
             for (const DataType result : types) {
                 const Signature signature{static_cast<Opcode>(k), operand, result};
-                if (find_kernel(signature.opcode, operand, result, Level::baseline) != nullptr) {
+                if (find_kernel(signature.opcode, operand, result, levels()[0]) != nullptr) {
                     visit(signature);
                 }
             }
@@ -217,7 +218,7 @@ struct Case {
     }
 
     // The elements from `from` on; an operand whose bit is set in `scalars` is its first element.
-    Elements run(Level level, std::size_t from, std::size_t count, unsigned scalars) const {
+    Elements run(const Level& level, std::size_t from, std::size_t count, unsigned scalars) const {
         Elements out(signature.result, count);
         std::vector<cpu::Operand> in;
         for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -227,7 +228,7 @@ struct Case {
         return out;
     }
 
-    void call(Level level, void* out, const std::vector<cpu::Operand>& in, std::size_t count,
+    void call(const Level& level, void* out, const std::vector<cpu::Operand>& in, std::size_t count,
               std::size_t first) const {
         find_kernel(signature.opcode, signature.operand, signature.result,
                     level)({out, in.data(), count, immediates.data(), first});
@@ -243,9 +244,9 @@ TEST_CASE("kernels of all levels take extremes") {
                 break;
             }
             const Case each(signature, variant);
-            const Elements expected = each.run(Level::baseline, 0, most, 0);
-            for (const Level level : levels()) {
-                INFO(signature.text(), ", ", std::string(level_name(level)));
+            const Elements expected = each.run(levels()[0], 0, most, 0);
+            for (const Level& level : levels()) {
+                INFO(signature.text(), ", ", std::string(level.name));
                 CHECK_MESSAGE((find_kernel(signature.opcode, signature.operand, signature.result, level) != nullptr),
                               "there is one");
                 const bool exact = std::ranges::find(approximate, signature.opcode) == std::end(approximate);
@@ -260,8 +261,8 @@ TEST_CASE("counts and places do not matter to kernels") {
     each_kernel([](const Signature& signature) {
         const Case each(signature, 0);
         const std::size_t item = item_size(signature.result);
-        for (const Level level : levels()) {
-            INFO(signature.text(), ", ", std::string(level_name(level)));
+        for (const Level& level : levels()) {
+            INFO(signature.text(), ", ", std::string(level.name));
             const Elements whole = each.run(level, 0, most, 0);
             for (const std::size_t count : {1, 2, 3, 5, 8, 15, 31, 33, 64, 255, 257}) {
                 const std::size_t from = count % 7;
@@ -299,8 +300,8 @@ TEST_CASE("scalars stand for all elements of a kernel") {
                         std::memcpy(spread.inputs[k].at(from + i), each.inputs[k].at(from), item);
                     }
                 }
-                for (const Level level : levels()) {
-                    INFO(signature.text(), ", ", std::string(level_name(level)));
+                for (const Level& level : levels()) {
+                    INFO(signature.text(), ", ", std::string(level.name));
                     CHECK_MESSAGE(each.run(level, from, count, scalars) == spread.run(level, from, count, 0),
                                   "as if repeated");
                     CHECK_MESSAGE(each.run(level, from, 1, scalars) == spread.run(level, from, 1, 0), "of one element");
@@ -373,7 +374,7 @@ void check_exact(std::span<const Exact> functions, std::span<const DataType> ope
         int kernels = 0;
         for (const DataType operand : operand_types) {
             for (const DataType result : types) {
-                if (find_kernel(exact.opcode, operand, result, Level::baseline) == nullptr) {
+                if (find_kernel(exact.opcode, operand, result, levels()[0]) == nullptr) {
                     continue;
                 }
                 ++kernels;
@@ -381,8 +382,8 @@ void check_exact(std::span<const Exact> functions, std::span<const DataType> ope
                 const Case each(signature, 0);
                 const std::size_t item = item_size(operand), result_item = item_size(result);
                 const std::uint64_t mask = ~std::uint64_t{0} >> (64 - 8 * result_item);
-                for (const Level level : levels()) {
-                    INFO(signature.text(), ", ", std::string(level_name(level)));
+                for (const Level& level : levels()) {
+                    INFO(signature.text(), ", ", std::string(level.name));
                     const Elements got = each.run(level, 0, most, 0);
                     bool right = true;
                     for (std::size_t i = 0; i < most; ++i) {
@@ -431,8 +432,8 @@ TEST_CASE("float kernels are exact") {
     };
     for (const auto& [opcode, function] : cases) {
         const Case each({opcode, DataType::float32, DataType::float32}, 0);
-        for (const Level level : levels()) {
-            INFO(each.signature.text(), ", ", std::string(level_name(level)));
+        for (const Level& level : levels()) {
+            INFO(each.signature.text(), ", ", std::string(level.name));
             const Elements got = each.run(level, 0, most, 0);
             bool right = true;
             for (std::size_t i = 0; i < most; ++i) {
@@ -456,7 +457,7 @@ TEST_CASE("names of opcodes") {
         CHECK_MESSAGE(find_opcode(opcode_name(opcode)) == opcode, std::string(opcode_name(opcode)));
     }
     CHECK_MESSAGE((!find_opcode("NOTHING") && !find_opcode("")), "no other name");
-    CHECK_MESSAGE(std::ranges::find(levels(), chosen_level()) != levels().end(),
+    CHECK_MESSAGE(std::ranges::find(levels(), chosen_level().name, &Level::name) != levels().end(),
                   "the chosen level is one of this processor");
 }
 

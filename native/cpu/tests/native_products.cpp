@@ -9,6 +9,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/depthwise.h"
 #include "cpu/products/direct.h"
 #include "cpu/products/integer_depthwise.h"
@@ -262,16 +263,16 @@ Tensor tensor_of(const void* data, DataType type, std::initializer_list<std::int
 }
 
 // A convolution of one image, with the kernels of a level.
-Convolution convolution_of(const Windows& windows, const Spatial& sizes, std::int64_t groups, std::int64_t outputs, const Epilogue& epilogue, Level level) {
+Convolution convolution_of(const Windows& windows, const Spatial& sizes, std::int64_t groups, std::int64_t outputs, const Epilogue& epilogue, const Level& level) {
     Convolution result;
     result.groups = groups;
     result.outputs = outputs;
     result.sizes = sizes;
     result.phase.windows = windows;
     result.epilogue = &epilogue;
-    result.kernels = &product_kernels(level);
-    result.planes = &convolution_kernels(level);
-    result.blocks = &channel_block_kernels(level);
+    result.kernels = level.products;
+    result.planes = &level.convolution;
+    result.blocks = &level.channel_block;
     return result;
 }
 
@@ -291,7 +292,7 @@ std::vector<float> whole_numbers(std::int64_t count, Random& random) {
     return result;
 }
 
-void check_depthwise(Random& random, Level level) {
+void check_depthwise(Random& random, const Level& level) {
     Windows windows;
     Spatial sizes{1, 1, 1};
     for (std::size_t d = 1; d < most_spatial; ++d) {
@@ -426,7 +427,7 @@ MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_st
 
 // A convolution of whole numbers, whose sums are exact: in place or elsewhere, with and without an ending, for filters that
 // are packed before all runs or during each.
-void check_direct(Random& random, Level level) {
+void check_direct(Random& random, const Level& level) {
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
     const std::int64_t batch = random.between(1, 2), groups = random.between(1, 2), taps = windows.tap_count();
@@ -645,15 +646,15 @@ TEST_CASE("phases of backward convolutions") {
         check_phases(random);
     }
     for (int i = 0; i < 20; ++i) {
-        check_empty(random, product_kernels());
+        check_empty(random, *chosen_level().products);
     }
 }
 
 TEST_CASE("products at every level") {
     Random random(3);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
-        const ProductKernels& kernels = product_kernels(level);
+    for (const Level& level : levels()) {
+        INFO(level.name);
+        const ProductKernels& kernels = *level.products;
         for (int rows = 1; rows <= kernels.rows + 1; ++rows) {
             check_product(rows, random.between(1, 5), random.between(1, 70), random, kernels);
         }
@@ -672,11 +673,11 @@ TEST_CASE("products at every level") {
 
 TEST_CASE("products of integers at every level") {
     Random random(7);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
-        ProductKernels common = product_kernels(level);
-        common.integers = common_integer_kernels(level);
-        for (const ProductKernels* const kernels : {&product_kernels(level), static_cast<const ProductKernels*>(&common)}) {
+    for (const Level& level : levels()) {
+        INFO(level.name);
+        ProductKernels common = *level.products;
+        common.integers = level.integers;
+        for (const ProductKernels* const kernels : {level.products, static_cast<const ProductKernels*>(&common)}) {
             for (int rows = 1; rows <= kernels->rows + 1; ++rows) {
                 check_integers(rows, random.between(1, 9), random.between(1, 70), random, *kernels);
             }
@@ -696,9 +697,9 @@ TEST_CASE("products of integers at every level") {
 
 TEST_CASE("products of small weights at every level") {
     Random random(8);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
-        const PairKernels* const pairs = pair_kernels(level);
+    for (const Level& level : levels()) {
+        INFO(level.name);
+        const PairKernels* const pairs = level.pairs;
         for (int i = 0; pairs != nullptr && i < (watches_threads ? 10 : 60); ++i) {
             check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random, pairs->small_rows, Small::rows);
             check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random, pairs->small_columns, Small::columns);
@@ -780,8 +781,8 @@ TEST_CASE("small words and their rests are the words, and have sums of 16 bits")
 
 TEST_CASE("depthwise convolutions at every level") {
     Random random(5);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
+    for (const Level& level : levels()) {
+        INFO(level.name);
         for (int i = 0; i < (watches_threads ? 10 : 60); ++i) {
             check_depthwise(random, level);
         }
@@ -790,21 +791,21 @@ TEST_CASE("depthwise convolutions at every level") {
 
 TEST_CASE("convolutions from planes at every level") {
     Random random(8);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
+    for (const Level& level : levels()) {
+        INFO(level.name);
         for (int i = 0; i < (watches_threads ? 15 : 120); ++i) {
             check_direct(random, level);
-            check_planes(random, convolution_kernels(level));
+            check_planes(random, level.convolution);
         }
     }
 }
 
 TEST_CASE("windows at every level") {
     Random random(4);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
+    for (const Level& level : levels()) {
+        INFO(level.name);
         for (int i = 0; i < 100; ++i) {
-            check_windows(random, product_kernels(level));
+            check_windows(random, *level.products);
         }
     }
 }

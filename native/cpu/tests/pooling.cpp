@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/resampling.h"
 #include "cpu/runtime/memory.h"
@@ -47,7 +48,7 @@ Exact<float> numbers(std::int64_t count, Random& random) {
     return result;
 }
 
-Pooling random_pooling(Random& random, Level level, const Kind& kind) {
+Pooling random_pooling(Random& random, const Level& level, const Kind& kind) {
     Pooling pooling;
     Windows& windows = pooling.windows;
     for (std::size_t d = 0; d < most_spatial; ++d) {
@@ -68,9 +69,9 @@ Pooling random_pooling(Random& random, Level level, const Kind& kind) {
     pooling.type = DataType::float32;
     pooling.item = sizeof(float);
     pooling.power = kind.power;
-    pooling.magnitudes = magnitude_kernel(level);
-    pooling.line = product_kernels(level).line;
-    pooling.kernels = kind.is_maximum ? maximum_kernels(DataType::float32, level) : &sum_kernels(level);
+    pooling.magnitudes = level.pooling.magnitudes;
+    pooling.line = level.products->line;
+    pooling.kernels = kind.is_maximum ? level.pooling.maxima(DataType::float32) : &level.pooling.sums;
     const float start = kind.is_maximum ? -100.0f : 0.0f;
     std::memcpy(pooling.start.data(), &start, sizeof(float));
     pooling.empty = pooling.start;
@@ -115,7 +116,7 @@ Planes planes_of(const Pooling& pooling) {
     return planes;
 }
 
-void check_bands(Random& random, Level level, const Kind& kind, bool finds) {
+void check_bands(Random& random, const Level& level, const Kind& kind, bool finds) {
     const Pooling pooling = random_pooling(random, level, kind);
     const Windows& windows = pooling.windows;
     const Exact<float> x = numbers(pooling.sizes[0] * pooling.sizes[1] * pooling.sizes[2], random);
@@ -143,7 +144,7 @@ void check_bands(Random& random, Level level, const Kind& kind, bool finds) {
     CHECK(results == windows.count());
 }
 
-void check_whole(Random& random, Level level, const Kind& kind) {
+void check_whole(Random& random, const Level& level, const Kind& kind) {
     Pooling pooling = random_pooling(random, level, kind);
     pooling.windows.counts = {1, 1, 1};
     pooling.windows.taps = {random.between(1, 2), random.between(1, 9), random.between(1, 3000)};
@@ -163,7 +164,7 @@ void check_whole(Random& random, Level level, const Kind& kind) {
     }
 }
 
-void check_blocks(Random& random, Level level, const Kind& kind) {
+void check_blocks(Random& random, const Level& level, const Kind& kind) {
     Pooling pooling = random_pooling(random, level, kind);
     pooling.windows.taps[0] = pooling.windows.strides[0] = pooling.windows.counts[0] = pooling.sizes[0] = 1;
     pooling.windows.padding[0] = 0;
@@ -198,7 +199,7 @@ void check_blocks(Random& random, Level level, const Kind& kind) {
     CHECK_MESSAGE(right, "every number is that of its window");
 }
 
-void check_pick(Random& random, Level level) {
+void check_pick(Random& random, const Level& level) {
     const std::int64_t size = random.between(1, 70), count = random.between(1, 90), taps = random.between(1, 3);
     const std::int64_t step = (count + most_lanes - 1) / most_lanes * most_lanes;
     const Exact<float> row = numbers(size + most_lanes - 1, random), out(count);
@@ -209,7 +210,7 @@ void check_pick(Random& random, Level level) {
         const std::int64_t near_by = std::min(i % step * size / step + random.between(0, 1), size - 1);
         indices[i] = static_cast<std::int32_t>(far ? random.between(0, size - 1) : near_by);
     }
-    resampling_kernels(level).pick({out.get(), row.get(), indices.get(), weights.get(), step, taps, count});
+    level.resampling.pick({out.get(), row.get(), indices.get(), weights.get(), step, taps, count});
     bool right = true;
     for (std::int64_t i = 0; i < count; ++i) {
         const float first = row[indices[i]];
@@ -223,7 +224,7 @@ void check_pick(Random& random, Level level) {
 }
 
 // Elements that are repeated, or not, in their order.
-void check_repeat(Random& random, Level level) {
+void check_repeat(Random& random, const Level& level) {
     const std::int64_t count = random.between(1, 90), step = (count + most_lanes - 1) / most_lanes * most_lanes;
     const Exact<std::int32_t> indices(step);
     std::int32_t index = static_cast<std::int32_t>(random.between(0, 3));
@@ -232,7 +233,7 @@ void check_repeat(Random& random, Level level) {
         index += i + 1 < count && random.chance(50) ? 1 : 0;
     }
     const Exact<float> row = numbers(index + most_lanes, random), out(count);
-    resampling_kernels(level).repeat({out.get(), row.get(), indices.get(), count});
+    level.resampling.repeat({out.get(), row.get(), indices.get(), count});
     bool right = true;
     for (std::int64_t i = 0; i < count; ++i) {
         right = right && out[i] == row[indices[i]];
@@ -241,7 +242,7 @@ void check_repeat(Random& random, Level level) {
 }
 
 // Rows of the table end anywhere in the row, which ends with a zero.
-void check_add_up(Random& random, Level level) {
+void check_add_up(Random& random, const Level& level) {
     const std::int64_t size = random.between(1, 70), count = random.between(1, most_lanes), taps = random.between(0, 5);
     const Exact<float> row = numbers(size + most_lanes, random), out(count), weights = numbers(taps * most_lanes, random);
     row[size] = 0;
@@ -251,7 +252,7 @@ void check_add_up(Random& random, Level level) {
     for (std::int64_t i = 0; i < taps * most_lanes; ++i) {
         indices[i] = static_cast<std::int32_t>(far ? random.between(0, size) : std::min(from + i % most_lanes, size));
     }
-    resampling_kernels(level).add_up({out.get(), row.get(), indices.get(), weights.get(), most_lanes, taps, count});
+    level.resampling.add_up({out.get(), row.get(), indices.get(), weights.get(), most_lanes, taps, count});
     bool right = true;
     for (std::int64_t i = 0; i < count; ++i) {
         double wanted = 0, magnitude = 0;
@@ -265,12 +266,12 @@ void check_add_up(Random& random, Level level) {
     CHECK_MESSAGE(right, "every number is the sum of its terms");
 }
 
-void check_add(Random& random, Level level) {
+void check_add(Random& random, const Level& level) {
     const std::int64_t count = random.between(1, 70);
     const Exact<float> row = numbers(count, random), before = numbers(count, random), out(count);
     std::copy_n(before.get(), count, out.get());
     const float weight = numbers(1, random)[0];
-    resampling_kernels(level).add(out.get(), row.get(), weight, count);
+    level.resampling.add(out.get(), row.get(), weight, count);
     bool right = true;
     for (std::int64_t i = 0; i < count; ++i) {
         const double term = static_cast<double>(weight) * row[i];
@@ -281,14 +282,14 @@ void check_add(Random& random, Level level) {
 
 // Sums of bytes that stand for numbers, as bands, and of whole planes that may follow one another. The numbers are multiples
 // of a quarter, so that sums are exact.
-void check_numbers(Random& random, Level level) {
+void check_numbers(Random& random, const Level& level) {
     constexpr Kind sums{false, 0};
     Pooling pooling = random_pooling(random, level, sums);
     pooling.type = DataType::int8;
     pooling.item = sizeof(double);
     pooling.line = nullptr;
-    pooling.numbers = numbers_kernel(DataType::int8, level);
-    pooling.kernels = &wide_sum_kernels(level);
+    pooling.numbers = level.pooling.numbers(DataType::int8);
+    pooling.kernels = &level.pooling.wide_sums;
     const std::int64_t plane = pooling.sizes[0] * pooling.sizes[1] * pooling.sizes[2], count = random.between(1, 5);
     const std::int64_t gap = random.between(0, 1), spacing = random.between(1, 2);  // after a plane, between neighbours
     const std::int64_t step = plane * spacing + gap;
@@ -339,8 +340,8 @@ constexpr Kind kinds[] = {{true, 0}, {false, 0}, {false, 1}, {false, 2}};
 
 TEST_CASE("pooling at every level") {
     Random random(6);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
+    for (const Level& level : levels()) {
+        INFO(level.name);
         for (int i = 0; i < (watches_threads ? 5 : 40); ++i) {
             for (const Kind& kind : kinds) {
                 check_bands(random, level, kind, false);
@@ -355,8 +356,8 @@ TEST_CASE("pooling at every level") {
 
 TEST_CASE("resampling at every level") {
     Random random(7);
-    for (const Level level : levels()) {
-        INFO(level_name(level));
+    for (const Level& level : levels()) {
+        INFO(level.name);
         for (int i = 0; i < 200; ++i) {
             check_pick(random, level);
             check_repeat(random, level);

@@ -8,12 +8,13 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/product.h"
 
 namespace dmlgraph::cpu::tests {
 
 TEST_CASE("the work is done, and counted") {
-    const ProductKernels& kernels = product_kernels();
+    const ProductKernels& kernels = *chosen_level().products;
     float sum = 0;
     CHECK(kernels.peak(64, &sum) == 64.0 * 12 * 2 * kernels.lanes);
     CHECK_MESSAGE(sum == 64 * 12 * 0.5f, "12 sums, to which each round adds a half");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/kernels/level.h"
 #include "cpu/runtime/scratch.h"
 
 namespace dmlgraph::cpu {
@@ -27,17 +28,17 @@ struct PooledBlocks::Memory {
     }
 };
 
-PooledBlocks::PooledBlocks(const Pooling& pooling, Level level)
+PooledBlocks::PooledBlocks(const Pooling& pooling, const Level& level)
     : pooling_(pooling),
-      lanes_(product_kernels(level).lanes),
+      lanes_(level.products->lanes),
       plane_(pooling.windows, pooling.sizes, lanes_),
-      kernels_(channel_block_kernels(level)) {
+      kernels_(level.channel_block) {
     std::memcpy(&start_, pooling.start.data(), sizeof(start_));
 }
 
-bool PooledBlocks::pays(const Pooling& pooling, std::int64_t channels, Level level) {
+bool PooledBlocks::pays(const Pooling& pooling, std::int64_t channels, const Level& level) {
     const Windows& windows = pooling.windows;
-    const std::int64_t lanes = product_kernels(level).lanes;
+    const std::int64_t lanes = level.products->lanes;
     if (!windows.is_flat(pooling.sizes) || !pooling.is_float() || pooling.power != 0 || channels < lanes / 2) {
         return false;
     }

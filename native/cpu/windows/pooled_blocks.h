@@ -15,10 +15,10 @@ namespace dmlgraph::cpu {
 
 class PooledBlocks {
 public:
-    PooledBlocks(const Pooling& pooling, Level level);
+    PooledBlocks(const Pooling& pooling, const Level& level);
 
     // Whether this takes less time than `Bands` does, for planes of so many channels.
-    static bool pays(const Pooling& pooling, std::int64_t channels, Level level);
+    static bool pays(const Pooling& pooling, std::int64_t channels, const Level& level);
     // Whether the elements lie as they are read here.
     bool reads(const Planes& planes) const;
     std::int64_t channels_at_once() const { return lanes_; }

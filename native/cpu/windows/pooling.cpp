@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "cpu/kernels/level.h"
 #include "cpu/products/float_picture.h"
 #include "cpu/quotient.h"
 #include "cpu/tensor/strided.h"
@@ -91,21 +92,21 @@ void sum_together(const Pooling& pooling, std::span<const Plane> pooled, std::in
 }  // namespace
 
 Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t exponent) : type(of), power(exponent) {
-    const Level level = chosen_level();
+    const Level& level = chosen_level();
     const bool is_float = type == DataType::float32 || type == DataType::float16;
     item = is_float ? static_cast<int>(sizeof(float)) : static_cast<int>(item_size(type));
-    magnitudes = magnitude_kernel(level);
+    magnitudes = level.pooling.magnitudes;
     if (is_float) {
-        line = product_kernels(level).line_of(type);
+        line = level.products->line_of(type);
     }
     if (is_maximum) {
-        kernels = maximum_kernels(type, level);
+        kernels = level.pooling.maxima(type);
         is_float ? set_least_float(*this, from_infinity) : set_least(*this);
     } else if (is_float) {
-        kernels = &sum_kernels(level);
-    } else if (power == 0 && numbers_kernel(type, level) != nullptr) {
-        numbers = numbers_kernel(type, level);
-        kernels = &wide_sum_kernels(level);
+        kernels = &level.pooling.sums;
+    } else if (power == 0 && level.pooling.numbers(type) != nullptr) {
+        numbers = level.pooling.numbers(type);
+        kernels = &level.pooling.wide_sums;
         item = sizeof(double);
     }
     if (kernels == nullptr) {
