@@ -94,12 +94,6 @@ DMLGRAPH_INLINE float log1p_of_unit(float t) {
     return log_of_parts(upper ? 0.5f * (t - 1.0f) : t, upper ? 1.0f : 0.0f);
 }
 
-// 1 / (1 + e^-x) by e^-|x|, which does not overflow.
-DMLGRAPH_INLINE float sigmoid(float x) {
-    const float t = exp_sum(-magnitude(x), 0.0f);
-    return (x > 0.0f ? 1.0f : t) / (1.0f + t);
-}
-
 // ln(1 + e^(x + low)), minus x if x is positive.
 DMLGRAPH_INLINE float softplus_rest(float x, float low) {
     return log1p_of_unit(exp_sum(-magnitude(x), x > 0.0f ? -low : low));

@@ -1,5 +1,4 @@
 // The gates of recurrent networks.
-#include "cpu/kernels/exponential.h"
 #include "cpu/kernels/gates.h"
 #include "cpu/kernels/level.h"
 #include "cpu/kernels/segments.h"
@@ -8,119 +7,126 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace gates {
 namespace {
 
-struct Bounds {
-    float lower, upper;
-    DMLGRAPH_INLINE float clip(float x) const {
-        const float above = x > lower ? x : lower;
-        return above < upper ? above : upper;
-    }
+struct Usual {
+    explicit Usual(const GateCall&) {}
+    DMLGRAPH_INLINE Vector f(Vector x) const { return sigmoid(x); }
+    DMLGRAPH_INLINE Vector g(Vector x) const { return tanh(x); }
+    DMLGRAPH_INLINE Vector h(Vector x) const { return tanh(x); }
+    DMLGRAPH_INLINE Vector of_rnn(Vector x) const { return tanh(x); }
 };
 
-// (1 − z) ∘ h + z ∘ H
-DMLGRAPH_INLINE float mixed(float z, float h, float state) { return (1.0f - z) * h + z * state; }
+class Any {
+public:
+    explicit Any(const GateCall& call) : activations_(call.activations) {}
+    Vector f(Vector x) const { return apply(0, x); }
+    Vector g(Vector x) const { return apply(1, x); }
+    Vector h(Vector x) const { return apply(2, x); }
+    Vector of_rnn(Vector x) const { return apply(0, x); }
 
-// Calls function(line, first) for each vector: compilers vectorise what it does.
-template <class Function>
-DMLGRAPH_INLINE void each_vector(const GateCall& call, const Function& function) {
-    const std::int64_t rows = call.rows, step = call.step, count = call.count;
-    for (std::int64_t r = 0; r < rows; ++r) {
-        for (std::int64_t first = r * step; first < r * step + count; first += lanes) {
-            function(first);
+private:
+    Vector apply(int function, Vector x) const {
+        float numbers[lanes];
+        store(numbers, x);
+        const Operand operand{numbers, false};
+        activations_[function].kernel({numbers, &operand, lanes, activations_[function].immediates, 0});
+        return load(numbers);
+    }
+
+    const Activation* activations_;
+};
+
+// Reads the lines of a call, a vector from a place on at a time.
+struct Lines {
+    const GateLines& given;
+
+    DMLGRAPH_INLINE explicit Lines(const GateCall& call)
+        : given(call.lines), clips_(call.clips), lower_(repeated(call.lower)), upper_(repeated(call.upper)) {}
+
+    template <class Function>
+    DMLGRAPH_INLINE void each_vector(const Function& function) const {
+        const std::int64_t rows = given.rows, step = given.step, count = given.count;
+        for (std::int64_t r = 0; r < rows; ++r) {
+            for (std::int64_t at = r * step; at < r * step + count; at += lanes) {
+                function(at);
+            }
         }
     }
-}
+    DMLGRAPH_INLINE Vector sums_of(std::int64_t index, std::int64_t at) const { return load(given.gate(index) + at); }
+    // … to which a peephole's weights times the cells are added.
+    DMLGRAPH_INLINE Vector sums_of(std::int64_t index, std::int64_t at, std::int64_t weights, Vector cells) const {
+        const Vector sums = sums_of(index, at);
+        return given.peephole == nullptr ? sums : sum(sums, times(load(given.peephole + weights * given.plane + at), cells));
+    }
+    DMLGRAPH_INLINE Vector clipped(Vector x) const { return clips_ ? lesser(greater(x, lower_), upper_) : x; }
 
-// A vector of numbers, between loops that compilers vectorise and tanh, which they do not.
-struct Numbers {
-    alignas(sizeof(Vector)) float of[lanes];
-    DMLGRAPH_INLINE void become_tanh() { store(of, tanh(load(of))); }
+private:
+    bool clips_;
+    Vector lower_, upper_;
 };
 
+template <class Functions>
 void rnn(const GateCall& call) noexcept {
-    const Bounds bounds{call.lower, call.upper};
-    const float* const sums = call.in[0];
-    float* const hidden = call.out[0];
-    each_vector(call, [=](std::int64_t first) {
-        Numbers numbers;
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            numbers.of[i] = bounds.clip(sums[first + i]);
-        }
-        store(hidden + first, tanh(load(numbers.of)));
-    });
+    const Functions functions(call);
+    const Lines lines(call);
+    lines.each_vector([&](std::int64_t at) { store(lines.given.new_hidden + at, functions.of_rnn(lines.clipped(lines.sums_of(0, at)))); });
 }
 
+template <class Functions>
 void lstm(const GateCall& call) noexcept {
-    const Bounds bounds{call.lower, call.upper};
-    const float *const in = call.in[0], *const out = call.in[1], *const forget = call.in[2], *const other = call.in[3],
-                *const cell = call.in[4];
-    float *const new_cell = call.out[0], *const hidden = call.out[1];
-    each_vector(call, [=](std::int64_t first) {
-        Numbers numbers;
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            numbers.of[i] = bounds.clip(other[first + i]);
-        }
-        numbers.become_tanh();
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            const float kept = sigmoid(bounds.clip(forget[first + i])) * cell[first + i];
-            numbers.of[i] = kept + sigmoid(bounds.clip(in[first + i])) * numbers.of[i];
-            new_cell[first + i] = numbers.of[i];
-        }
-        numbers.become_tanh();
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            hidden[first + i] = sigmoid(bounds.clip(out[first + i])) * numbers.of[i];
-        }
+    const Functions functions(call);
+    const Lines lines(call);
+    const bool couples = call.couples_input_forget;
+    lines.each_vector([&](std::int64_t at) {
+        const Vector cell = load(lines.given.cell + at);
+        const Vector in = functions.f(lines.clipped(lines.sums_of(0, at, 0, cell)));
+        const Vector forget = couples ? difference(repeated(1.0f), in) : functions.f(lines.clipped(lines.sums_of(2, at, 2, cell)));
+        const Vector other = functions.g(lines.clipped(lines.sums_of(3, at)));
+        const Vector now = sum(times(forget, cell), times(in, other));
+        store(lines.given.new_cell + at, now);
+        const Vector out = functions.f(lines.clipped(lines.sums_of(1, at, 1, now)));
+        store(lines.given.new_hidden + at, times(out, functions.h(now)));
     });
 }
 
+template <class Functions>
 void gru_reset(const GateCall& call) noexcept {
-    const float *const reset = call.in[0], *const state = call.in[1];
-    float* const out = call.out[0];
-    each_vector(call, [=](std::int64_t first) {
-        DMLGRAPH_LOOP
-        for (std::int64_t i = first; i < first + lanes; ++i) {
-            out[i] = sigmoid(reset[i]) * state[i];
-        }
+    const Functions functions(call);
+    const Lines lines(call);
+    lines.each_vector([&](std::int64_t at) {
+        store(lines.given.gate(3) + at, times(functions.f(lines.clipped(lines.sums_of(1, at))), load(lines.given.hidden + at)));
     });
 }
 
+// (1 − z) ∘ h + z ∘ H of the sums of z and those of h.
+template <class Functions>
+DMLGRAPH_INLINE void mix(const Functions& functions, const Lines& lines, std::int64_t at, Vector sums_of_h) {
+    const Vector z = functions.f(lines.clipped(lines.sums_of(0, at))), h = functions.g(lines.clipped(sums_of_h));
+    store(lines.given.new_hidden + at, sum(times(difference(repeated(1.0f), z), h), times(z, load(lines.given.hidden + at))));
+}
+
+template <class Functions>
 void gru(const GateCall& call) noexcept {
-    const float *const update = call.in[0], *const other = call.in[1], *const state = call.in[2];
-    float* const hidden = call.out[0];
-    each_vector(call, [=](std::int64_t first) {
-        Numbers numbers;
-        store(numbers.of, tanh(load(other + first)));
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            hidden[first + i] = mixed(sigmoid(update[first + i]), numbers.of[i], state[first + i]);
-        }
+    const Functions functions(call);
+    const Lines lines(call);
+    lines.each_vector([&](std::int64_t at) { mix(functions, lines, at, lines.sums_of(2, at)); });
+}
+
+template <class Functions>
+void gru_reset_after(const GateCall& call) noexcept {
+    const Functions functions(call);
+    const Lines lines(call);
+    lines.each_vector([&](std::int64_t at) {
+        const Vector r = functions.f(lines.clipped(lines.sums_of(1, at)));
+        mix(functions, lines, at, sum(lines.sums_of(2, at), times(lines.sums_of(3, at), r)));
     });
 }
 
-void gru_reset_after(const GateCall& call) noexcept {
-    const float *const update = call.in[0], *const reset = call.in[1], *const other = call.in[2], *const state = call.in[3],
-                *const product = call.in[4];
-    float* const hidden = call.out[0];
-    each_vector(call, [=](std::int64_t first) {
-        Numbers numbers;
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            numbers.of[i] = other[first + i] + product[first + i] * sigmoid(reset[first + i]);
-        }
-        numbers.become_tanh();
-        DMLGRAPH_LOOP
-        for (int i = 0; i < lanes; ++i) {
-            hidden[first + i] = mixed(sigmoid(update[first + i]), numbers.of[i], state[first + i]);
-        }
-    });
-}
+template <class Functions>
+constexpr GateKernels kernels{rnn<Functions>, lstm<Functions>, gru_reset<Functions>, gru<Functions>, gru_reset_after<Functions>};
 
 }  // namespace
 }  // namespace gates
 
-constexpr GateKernels gates_kernels{gates::rnn, gates::lstm, gates::gru_reset, gates::gru, gates::gru_reset_after};
+constexpr GateFamily gates_kernels{gates::kernels<gates::Usual>, gates::kernels<gates::Any>};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

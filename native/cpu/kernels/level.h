@@ -20,7 +20,7 @@
 #define DMLGRAPH_KERNELS(X) \
     X(AttentionKernels, attention) X(ChannelBlockKernels, channel_block) X(ContributionKernels, contributions) \
     X(ConvolutionKernels, convolution) X(FewBitsKernels, few_bits) X(FewRowsKernels, few_rows) X(FormulaKernel, formula) \
-    X(GateKernels, gates) X(IntegerKernels, integers) X(InterleavingKernels, interleaving) X(PoolingFamily, pooling) \
+    X(GateFamily, gates) X(IntegerKernels, integers) X(InterleavingKernels, interleaving) X(PoolingFamily, pooling) \
     X(ReductionKernels, reductions) X(ResamplingKernels, resampling)
 // clang-format on
 

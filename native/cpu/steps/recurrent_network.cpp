@@ -42,7 +42,7 @@ RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentPa
     const std::size_t functions = parameters.activations.size() / parameters.backward.size();
     const auto bound = parameters.bound.empty() ? std::nullopt : std::optional(parameters.bound[0]);
     for (std::size_t d = 0; d < parameters.backward.size(); ++d) {
-        gates.emplace_back(parameters.activations.data() + d * functions, functions, bound);
+        gates.emplace_back(parameters.activations.data() + d * functions, functions, bound, parameters.couples_input_forget);
     }
     if (has_bias()) {
         InstructionSpec sum;

@@ -316,15 +316,15 @@ void RecurrentRun::run_first(const Part& part, const Moment& moment) const {
         const Rows<const float> state{memory_.hidden(part.direction, moment.step) + places_[static_cast<std::size_t>(some.first_row)], sizes_.line};
         multiply(network_.product, some, state, inputs);
         if (network_.is_lstm()) {
-            gates.lstm(lines, network_.parameters.couples_input_forget);
+            gates.run(&GateKernels::lstm, lines);
         } else if (!network_.is_gru()) {
-            gates.rnn(lines);
+            gates.run(&GateKernels::rnn, lines);
         } else if (network_.resets_before()) {
-            return gates.gru_reset(lines);
+            return gates.run(&GateKernels::gru_reset, lines);
         } else {
             multiply(network_.other, some, state, {memory_.other_biases(part.direction), 0});
             multiply(network_.input, some, state, inputs, false);
-            gates.gru_reset_after(lines);
+            gates.run(&GateKernels::gru_reset_after, lines);
         }
     }
     if (!network_.resets_before()) {
@@ -338,7 +338,7 @@ void RecurrentRun::run_second(const Part& part, const Moment& moment) const {
     if (some.first_row < some.last_row) {
         const std::int64_t place = places_[static_cast<std::size_t>(some.first_row)];
         multiply(network_.other, some, {memory_.planes(part.direction) + 3 * memory_.plane() + place, sizes_.line}, projected(some, moment));
-        network_.gates[static_cast<std::size_t>(part.direction)].gru(gate_lines(some, moment.step));
+        network_.gates[static_cast<std::size_t>(part.direction)].run(&GateKernels::gru, gate_lines(some, moment.step));
     }
     finish(part, moment);
 }
