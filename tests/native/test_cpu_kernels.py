@@ -270,20 +270,10 @@ def sample(dtype: DataType, count: int, seed: int) -> Array:
     return values
 
 
-def bits(number: float) -> int:
-    return int(np.float32(number).view(np.uint32))
-
-
 def immediates_of(opcode: str, dtype: DataType) -> list[int | float]:
     special: dict[str, list[int | float]] = {
         "IS_INFINITY": [0],
         "SEQUENCE": [3, 2],
-        "AFFINE": [1.0, -1.0],
-        "AFFINE_ABOVE": [-1.0, 1.0, 0.5],
-        "AFFINE_BETWEEN": [-1.0, 1.0, -0.5, 0.5],
-        "AFFINE_SEQUENCE_BETWEEN": [1.0, -1.0, -0.5, 0.5, bits(2.0), bits(-0.125)],
-        "AFFINE_SEQUENCE": [-1.0, -1.0, bits(2.0), bits(-0.125)],
-        "AFFINE_SEQUENCE_ABOVE": [1.0, -1.0, 0.5, bits(2.0), bits(-0.125)],
     }
     numbers = special.get(opcode, [0.75, 1.5][: OPCODES[opcode][1]])
     as_integers = not dtype.is_float and opcode != "SCALE_BIAS"

@@ -1,6 +1,7 @@
 // The kernel of formulas: goes through the operations for a few vectors at a time.
 #include <cstring>
 
+#include "cpu/kernels/cast.h"
 #include "cpu/kernels/formula.h"
 #include "cpu/kernels/formula_functions.h"
 #include "cpu/kernels/level.h"
@@ -74,6 +75,24 @@ DMLGRAPH_INLINE void with_itself(Vector (&x)[together]) {
     }
 }
 
+// Elements of a sequence from `first` on: start + index * delta, where the index, the product and the sum are each rounded.
+// Every processor converts signed integers in one instruction.
+DMLGRAPH_INLINE void count(Vector (&x)[together], u64 first, float start, float delta) {
+    float numbers[batch];
+    if (first + batch <= u64{greatest<i32>}) {
+        DMLGRAPH_LOOP
+        for (int i = 0; i < static_cast<int>(batch); ++i) {
+            numbers[i] = start + static_cast<float>(static_cast<i32>(first) + i) * delta;
+        }
+    } else {
+        DMLGRAPH_LOOP
+        for (u32 i = 0; i < batch; ++i) {
+            numbers[i] = start + cast<float>(static_cast<u32>(first) + i) * delta;
+        }
+    }
+    with_memory<functions::load>(x, reinterpret_cast<const std::byte*>(numbers));
+}
+
 // `one` and `other` give the vector k.
 template <class One, class Other>
 DMLGRAPH_INLINE void select(Vector (&x)[together], const One& one, const Other& other) {
@@ -132,9 +151,9 @@ DMLGRAPH_INLINE void store_all(const Vector (&x)[together], Half* to) {
 #define FUNCTION(name) EACH(name, with_itself<functions::name>(x))
 #define SECOND (now->second + at * now->second_step)
 
-// Stores the results for the elements begin … end − 1, whole batches.
+// Stores the results for the elements begin … end − 1, whole batches. `counted`: how many elements of sequences come before them.
 template <class Out>
-void compute(const Found* operations, std::size_t begin, std::size_t end, Out* out) {
+void compute(const Found* operations, std::size_t begin, std::size_t end, Out* out, u64 counted) {
 #ifdef DMLGRAPH_LABELS
     static const void* const labels[] = {DMLGRAPH_FORMULA_PAIRS(LABELS) DMLGRAPH_FORMULA_OTHERS(LABEL)};
 #endif
@@ -163,6 +182,7 @@ void compute(const Found* operations, std::size_t begin, std::size_t end, Out* o
         EACH(keep, store_all(x, const_cast<float*>(floats(first))))
         IF_NEAR(keep_near, with_vectors<functions::load>(near, x))
         IF_NEAR(keep_next, with_vectors<functions::load>(next, x))
+        EACH(count, count(x, counted + at, now->number, now->second_number))
         DMLGRAPH_FORMULA_FUNCTIONS(FUNCTION)
         CODE(finish) CODE(finish_halves)
 #ifndef DMLGRAPH_LABELS
@@ -213,6 +233,9 @@ public:
             Found made{nullptr, nullptr, 0, 0, 0.0f, 0.0f, given.code};
             if (takes_pair(given.code)) {
                 find_pair(given, made);
+            } else if (given.code == FormulaCode::count) {
+                take(given.first, made.first, made.step, made.number);
+                take(given.second, made.second, made.second_step, made.second_number);
             } else if (given.code == FormulaCode::select) {
                 const int first = take(given.first, made.first, made.step, made.number);
                 const int second = take(given.second, made.second, made.second_step, made.second_number);
@@ -297,7 +320,7 @@ void run_rest(const Formula& formula, const Call& call, std::size_t whole, float
         }
     }
     Finding(formula, in, kept).run(found);
-    compute(found, 0, batch, results);
+    compute(found, 0, batch, results, call.first + whole);
     memcpy(static_cast<Out*>(call.out) + whole, results, rest * sizeof(Out));
 }
 
@@ -308,7 +331,7 @@ void run(const Formula& formula, const Call& call) {
     const std::size_t whole = call.count / batch * batch;
     if (whole > 0) {
         Finding(formula, call.in, kept).run(found);
-        compute(found, 0, whole, static_cast<Out*>(call.out));
+        compute(found, 0, whole, static_cast<Out*>(call.out), call.first);
     }
     if (whole < call.count) {
         run_rest<Out>(formula, call, whole, kept, found);

@@ -13,7 +13,7 @@
 // clang-format off
 // The families of element-wise kernels.
 #define DMLGRAPH_FAMILIES(X) \
-    X(arithmetic) X(affine) X(integer) X(rounding) X(convert) X(select) X(compare) X(exponential) X(circular) X(activation) \
+    X(arithmetic) X(integer) X(rounding) X(convert) X(select) X(compare) X(exponential) X(circular) X(activation) \
     X(half_functions) X(quantize) X(wide)
 
 // The others.

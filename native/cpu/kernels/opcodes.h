@@ -26,12 +26,6 @@
     X(SIGN, 1, 0) X(RECIP, 1, 0) X(SQRT, 1, 0) \
     X(CLIP, 1, 2)                  /* max(min, min(x, max)): NaN becomes max */ \
     X(THRESHOLD, 1, 1)             /* max(x, min): NaN becomes min */ \
-    X(AFFINE, 4, 2)                /* (x + b) * m + a, each rounded; f: signs of b and of a */ \
-    X(AFFINE_ABOVE, 4, 3)          /* the same, then THRESHOLD by the third immediate */ \
-    X(AFFINE_BETWEEN, 4, 4)        /* the same as AFFINE, then CLIP by the third and fourth immediate, which are not NaN */ \
-    X(AFFINE_SEQUENCE, 3, 4)       /* AFFINE whose m is a SEQUENCE: x, b, a; its immediates come last */ \
-    X(AFFINE_SEQUENCE_ABOVE, 3, 5) \
-    X(AFFINE_SEQUENCE_BETWEEN, 3, 6) \
     X(SUBTRACT_WIDE, 2, 0)         /* a float32 minus a float64: minus the nearest float32, then minus the rest of it, each rounded */ \
     /* rounding */ \
     X(FLOOR, 1, 0) X(CEIL, 1, 0) X(TRUNCATE, 1, 0) \

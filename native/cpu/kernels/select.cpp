@@ -1,5 +1,5 @@
 // Kernels that select or create values: copies, IF, gradients that pass or do not, sequences.
-#include "cpu/kernels/sequence.h"
+#include "cpu/kernels/cast.h"
 #include "cpu/kernels/tables.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -50,15 +50,22 @@ void sequence(const Call& call) noexcept {
     }
 }
 
-void sequence_of_float(const Call& call) noexcept {
+// start + index * delta, where the index, the product and the sum are each rounded. Indices have 32 bits, because tensors
+// have at most 2^32 - 1 elements; those of 31 bits are signed integers, which every processor converts in one instruction.
+template <class Index>
+void sequence_by(const Call& call) {
+    const float start = float_of(static_cast<u32>(call.immediates[0].u)), delta = float_of(static_cast<u32>(call.immediates[1].u));
+    const auto first = static_cast<Index>(call.first);
+    const std::size_t count = call.count;
     auto* const out = static_cast<float*>(call.out);
-    with_sequence(call.immediates, call.first, call.count, [&](auto element) {
-        const std::size_t count = call.count;
-        DMLGRAPH_LOOP
-        for (std::size_t i = 0; i < count; ++i) {
-            out[i] = element(i);
-        }
-    });
+    DMLGRAPH_LOOP
+    for (std::size_t i = 0; i < count; ++i) {
+        out[i] = start + cast<float>(static_cast<Index>(first + static_cast<Index>(i))) * delta;
+    }
+}
+
+void sequence_of_float(const Call& call) noexcept {
+    call.first + call.count <= u64{greatest<i32>} ? sequence_by<i32>(call) : sequence_by<u32>(call);
 }
 
 void sequence_of_half(const Call& call) noexcept {

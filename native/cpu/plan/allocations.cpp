@@ -1,7 +1,6 @@
 // Where values are allocated: outputs in the caller's arrays, inputs of a join as parts of its output, views in other
 // values, and all others in temporary buffers.
 #include <algorithm>
-#include <bit>
 #include <stdexcept>
 
 #include "cpu/plan/planning.h"
@@ -215,15 +214,6 @@ View read(Plan& plan, std::int32_t node_id, std::int32_t port) {
     view.offset = from.view.offset;
     require_packed(plan, view.buffer);
     return view;
-}
-
-std::int32_t number_offset(Plan& plan, float value) {
-    const auto [found, added] = plan.numbers.try_emplace(std::bit_cast<std::uint32_t>(value), 0);
-    if (added) {
-        const auto bytes = std::as_bytes(std::span(&value, 1));
-        found->second = static_cast<std::int32_t>(append(plan.program.constants, bytes));
-    }
-    return found->second;
 }
 
 View fill_view(const Plan& plan, std::int32_t offset, DataType type, int rank, const Sizes& sizes) {

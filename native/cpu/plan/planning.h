@@ -70,7 +70,6 @@ struct Plan {
     std::vector<RowDomain> domains;
     std::vector<std::int32_t> outputs;         // values
     std::vector<std::size_t> temporary_bytes;  // by temporary buffer
-    std::unordered_map<std::uint32_t, std::int32_t> numbers;  // offsets in the constants by bits
     Program program;
 
     Value& value(std::int32_t id) { return values[static_cast<std::size_t>(id)]; }
@@ -112,8 +111,6 @@ void allocate_others(Plan& plan);
 void see_through_views(Plan& plan);
 // The view through which a node reads its input.
 View read(Plan& plan, std::int32_t node_id, std::int32_t port);
-// The offset of a number in the constants.
-std::int32_t number_offset(Plan& plan, float value);
 // One element of the constants, repeated.
 View fill_view(const Plan& plan, std::int32_t offset, DataType type, int rank, const Sizes& sizes);
 View temporary(Plan& plan, const TensorDesc& desc);

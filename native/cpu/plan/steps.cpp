@@ -3,12 +3,10 @@
 #include <queue>
 #include <span>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
 
 #include "cpu/plan/planning.h"
 #include "cpu/plan/region_writer.h"
-#include "cpu/region/chains.h"
 #include "cpu/region/formulas.h"
 #include "cpu/region/region_step.h"
 #include "cpu/steps/clear.h"
@@ -61,16 +59,6 @@ void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
         return plan.node(n).spec.kind == NodeKind::reduce || plan.node(n).is_narrow != first.is_narrow;
     });
     Region region = write_region(plan, nodes, by_row ? &plan.domain(first) : nullptr);
-    std::unordered_map<std::int32_t, Reference> numbers;  // by their offsets in the constants
-    join_chains(region, [&](float number) {
-        const std::int32_t offset = number_offset(plan, number);
-        const auto [found, added] = numbers.try_emplace(offset);
-        if (added) {
-            found->second = {true, static_cast<std::int32_t>(region.loads.size())};
-            region.loads.push_back(fill_view(plan, offset, DataType::float32, region.rank, region.sizes));
-        }
-        return found->second;
-    });
     join_formulas(region);
     auto step = std::make_unique<RegionStep>(std::move(region));
     if (const std::size_t bytes = step->state_bytes(); bytes > 0) {

@@ -5,20 +5,24 @@
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
-#include <utility>
 
-#include "cpu/region/chains.h"
+#include "cpu/region/formula_draft.h"
+#include "cpu/region/formulas.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
 namespace {
 
-// The code with sums, products and bounds in a row as one instruction. It may take numbers, which are operands from
-// `first_number` on.
-std::vector<InstructionSpec> with_chains(const std::vector<InstructionSpec>& code, std::vector<float>& numbers,
-                                         std::size_t first_number) {
+// The code as a region of a line: its loads are the sums, then the inputs of the step, from `first_operand` on.
+Region region_of(const std::vector<InstructionSpec>& code, std::size_t inputs) {
     Region region;
+    region.rank = 1;
+    region.sizes[0] = 2;  // elements differ
+    region.loads.resize(std::max(inputs, first_operand));
+    for (View& each : region.loads) {
+        each.strides[0] = 1;
+    }
     for (const InstructionSpec& each : code) {
         RegionInstruction made;
         made.opcode = each.opcode;
@@ -28,28 +32,19 @@ std::vector<InstructionSpec> with_chains(const std::vector<InstructionSpec>& cod
         made.first_operand = static_cast<std::int32_t>(region.operands.size());
         made.operand_count = static_cast<std::int32_t>(each.operands.size());
         made.first_immediate = static_cast<std::int32_t>(region.immediates.size());
-        for (const std::int16_t operand : each.operands) {
+        for (std::size_t k = 0; k < each.operands.size(); ++k) {
+            const std::int16_t operand = each.operands[k];
             region.operands.push_back({operand >= 0, operand >= 0 ? operand : ~operand});
+            if (operand >= 0 && (k == 0 || find_meaning(each.opcode) != nullptr)) {  // others have types of their own
+                region.loads[static_cast<std::size_t>(operand)].type = each.opcode == Opcode::IF && k == 0 ? DataType::uint8 : each.operand;
+            }
         }
         region.immediates.insert(region.immediates.end(), each.immediates.begin(), each.immediates.end());
         region.instructions.push_back(made);
     }
     region.stores.push_back({{}, {false, static_cast<std::int32_t>(code.size()) - 1}});
-    join_chains(region, [&](float number) {
-        numbers.push_back(number);
-        return Reference{true, static_cast<std::int32_t>(first_number + numbers.size() - 1)};
-    });
-    std::vector<InstructionSpec> joined;
-    for (const RegionInstruction& each : region.instructions) {
-        InstructionSpec& made = joined.emplace_back(InstructionSpec{each.opcode, each.operand, each.result, each.kernel, {}, {}});
-        for (std::int32_t k = 0; k < each.operand_count; ++k) {
-            const Reference& from = region.operands[static_cast<std::size_t>(each.first_operand + k)];
-            made.operands.push_back(static_cast<std::int16_t>(from.load ? from.index : ~from.index));
-        }
-        const auto first = region.immediates.begin() + each.first_immediate;
-        made.immediates.assign(first, first + static_cast<std::ptrdiff_t>(immediate_count(each.opcode)));
-    }
-    return joined;
+    join_formulas(region);
+    return region;
 }
 
 // What an instruction does with a sum; nothing if kernels cannot do it.
@@ -61,14 +56,9 @@ std::optional<SumFunction> function_of(const InstructionSpec& instruction) {
         case Opcode::RELU: function = {Kind::threshold, 0.0f, 0.0f}; break;
         case Opcode::THRESHOLD: function = {Kind::threshold, immediate(0), 0.0f}; break;
         case Opcode::CLIP: function = {Kind::clip, immediate(0), immediate(1)}; break;
-        case Opcode::LEAKY_RELU: function = {Kind::leaky_relu, immediate(0), 0.0f}; break;
-        case Opcode::HARD_SIGMOID: function = {Kind::hard_sigmoid, immediate(0), immediate(1)}; break;
-        case Opcode::HARD_SWISH: function = {Kind::hard_swish, immediate(0), immediate(1)}; break;
         default: return std::nullopt;
     }
-    const bool numbers = !std::isnan(function.first) && !std::isnan(function.second);
-    const bool flatter = function.kind != Kind::leaky_relu || (function.first > 0.0f && function.first <= 1.0f);
-    return numbers && flatter ? std::optional(function) : std::nullopt;
+    return std::isnan(function.first) || std::isnan(function.second) ? std::nullopt : std::optional(function);
 }
 
 std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) {
@@ -117,9 +107,6 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
         } else {
             return std::nullopt;
         }
-        if (sums.rounds && function.kind != Kind::none && function.kind != Kind::threshold && function.kind != Kind::clip && &function == &sums.rounded_function) {
-            return std::nullopt;  // others are rounded at every step
-        }
         total = static_cast<std::int16_t>(~static_cast<int>(i));
     }
     return sums;
@@ -148,50 +135,46 @@ std::size_t line_bytes(std::int64_t count) { return align_to_line(static_cast<st
 
 }  // namespace
 
-Epilogue::Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs, DataType sums)
-    : code_(std::move(code)), operands_(inputs < first_operand ? 0 : inputs - first_operand) {
+Epilogue::Epilogue(const std::vector<InstructionSpec>& code, DataType result, std::size_t inputs, DataType sums)
+    : operands_(inputs < first_operand ? 0 : inputs - first_operand) {
     if (operands_ > most_operands) {
         throw std::invalid_argument("too many tensors are read after a product");
     }
-    for (std::size_t i = 0; i < code_.size(); ++i) {
+    for (std::size_t i = 0; i < code.size(); ++i) {
         const auto exists = [&](std::int16_t operand) {
             const auto number = static_cast<std::size_t>(operand < 0 ? ~operand : operand);
             return operand < 0 ? number < i : number == 0 || (number >= first_operand && number < inputs);
         };
-        if (code_[i].kernel == nullptr || code_[i].operands.size() > most_operands ||
-            !std::ranges::all_of(code_[i].operands, exists)) {
+        if (code[i].kernel == nullptr || code[i].operands.size() > most_operands || !std::ranges::all_of(code[i].operands, exists)) {
             throw std::invalid_argument("an instruction after a product has no kernel, or reads what does not exist");
         }
     }
-    if (result != (code_.empty() ? sums : code_.back().result)) {
+    if (result != (code.empty() ? sums : code.back().result)) {
         throw std::invalid_argument("the instructions after a product do not give the output's data type");
     }
-    sums_ = sums_of(code_);
-    requantized_ = requantized_of(code_);
-    if (!code_.empty()) {
-        code_ = with_chains(code_, numbers_, first_operand + operands_);
+    sums_ = sums_of(code);
+    requantized_ = requantized_of(code);
+    if (!code.empty()) {
+        region_ = region_of(code, inputs);
     }
 }
 
 std::size_t Epilogue::scratch_bytes(std::int64_t count) const {
-    return (code_.size() + operands_) * line_bytes(count);
+    return (region_.instructions.size() + operands_) * line_bytes(count);
 }
 
 void Epilogue::run(const float* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
                    std::byte* scratch) const {
-    const std::size_t line = line_bytes(count);
-    std::byte* const packed = scratch + code_.size() * line;
-    const auto operand = [&](std::int16_t number) -> Operand {
-        if (number < 0) {
-            return {scratch + static_cast<std::size_t>(~number) * line, false};
+    const std::size_t line = line_bytes(count), last = region_.instructions.size() - 1;
+    std::byte* const packed = scratch + region_.instructions.size() * line;
+    const auto operand = [&](const Reference& from) -> Operand {
+        if (!from.load) {
+            return {scratch + index_of(from) * line, false};
         }
-        if (number == 0) {
+        if (from.index == 0) {
             return {sums, false};
         }
-        const std::size_t index = static_cast<std::size_t>(number) - first_operand;
-        if (index >= operands_) {
-            return {&numbers_[index - operands_], true};
-        }
+        const std::size_t index = index_of(from) - first_operand;
         const Line& given = operands[index];
         const auto item = static_cast<std::int64_t>(item_size(given.type));
         if (given.step == 0 || given.step == item) {
@@ -201,14 +184,14 @@ void Epilogue::run(const float* sums, std::span<const Line> operands, std::byte*
         gather_line(to, given.data, given.step, count, static_cast<int>(item));
         return {to, false};
     };
-    for (std::size_t i = 0; i < code_.size(); ++i) {
-        const InstructionSpec& instruction = code_[i];
-        std::array<Operand, most_operands> in;
-        for (std::size_t k = 0; k < instruction.operands.size(); ++k) {
-            in[k] = operand(instruction.operands[k]);
+    for (std::size_t i = 0; i <= last; ++i) {
+        const RegionInstruction& instruction = region_.instructions[i];
+        std::array<Operand, most_formula_operands> in;
+        for (int k = 0; k < instruction.operand_count; ++k) {
+            in[static_cast<std::size_t>(k)] = operand(region_.operand(instruction, k));
         }
-        std::byte* const to = i + 1 == code_.size() ? out : scratch + i * line;
-        instruction.kernel({to, in.data(), static_cast<std::size_t>(count), instruction.immediates.data(), 0});
+        const Immediate* const immediates = region_.immediates.data() + instruction.first_immediate;
+        instruction.kernel({i == last ? out : scratch + i * line, in.data(), static_cast<std::size_t>(count), immediates, 0});
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "cpu/kernels/sum_ending.h"
 #include "cpu/plan/plan.h"
+#include "cpu/region/region.h"
 
 namespace dmlgraph::cpu {
 
@@ -53,9 +54,9 @@ public:
     // Operand 0 is the sums; operands from 2 on are the inputs of the step that come after the product's two. The last
     // instruction gives the result; without instructions that is the sums, of the type `sums`. Throws std::invalid_argument
     // for other code.
-    Epilogue(std::vector<InstructionSpec> code, DataType result, std::size_t inputs, DataType sums = DataType::float32);
+    Epilogue(const std::vector<InstructionSpec>& code, DataType result, std::size_t inputs, DataType sums = DataType::float32);
 
-    bool empty() const { return code_.empty(); }
+    bool empty() const { return region_.instructions.empty(); }
     // Nothing if it is more than sums, then such a function.
     const std::optional<Sums>& sums() const { return sums_; }
     // Nothing if it is anything else.
@@ -68,11 +69,10 @@ public:
              std::byte* scratch) const;
 
 private:
-    std::vector<InstructionSpec> code_;
+    Region region_;  // of a line
     std::optional<Sums> sums_;
     std::optional<Requantized> requantized_;
     std::size_t operands_ = 0;  // inputs after the product's two
-    std::vector<float> numbers_;  // operands behind the inputs: they are the same for all elements
 };
 
 }  // namespace dmlgraph::cpu

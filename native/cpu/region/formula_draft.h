@@ -1,6 +1,7 @@
 // How instructions become formulas: which ones join, what their operations are, and what stays in the processor's registers.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,6 +25,28 @@ struct FormulaDraft {
     }
 };
 
+// What an instruction does: an operation on two operands, or none on one; then others on the result.
+struct FormulaMeaning {
+    enum Types { numbers, comparisons, masks, conversions };
+    struct Pair {
+        FormulaCode code;
+        FormulaCode swapped;  // with the operands the other way round
+        bool takes_one() const { return code == FormulaCode::load; }
+    };
+    struct Operation {
+        FormulaCode code = FormulaCode::load;  // that: there is none
+        int immediate = -1;                    // that it takes; -1: the number, if any
+        float number = 0;
+    };
+    Opcode opcode;
+    Types types;
+    Pair pair;
+    std::array<Operation, 2> operations{};
+};
+
+// Null if no formula computes the opcode.
+const FormulaMeaning* find_meaning(Opcode opcode);
+
 // By instruction: the last one of its formula, whose result is the formula's.
 using FormulaRoots = std::vector<std::optional<std::size_t>>;
 
@@ -38,9 +61,6 @@ inline const Reference& operand_of(const Region& region, std::size_t instruction
 inline double immediate_of(const Region& region, std::size_t instruction, int k) {
     return region.immediate(region.instructions[instruction], k);
 }
-
-// Whether LINEAR adds −0.
-bool is_product(const Region& region, std::size_t instruction);
 
 // Whether an element is the same along a row, of regions without rows everywhere.
 bool is_repeated_in_rows(const Region& region, const Reference& reference);

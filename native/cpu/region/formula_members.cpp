@@ -7,12 +7,8 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::size_t least_members = 3;  // two take as long as separate instructions, at every level
+constexpr std::size_t least_members = 2;
 constexpr std::size_t most_members = 16;  // few enough for what is kept, and operations, nearly always
-
-bool is_of(const RegionInstruction& each, DataType operand, DataType result) {
-    return each.operand == operand && each.result == result;
-}
 
 bool are_numbers(DataType type) { return type == DataType::float32 || type == DataType::float16; }
 
@@ -70,9 +66,17 @@ private:
         return result;
     }
 
+    std::uint32_t all_dimensions() const {
+        std::uint32_t result = 0;
+        for (int d = 0; d < region_.rank; ++d) {
+            result |= region_.sizes[d] > 1 ? 1u << d : 0u;
+        }
+        return result;
+    }
+
     std::uint32_t dimensions(std::size_t i) const {
         const RegionInstruction& each = region_.instructions[i];
-        std::uint32_t result = each.counts ? ~0u : 0u;
+        std::uint32_t result = each.counts ? all_dimensions() : 0u;
         for (int k = 0; k < each.operand_count; ++k) {
             result |= dimensions(operand_of(region_, i, k));
         }
@@ -86,43 +90,37 @@ private:
         if (each.reduction != nullptr || each.narrow) {
             return false;
         }
-        const bool on_numbers = are_numbers(each.operand) && each.result == each.operand;
-        const auto bounds = [&](int first, int count) {  // a bound that is NaN is ignored
-            return on_numbers && (immediate_of(region_, i, first) == immediate_of(region_, i, first)) && (count == 1 || immediate_of(region_, i, first + 1) == immediate_of(region_, i, first + 1));
-        };
-        switch (each.opcode) {
-            case Opcode::ADD:
-            case Opcode::SUBTRACT:
-            case Opcode::MULTIPLY:
-            case Opcode::MAX:
-            case Opcode::MIN:
-            case Opcode::MEAN:
-            case Opcode::DIFFERENCE_SQUARE:
-            case Opcode::ABS:
-            case Opcode::NEGATE:
-            case Opcode::SQRT:
-            case Opcode::RECIP:
-            case Opcode::RELU:
-            case Opcode::SCALE_BIAS:
-            case Opcode::IF:
-            case Opcode::AFFINE:
-            case Opcode::AFFINE_ABOVE:
-            case Opcode::AFFINE_BETWEEN: return on_numbers;
-            case Opcode::DIVIDE: return on_numbers && !is_repeated_in_rows(region_, operand_of(region_, i, 1));  // there are faster ones
-            // Rounded once: only if it is a sum or a product.
-            case Opcode::LINEAR: return is_of(each, DataType::float32, DataType::float32) && (is_product(region_, i) || immediate_of(region_, i, 0) == 1.0);
-            case Opcode::THRESHOLD: return bounds(0, 1);
-            case Opcode::CLIP: return bounds(0, 2);
-            case Opcode::LESS:
-            case Opcode::LESS_OR_EQUAL:
-            case Opcode::EQUAL: return are_numbers(each.operand);
-            case Opcode::LOGICAL_AND:
-            case Opcode::LOGICAL_OR:
-            case Opcode::LOGICAL_XOR:
-            case Opcode::LOGICAL_NOT: return each.operand == DataType::uint8;
-            case Opcode::CONVERT: return are_numbers(each.result) && (are_numbers(each.operand) || each.operand == DataType::uint8);
-            default: return false;
+        const FormulaMeaning* const meaning = find_meaning(each.opcode);
+        return meaning != nullptr && has_types(each, meaning->types) && !takes_nan(i, *meaning) && is_as_exact(i);
+    }
+
+    static bool has_types(const RegionInstruction& each, FormulaMeaning::Types types) {
+        switch (types) {
+            case FormulaMeaning::numbers: return are_numbers(each.operand) && each.result == each.operand;
+            case FormulaMeaning::comparisons: return are_numbers(each.operand);
+            case FormulaMeaning::masks: return each.operand == DataType::uint8;
+            default: return are_numbers(each.result) && (are_numbers(each.operand) || each.operand == DataType::uint8);
         }
+    }
+
+    // A bound that is NaN is ignored.
+    bool takes_nan(std::size_t i, const FormulaMeaning& meaning) const {
+        return std::ranges::any_of(meaning.operations, [&](const FormulaMeaning::Operation& each) {
+            return each.immediate >= 0 && std::isnan(immediate_of(region_, i, each.immediate));
+        });
+    }
+
+    // LINEAR is rounded once: it must be a sum or a product. A sequence of float16 is rounded at every step. There are faster quotients by what is the same along a row.
+    bool is_as_exact(std::size_t i) const {
+        const RegionInstruction& each = region_.instructions[i];
+        if (each.opcode == Opcode::LINEAR) {
+            const double added = immediate_of(region_, i, 1);
+            return each.operand == DataType::float32 && (immediate_of(region_, i, 0) == 1.0 || (added == 0.0 && std::signbit(added)));
+        }
+        if (each.opcode == Opcode::SEQUENCE) {
+            return each.operand == DataType::float32;
+        }
+        return each.opcode != Opcode::DIVIDE || !is_repeated_in_rows(region_, operand_of(region_, i, 1));
     }
 
     std::size_t more_operands(std::size_t i) const { return static_cast<std::size_t>(region_.instructions[i].operand_count - 1); }
@@ -156,11 +154,6 @@ bool is_repeated_in_rows(const Region& region, const Reference& reference) {
     }
     const Sizes& strides = region.loads[index_of(reference)].strides;
     return std::all_of(strides.begin() + std::max(region.kept, 0), strides.begin() + region.rank, [](std::int64_t each) { return each == 0; });
-}
-
-bool is_product(const Region& region, std::size_t instruction) {
-    const double added = immediate_of(region, instruction, 1);
-    return added == 0.0 && std::signbit(added);
 }
 
 std::vector<std::vector<std::size_t>> readers_of(const Region& region) {

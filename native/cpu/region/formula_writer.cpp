@@ -1,40 +1,11 @@
 // The operations of a formula, in the order that keeps most of what they take in the processor's registers.
 #include <algorithm>
-#include <array>
+#include <bit>
 
 #include "cpu/region/formula_draft.h"
 
 namespace dmlgraph::cpu {
 namespace {
-
-// An operation on two operands, the same with the operands the other way round.
-struct PairCodes {
-    Opcode opcode;
-    FormulaCode code;
-    FormulaCode swapped;
-};
-
-constexpr std::array pairs{
-    PairCodes{Opcode::ADD, FormulaCode::add, FormulaCode::add},
-    PairCodes{Opcode::SUBTRACT, FormulaCode::subtract, FormulaCode::subtract_from},
-    PairCodes{Opcode::MULTIPLY, FormulaCode::multiply, FormulaCode::multiply},
-    PairCodes{Opcode::DIVIDE, FormulaCode::divide, FormulaCode::divide_from},
-    PairCodes{Opcode::MAX, FormulaCode::max, FormulaCode::max_of},
-    PairCodes{Opcode::MIN, FormulaCode::min, FormulaCode::min_of},
-    PairCodes{Opcode::MEAN, FormulaCode::add, FormulaCode::add},
-    PairCodes{Opcode::DIFFERENCE_SQUARE, FormulaCode::subtract, FormulaCode::subtract_from},
-    PairCodes{Opcode::LESS, FormulaCode::less, FormulaCode::greater},
-    PairCodes{Opcode::LESS_OR_EQUAL, FormulaCode::less_or_equal, FormulaCode::greater_or_equal},
-    PairCodes{Opcode::EQUAL, FormulaCode::equal, FormulaCode::equal},
-    PairCodes{Opcode::LOGICAL_AND, FormulaCode::both, FormulaCode::both},
-    PairCodes{Opcode::LOGICAL_OR, FormulaCode::either, FormulaCode::either},
-    PairCodes{Opcode::LOGICAL_XOR, FormulaCode::differ, FormulaCode::differ},
-};
-
-const PairCodes* find_pair(Opcode opcode) {
-    const auto found = std::ranges::find(pairs, opcode, &PairCodes::opcode);
-    return found == pairs.end() ? nullptr : &*found;
-}
 
 class Writer {
 public:
@@ -181,14 +152,11 @@ private:
                 select(i);
                 rounds = false;
                 break;
+            case Opcode::SEQUENCE: count(i); break;
             case Opcode::CONVERT:
                 convert(i);
                 rounds = rounds && each.operand == DataType::float32;
                 break;
-            case Opcode::LOGICAL_NOT: evaluate(operand(i, 0), true); break;
-            case Opcode::AFFINE:
-            case Opcode::AFFINE_ABOVE:
-            case Opcode::AFFINE_BETWEEN: affine(i); break;
             default: take_operands(i);
         }
         go_on(i);
@@ -212,25 +180,23 @@ private:
         }
     }
 
-    void affine(std::size_t i) {
-        const bool subtracts = immediate(i, 0) < 0, subtracts_last = immediate(i, 1) < 0;
-        const Prepared m = prepare(operand(i, 2), false), a = prepare(operand(i, 3), false);
-        pair(subtracts ? FormulaCode::subtract : FormulaCode::add, subtracts ? FormulaCode::subtract_from : FormulaCode::add,
-             operand(i, 0), operand(i, 1));
-        emit(FormulaCode::multiply, m.source);
-        emit(subtracts_last ? FormulaCode::subtract : FormulaCode::add, a.source);
-        release(m);
-        release(a);
+    void count(std::size_t i) {
+        const auto number = [&](std::size_t k) {
+            const Immediate& bits = region_.immediates[static_cast<std::size_t>(region_.instructions[i].first_immediate) + k];
+            return std::bit_cast<float>(static_cast<std::uint32_t>(bits.u));
+        };
+        const std::uint8_t start = constant_source(number(0)), delta = constant_source(number(1));
+        emit(FormulaCode::count, start, delta);
     }
 
     void take_operands(std::size_t i) {
-        const RegionInstruction& each = region_.instructions[i];
-        const PairCodes* const codes = find_pair(each.opcode);
+        const bool are_masks = region_.instructions[i].operand == DataType::uint8;
+        const FormulaMeaning::Pair& codes = find_meaning(region_.instructions[i].opcode)->pair;
         const Reference& a = operand(i, 0);
-        if (codes == nullptr) {
-            evaluate(a);
-        } else if (const Reference& b = operand(i, 1); each.opcode != Opcode::MULTIPLY || a.load != b.load || a.index != b.index) {
-            pair(codes->code, codes->swapped, a, b, each.operand == DataType::uint8);
+        if (codes.takes_one()) {
+            evaluate(a, are_masks);
+        } else if (const Reference& b = operand(i, 1); codes.code != FormulaCode::multiply || a.load != b.load || a.index != b.index) {
+            pair(codes.code, codes.swapped, a, b, are_masks);
         } else {
             if (is_inside(a)) {
                 use(index_of(a));
@@ -242,36 +208,12 @@ private:
 
     // What an instruction does with its operand, or with the sum, product or difference of two.
     void go_on(std::size_t i) {
-        switch (region_.instructions[i].opcode) {
-            case Opcode::LOGICAL_NOT: emit(FormulaCode::invert); break;
-            case Opcode::MEAN: emit_number(FormulaCode::multiply, 0.5); break;
-            case Opcode::DIFFERENCE_SQUARE: emit(FormulaCode::square); break;
-            case Opcode::ABS: emit(FormulaCode::absolute); break;
-            case Opcode::NEGATE: emit(FormulaCode::negate); break;
-            case Opcode::SQRT: emit(FormulaCode::root); break;
-            case Opcode::RECIP: emit(FormulaCode::reciprocal); break;
-            case Opcode::RELU: emit_number(FormulaCode::above, 0.0); break;
-            case Opcode::THRESHOLD: emit_number(FormulaCode::above, immediate(i, 0)); break;
-            case Opcode::AFFINE_ABOVE: emit_number(FormulaCode::above, immediate(i, 2)); break;
-            case Opcode::CLIP: clip(i, 0); break;
-            case Opcode::AFFINE_BETWEEN: clip(i, 2); break;
-            case Opcode::LINEAR:
-                is_product(region_, i) ? emit_number(FormulaCode::multiply, immediate(i, 0)) : emit_number(FormulaCode::add, immediate(i, 1));
-                break;
-            case Opcode::SCALE_BIAS:
-                emit_number(FormulaCode::multiply, immediate(i, 0));
-                emit_number(FormulaCode::add, immediate(i, 1));
-                break;
-            default: break;
+        for (const auto& [code, taken, number] : find_meaning(region_.instructions[i].opcode)->operations) {
+            if (code != FormulaCode::load) {
+                takes_pair(code) ? emit(code, constant_source(taken < 0 ? number : static_cast<float>(immediate(i, taken)))) : emit(code);
+            }
         }
     }
-
-    void clip(std::size_t i, int first) {
-        emit_number(FormulaCode::below, immediate(i, first + 1));
-        emit_number(FormulaCode::raise, immediate(i, first));
-    }
-
-    void emit_number(FormulaCode code, double number) { emit(code, constant_source(static_cast<float>(number))); }
 
     const Reference& operand(std::size_t i, int k) const { return operand_of(region_, i, k); }
     double immediate(std::size_t i, int k) const { return immediate_of(region_, i, k); }

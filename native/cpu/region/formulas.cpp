@@ -1,13 +1,14 @@
 #include "cpu/region/formulas.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "cpu/kernels/level.h"
 #include "cpu/region/formula_draft.h"
-#include "cpu/region/rewriting.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -55,18 +56,35 @@ void become(RegionInstruction& instruction, const FormulaDraft& draft, std::vect
 void join_formulas(Region& region) {
     FormulaRoots roots = choose_formulas(region);
     const std::vector<std::optional<FormulaDraft>> drafts = write_formulas(region, roots);
-    std::vector<bool> joined(roots.size());
+    std::vector<RegionInstruction> instructions;
+    std::vector<Reference> operands;
+    std::vector<std::int32_t> moved(roots.size(), -1);
+    const auto now = [&](const Reference& old) { return old.load ? old : Reference{false, moved[index_of(old)]}; };
     for (std::size_t i = 0; i < roots.size(); ++i) {
-        joined[i] = roots[i] && *roots[i] != i;
-    }
-    rewrite(region, joined, [&](std::size_t i, RegionInstruction& made) -> std::optional<std::vector<Reference>> {
-        if (!drafts[i]) {
-            return std::nullopt;
+        if (roots[i] && *roots[i] != i) {
+            continue;
         }
-        become(made, *drafts[i], region.immediates);
-        made.members = static_cast<std::int32_t>(std::ranges::count(roots, std::optional(i)));
-        return drafts[i]->operands;
-    });
+        RegionInstruction made = region.instructions[i];
+        auto taken = std::span<const Reference>(region.operands).subspan(static_cast<std::size_t>(made.first_operand), static_cast<std::size_t>(made.operand_count));
+        if (drafts[i]) {
+            become(made, *drafts[i], region.immediates);
+            for (std::size_t member = 0; member < i; ++member) {
+                made.counts = made.counts || (roots[member] == i && region.instructions[member].counts);
+            }
+            made.members = static_cast<std::int32_t>(std::ranges::count(roots, std::optional(i)));
+            taken = drafts[i]->operands;
+        }
+        made.first_operand = static_cast<std::int32_t>(operands.size());
+        made.operand_count = static_cast<std::int32_t>(taken.size());
+        std::ranges::transform(taken, std::back_inserter(operands), now);
+        moved[i] = static_cast<std::int32_t>(instructions.size());
+        instructions.push_back(made);
+    }
+    for (RegionStore& store : region.stores) {
+        store.source = now(store.source);
+    }
+    region.instructions = std::move(instructions);
+    region.operands = std::move(operands);
 }
 
 }  // namespace dmlgraph::cpu

@@ -134,8 +134,8 @@ def _across_memory(product: dg.Value) -> dg.Value:
         (_output_between, "between", ["region [abs, activation_relu]: between -> y"]),
         (_other_reader, "joined", ["region [join]: joined -> joined", "region [abs, activation_relu]: joined -> y"]),
         (_flattened, "#2", ["region [abs, activation_relu]: #2 -> y"]),
-        (_beside_a_sequence, "#2", ["region [add, activation_relu]: #2, constants -> y"]),
-        (_across_memory, "#2", ["region [add, activation_relu]: #2, turned, constants -> y"]),
+        (_beside_a_sequence, "#2", ["region [add, activation_relu]: #2 -> y"]),
+        (_across_memory, "#2", ["region [add, activation_relu]: #2, turned -> y"]),
         (_way_out_and_back, "#2", ["convolution [convolution, sum, activation_relu]: #3, w5, #2 -> y"]),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_chain_is_one_region_without_memory() -> None:
         g,
         """
         arena: 0 bytes
-        region [twice, y]: x, constants -> y
+        region [twice, y]: x -> y
         """,
     )
 
@@ -115,7 +115,7 @@ def test_what_a_later_region_alone_reads_is_computed_there() -> None:
         """
         arena: 128 bytes
         reversal [reverse_subsequences]: x, constants -> #1
-        region [abs, early, y]: z, #1, constants -> y
+        region [abs, early, y]: z, #1 -> y
         """,
     )
     data = np.arange(32, dtype=np.float32).reshape(4, 8)
@@ -133,7 +133,7 @@ def test_what_reads_two_tensors_is_computed_later_too() -> None:
         """
         arena: 128 bytes
         reversal [reverse_subsequences]: x, constants -> #1
-        region [total, y]: x, z, #1, constants -> y
+        region [total, y]: x, z, #1 -> y
         """,
     )
     data = np.arange(32, dtype=np.float32).reshape(4, 8)
