@@ -71,15 +71,22 @@ struct Sigmoid {
     Vector operator()(Vector x) const { return sigmoid(x); }
 };
 
-// Between 0 and 1; NaN becomes 0.
-template <class T>
-DMLGRAPH_INLINE T unit(T x) {
-    return x > T{0} ? (x < T{1} ? x : T{1}) : T{0};
-}
-
+// alpha · x + beta, rounded once, between 0 and 1; NaN becomes 0.
 struct HardSigmoid : Attributes {
     using Attributes::Attributes;
-    float operator()(float x) const { return unit(fused(first, x, second)); }
+    Vector operator()(Vector x) const {
+#if defined(DMLGRAPH_FMA)
+        const Vector line = product_sum(repeated(first), x, repeated(second));
+#else
+        float numbers[lanes];
+        store(numbers, x);
+        for (float& each : numbers) {
+            each = fused(first, each, second);
+        }
+        const Vector line = load(numbers);
+#endif
+        return lesser(greater(line, repeated(0.0f)), repeated(1.0f));
+    }
 };
 
 struct ScaledTanh : Attributes {
@@ -140,9 +147,9 @@ struct Swish : Attribute {
     }
 };
 
-struct HardSwish : Attributes {
-    using Attributes::Attributes;
-    float operator()(float x) const { return x * unit(fused(first, x, second)); }
+struct HardSwish : HardSigmoid {
+    using HardSigmoid::HardSigmoid;
+    Vector operator()(Vector x) const { return times(x, HardSigmoid::operator()(x)); }
 };
 
 const Entry entries[] = {
@@ -158,7 +165,7 @@ const Entry entries[] = {
     DMLGRAPH_UNARY_FLOATS(CELU, Celu)
     DMLGRAPH_UNARY_FLOATS(SCALED_ELU, ScaledElu)
     DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SIGMOID, Sigmoid)
-    DMLGRAPH_UNARY_FLOATS(HARD_SIGMOID, HardSigmoid)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(HARD_SIGMOID, HardSigmoid)
     DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SCALED_TANH, ScaledTanh)
     DMLGRAPH_UNARY_FLOATS(SOFTPLUS, Softplus)
     DMLGRAPH_UNARY_FLOATS(PARAMETRIC_SOFTPLUS, ParametricSoftplus)
@@ -166,7 +173,7 @@ const Entry entries[] = {
     DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
     DMLGRAPH_UNARY_OF_VECTORS_FLOATS(GELU, Gelu)
     DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SWISH, Swish)
-    DMLGRAPH_UNARY_FLOATS(HARD_SWISH, HardSwish)
+    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(HARD_SWISH, HardSwish)
 };
 
 }  // namespace

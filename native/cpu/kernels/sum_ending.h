@@ -10,10 +10,9 @@ namespace dmlgraph::cpu {
 // Of the columns of a tile: all, of whole vectors.
 inline constexpr std::int64_t every_column = std::numeric_limits<std::int64_t>::max();
 
-// A function of a result with up to two attributes, which are not NaN; as in the instructions of these names. The slope of
-// LEAKY_RELU is in (0, 1].
+// A function of a result with up to two bounds, which are not NaN; as in the instructions of these names.
 struct SumFunction {
-    enum class Kind { none, threshold, clip, leaky_relu, hard_sigmoid, hard_swish };
+    enum class Kind { none, threshold, clip };
 
     Kind kind = Kind::none;
     float first = 0;

@@ -12,45 +12,25 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// alpha · x + beta, rounded once, between 0 and 1; NaN becomes 0.
-DMLGRAPH_INLINE Vector hard_sigmoid(Vector x, const SumFunction& function) {
-#if defined(DMLGRAPH_FMA)
-    const Vector line = product_sum(repeated(function.first), x, repeated(function.second));
-#else
-    float numbers[lanes];
-    store(numbers, x);
-    for (float& each : numbers) {
-        each = fused(function.first, each, function.second);
-    }
-    const Vector line = load(numbers);
-#endif
-    return lesser(greater(line, repeated(0.0f)), repeated(1.0f));
-}
+struct Same {
+    DMLGRAPH_INLINE Vector operator()(Vector x) const { return x; }
+};
 
-// −0 stays if it is equal to a lower bound of two, as in CLIP.
-DMLGRAPH_INLINE Vector applied(Vector x, const SumFunction& function) {
-    using Kind = SumFunction::Kind;
-    switch (function.kind) {
-        case Kind::none: return x;
-        case Kind::threshold: return greater(x, repeated(function.first));
-        case Kind::clip: return greater(repeated(function.first), lesser(x, repeated(function.second)));
-        case Kind::leaky_relu: return greater(x, times(repeated(function.first), x));
-        case Kind::hard_sigmoid: return hard_sigmoid(x, function);
-        default: return times(x, hard_sigmoid(x, function));
-    }
-}
-
-// To all vectors for which each(result) calls result: the function is looked at once.
-template <class Each>
-DMLGRAPH_INLINE void apply(const SumFunction& function, const Each& each) {
+// Calls next(result) with the function as one of vectors, so that it is looked at once for many. −0 stays if it is equal to a
+// lower bound of two, as in CLIP.
+template <class Next>
+DMLGRAPH_INLINE void apply(const SumFunction& function, const Next& next) {
     const Vector first = repeated(function.first), second = repeated(function.second);
     switch (function.kind) {
-        case SumFunction::Kind::none: return;
-        case SumFunction::Kind::threshold: return each([&](Vector x) { return greater(x, first); });
-        case SumFunction::Kind::clip: return each([&](Vector x) { return greater(first, lesser(x, second)); });
-        case SumFunction::Kind::hard_swish: return each([&](Vector x) { return times(x, hard_sigmoid(x, function)); });
-        default: return each([&](Vector x) { return applied(x, function); });
+        case SumFunction::Kind::threshold: return next([=](Vector x) { return greater(x, first); });
+        case SumFunction::Kind::clip: return next([=](Vector x) { return greater(first, lesser(x, second)); });
+        default: return next(Same{});
     }
+}
+
+DMLGRAPH_INLINE Vector applied(Vector x, const SumFunction& function) {
+    apply(function, [&](const auto& result) { x = result(x); });
+    return x;
 }
 
 // Rows of a tile, of whole vectors, from a column on.
@@ -84,47 +64,23 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending,
     });
 }
 
-// What an ending to float16 does with a vector of sums: any of them, or one whose functions are known when this is compiled
-// and which rounds before it adds.
-class AnyHalfEnding {
-public:
-    DMLGRAPH_INLINE explicit AnyHalfEnding(const SumEnding& ending) : ending_(ending) {}
-    DMLGRAPH_INLINE Vector of(Vector x, Vector number, Vector element) const {
-        const HalfEnding& half = ending_.half;
-        x = sum(x, number);
-        x = applied(half.adds_before ? sum(x, element) : x, ending_.function);
-        x = half.lines == nullptr || half.adds_before ? x : sum(rounded(x), element);
-        return half.function.kind == SumFunction::Kind::none ? x : applied(rounded(x), half.function);
-    }
-
-private:
-    const SumEnding& ending_;
-};
-template <SumFunction::Kind before, bool adds, SumFunction::Kind after>
-class KnownHalfEnding {
-public:
-    DMLGRAPH_INLINE explicit KnownHalfEnding(const SumEnding& ending)
-        : before_{before, ending.function.first, ending.function.second},
-          after_{after, ending.half.function.first, ending.half.function.second} {}
-    DMLGRAPH_INLINE Vector of(Vector x, Vector number, Vector element) const {
-        x = applied(sum(x, number), before_);
-        if constexpr (adds) {
-            x = sum(rounded(x), element);
-        }
-        return after == SumFunction::Kind::none ? x : applied(rounded(x), after_);
-    }
-
-private:
-    SumFunction before_, after_;
-};
-
-// Rows of sums in memory, as `count` results from a column on.
-template <class Ending>
-void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending, std::int64_t column) {
-    const Ending kind(ending);
+// Rows of sums in memory, as `count` results of float16 from a column on; `after` follows the rounding.
+template <bool adds, class Before, class After>
+void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending, std::int64_t column,
+                  const Before& before, const After& after) {
     const float* const numbers = ending.numbers;
     const std::int64_t out_step = ending.half.step, line_step = ending.half.lines_step;
-    const bool adds = ending.half.lines != nullptr;
+    const bool adds_before = adds && ending.half.adds_before, adds_after = adds && !adds_before;
+    const auto result = [&](Vector x, Vector number, Vector element) {
+        x = sum(x, number);
+        x = before(adds_before ? sum(x, element) : x);
+        x = adds_after ? sum(rounded(x), element) : x;
+        if constexpr (is_same<After, Same>) {
+            return x;
+        } else {
+            return after(rounded(x));
+        }
+    };
     auto* out = reinterpret_cast<Half*>(ending.half.out) + column;
     const Half* line = reinterpret_cast<const Half*>(ending.half.lines) + (adds ? column : 0);
     const Vector zeros = repeated(0.0f);
@@ -132,49 +88,26 @@ void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t c
         const Vector number = repeated(numbers[r]);
         std::int64_t i = 0;
         for (; i + lanes <= count; i += lanes) {
-            store_halves(out + i, kind.of(load(sums + i), number, adds ? load_halves(line + i) : zeros));
+            store_halves(out + i, result(load(sums + i), number, adds ? load_halves(line + i) : zeros));
         }
         if (i < count) {
             const int some = static_cast<int>(count - i);
             const Vector element = adds ? load_halves(line + i, some) : zeros;
-            store_halves(out + i, kind.of(load_part(sums + i, part(0, some)), number, element), some);
+            store_halves(out + i, result(load_part(sums + i, part(0, some)), number, element), some);
         }
     }
-}
-
-using RowsInHalf = void (*)(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending, std::int64_t column);
-
-template <SumFunction::Kind before, bool adds, SumFunction::Kind after>
-constexpr RowsInHalf known_rows_in_half = rows_in_half<KnownHalfEnding<before, adds, after>>;
-
-// Those that networks have most often are known.
-DMLGRAPH_INLINE RowsInHalf rows_in_half_of(const SumEnding& ending) {
-    using Kind = SumFunction::Kind;
-    const Kind before = ending.function.kind, after = ending.half.function.kind;
-    const bool adds = ending.half.lines != nullptr;
-    if (!adds && after == Kind::none) {
-        switch (before) {
-            case Kind::none: return known_rows_in_half<Kind::none, false, Kind::none>;
-            case Kind::threshold: return known_rows_in_half<Kind::threshold, false, Kind::none>;
-            case Kind::clip: return known_rows_in_half<Kind::clip, false, Kind::none>;
-            default: return rows_in_half<AnyHalfEnding>;
-        }
-    }
-    if (before == Kind::none && !ending.half.adds_before) {
-        switch (after) {
-            case Kind::none: return known_rows_in_half<Kind::none, true, Kind::none>;
-            case Kind::threshold: return adds ? known_rows_in_half<Kind::none, true, Kind::threshold> : known_rows_in_half<Kind::none, false, Kind::threshold>;
-            default: return adds ? rows_in_half<AnyHalfEnding> : known_rows_in_half<Kind::none, false, Kind::clip>;
-        }
-    }
-    return rows_in_half<AnyHalfEnding>;
 }
 
 // Stores the results of float16 of rows of `width` sums, which begin at a column.
 [[maybe_unused]] DMLGRAPH_ONCE void end_in_half(const float* sums, std::int64_t step, int rows, std::int64_t width, const SumEnding& ending,
                                                 std::int64_t column) {
-    const std::int64_t rest = ending.half.count - column;
-    rows_in_half_of(ending)(sums, step, rows, width < rest ? width : rest, ending, column);
+    const std::int64_t rest = ending.half.count - column, count = width < rest ? width : rest;
+    apply(ending.function, [&](const auto& before) {
+        apply(ending.half.function, [&](const auto& after) {
+            ending.half.lines != nullptr ? rows_in_half<true>(sums, step, rows, count, ending, column, before, after)
+                                         : rows_in_half<false>(sums, step, rows, count, ending, column, before, after);
+        });
+    });
 }
 
 // What there is of a vector, and what of that is stored. (GCC 12 misaligns vectors beside arrays on the stack that AddressSanitizer
