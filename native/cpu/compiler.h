@@ -48,6 +48,11 @@
 #define DMLGRAPH_ONCE __attribute__((noinline))
 #endif
 
+// A type of 16 bytes of numbers of this type, with their arithmetic: on processors other than x86-64 and ARM64.
+#if defined(__GNUC__)
+#define DMLGRAPH_VECTOR_OF(Type) Type __attribute__((vector_size(16)))
+#endif
+
 #if defined(__x86_64__) || defined(_M_X64)
 #define DMLGRAPH_X86 1
 #endif

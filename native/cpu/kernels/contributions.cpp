@@ -33,8 +33,8 @@ DMLGRAPH_INLINE Vector last_in_turn(Vector a, Vector b) { return _mm_unpackhi_ps
 DMLGRAPH_INLINE Vector first_in_turn(Vector a, Vector b) { return vzip1q_f32(a, b); }
 DMLGRAPH_INLINE Vector last_in_turn(Vector a, Vector b) { return vzip2q_f32(a, b); }
 #else
-DMLGRAPH_INLINE Vector first_in_turn(Vector a, Vector b) { return {{a.lane[0], b.lane[0], a.lane[1], b.lane[1]}}; }
-DMLGRAPH_INLINE Vector last_in_turn(Vector a, Vector b) { return {{a.lane[2], b.lane[2], a.lane[3], b.lane[3]}}; }
+DMLGRAPH_INLINE Vector first_in_turn(Vector a, Vector b) { return Vector{a[0], b[0], a[1], b[1]}; }
+DMLGRAPH_INLINE Vector last_in_turn(Vector a, Vector b) { return Vector{a[2], b[2], a[3], b[3]}; }
 #endif
 
 // Lane by lane, those of all vectors in turn. A power of 2 of them.

@@ -78,28 +78,16 @@ DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) { return vbslq_
 
 #else
 
-template <class Function>
-DMLGRAPH_INLINE Vector by_lane(Vector a, Vector b, const Function& function) {
-    for (int i = 0; i < lanes; ++i) {
-        a.lane[i] = function(a.lane[i], b.lane[i]);
-    }
-    return a;
-}
-DMLGRAPH_INLINE float mask_of(bool is_set) { return float_of(is_set ? ~0u : 0u); }
-DMLGRAPH_INLINE Vector quotient(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return x / y; }); }
-DMLGRAPH_INLINE Vector square_root(Vector x) { return by_lane(x, x, [](float y, float) { return ::sqrtf(y); }); }
-DMLGRAPH_INLINE Vector bits_of_both(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return float_of(bits_of(x) & bits_of(y)); }); }
-DMLGRAPH_INLINE Vector bits_of_either(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return float_of(bits_of(x) | bits_of(y)); }); }
-DMLGRAPH_INLINE Vector bits_that_differ(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return float_of(bits_of(x) ^ bits_of(y)); }); }
-DMLGRAPH_INLINE Vector is_less(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return mask_of(x < y); }); }
-DMLGRAPH_INLINE Vector is_less_or_equal(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return mask_of(x <= y); }); }
-DMLGRAPH_INLINE Vector is_equal(Vector a, Vector b) { return by_lane(a, b, [](float x, float y) { return mask_of(x == y); }); }
-DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) {
-    for (int i = 0; i < lanes; ++i) {
-        a.lane[i] = bits_of(mask.lane[i]) != 0 ? a.lane[i] : b.lane[i];
-    }
-    return a;
-}
+DMLGRAPH_INLINE Vector mask_of(SignedWords lanes) { return __builtin_bit_cast(Vector, lanes); }
+DMLGRAPH_INLINE Vector quotient(Vector a, Vector b) { return a / b; }
+DMLGRAPH_INLINE Vector square_root(Vector x) { return Vector{::sqrtf(x[0]), ::sqrtf(x[1]), ::sqrtf(x[2]), ::sqrtf(x[3])}; }
+DMLGRAPH_INLINE Vector bits_of_both(Vector a, Vector b) { return as_floats(as_words(a) & as_words(b)); }
+DMLGRAPH_INLINE Vector bits_of_either(Vector a, Vector b) { return as_floats(as_words(a) | as_words(b)); }
+DMLGRAPH_INLINE Vector bits_that_differ(Vector a, Vector b) { return as_floats(as_words(a) ^ as_words(b)); }
+DMLGRAPH_INLINE Vector is_less(Vector a, Vector b) { return mask_of(a < b); }
+DMLGRAPH_INLINE Vector is_less_or_equal(Vector a, Vector b) { return mask_of(a <= b); }
+DMLGRAPH_INLINE Vector is_equal(Vector a, Vector b) { return mask_of(a == b); }
+DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) { return as_words(mask) != 0 ? a : b; }
 
 #endif
 

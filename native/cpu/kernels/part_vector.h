@@ -93,28 +93,15 @@ DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
     return vcombine_f32(vget_low_f32(vuzp1q_f32(a, a)), vget_low_f32(vuzp2q_f32(b, b)));
 }
 #else
-DMLGRAPH_INLINE Vector greater(Vector a, Vector b) {
-    for (int i = 0; i < 4; ++i) {
-        b.lane[i] = a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i];
-    }
-    return b;
-}
-DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) {
-    for (int i = 0; i < 4; ++i) {
-        b.lane[i] = a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i];
-    }
-    return b;
-}
+DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return a > b ? a : b; }
+DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return a < b ? a : b; }
 DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) {
-    bool is_greater = false;
-    for (int i = 0; i < 4; ++i) {
-        is_greater |= a.lane[i] > b.lane[i];
-    }
-    return is_greater;
+    const SignedWords is_greater = a > b;
+    return (is_greater[0] | is_greater[1] | is_greater[2] | is_greater[3]) != 0;
 }
-DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return {{a.lane[0], a.lane[2], b.lane[0], b.lane[2]}}; }
-DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return {{a.lane[1], a.lane[3], b.lane[1], b.lane[3]}}; }
-DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return {{a.lane[0], a.lane[2], b.lane[1], b.lane[3]}}; }
+DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return Vector{a[0], a[2], b[0], b[2]}; }
+DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return Vector{a[1], a[3], b[1], b[3]}; }
+DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return Vector{a[0], a[2], b[1], b[3]}; }
 #endif
 struct Part {
     int first;

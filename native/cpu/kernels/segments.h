@@ -73,18 +73,8 @@ DMLGRAPH_INLINE Vector with_sign(Vector x, Vector y) { return _mm_or_ps(x, _mm_a
 
 #else
 
-DMLGRAPH_INLINE Vector magnitude(Vector x) {
-    for (float& each : x.lane) {
-        each = float_of(bits_of(each) & 0x7fffffffu);
-    }
-    return x;
-}
-DMLGRAPH_INLINE Vector with_sign(Vector x, Vector y) {
-    for (int i = 0; i < lanes; ++i) {
-        x.lane[i] = float_of(bits_of(x.lane[i]) | (bits_of(y.lane[i]) & 0x80000000u));
-    }
-    return x;
-}
+DMLGRAPH_INLINE Vector magnitude(Vector x) { return as_floats(as_words(x) & 0x7fffffffu); }
+DMLGRAPH_INLINE Vector with_sign(Vector x, Vector y) { return as_floats(as_words(x) | (as_words(y) & 0x80000000u)); }
 
 #endif
 

@@ -79,9 +79,9 @@ DMLGRAPH_INLINE void transpose(Vector (&x)[lanes]) {
 DMLGRAPH_INLINE void transpose(Vector (&x)[lanes]) {
     for (int i = 0; i < lanes; ++i) {
         for (int j = 0; j < i; ++j) {
-            const float number = x[i].lane[j];
-            x[i].lane[j] = x[j].lane[i];
-            x[j].lane[i] = number;
+            const float number = x[i][j];
+            x[i][j] = x[j][i];
+            x[j][i] = number;
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "cpu/compiler.h"
 
@@ -138,82 +139,34 @@ DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
 
 #else
 
-struct Vector {
-    float lane[4];
-};
-DMLGRAPH_INLINE Vector load(const float* from) { return {{from[0], from[1], from[2], from[3]}}; }
-DMLGRAPH_INLINE void store(float* to, Vector x) {
-    for (int i = 0; i < 4; ++i) {
-        to[i] = x.lane[i];
-    }
-}
-DMLGRAPH_INLINE Vector repeated(float x) { return {{x, x, x, x}}; }
-DMLGRAPH_INLINE Vector sum(Vector a, Vector b) {
-    for (int i = 0; i < 4; ++i) {
-        a.lane[i] += b.lane[i];
-    }
-    return a;
-}
-DMLGRAPH_INLINE Vector difference(Vector a, Vector b) {
-    for (int i = 0; i < 4; ++i) {
-        a.lane[i] -= b.lane[i];
-    }
-    return a;
-}
-DMLGRAPH_INLINE Vector times(Vector a, Vector b) {
-    for (int i = 0; i < 4; ++i) {
-        a.lane[i] *= b.lane[i];
-    }
-    return a;
-}
-DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) {
-    for (int i = 0; i < 4; ++i) {
-        c.lane[i] += a.lane[i] * b.lane[i];
-    }
-    return c;
-}
+// GCC and Clang have vectors for every processor.
+using Vector = DMLGRAPH_VECTOR_OF(float);
+DMLGRAPH_INLINE Vector load(const float* from) { return Vector{from[0], from[1], from[2], from[3]}; }
+DMLGRAPH_INLINE void store(float* to, Vector x) { ::memcpy(to, &x, sizeof(x)); }
+DMLGRAPH_INLINE Vector repeated(float x) { return Vector{x, x, x, x}; }
+DMLGRAPH_INLINE Vector sum(Vector a, Vector b) { return a + b; }
+DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return a - b; }
+DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return a * b; }
+DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return a * b + c; }
 
-struct Words {
-    std::uint32_t lane[4];
-};
-DMLGRAPH_INLINE Words load_words(const float* from) {
-    Words x;
-    for (int i = 0; i < 4; ++i) {
-        x.lane[i] = __builtin_bit_cast(std::uint32_t, from[i]);
-    }
-    return x;
-}
+using Words = DMLGRAPH_VECTOR_OF(std::uint32_t);
+using SignedWords = DMLGRAPH_VECTOR_OF(std::int32_t);
 DMLGRAPH_INLINE Words as_words(Vector x) { return __builtin_bit_cast(Words, x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return __builtin_bit_cast(Vector, x); }
-DMLGRAPH_INLINE void store(float* to, Words x) {
-    for (int i = 0; i < 4; ++i) {
-        to[i] = __builtin_bit_cast(float, x.lane[i]);
-    }
-}
-DMLGRAPH_INLINE Words repeated_word(int x) {
-    const auto bits = static_cast<std::uint32_t>(x);
-    return {{bits, bits, bits, bits}};
-}
-DMLGRAPH_INLINE Words sum(Words a, Words b) {
-    for (int i = 0; i < 4; ++i) {
-        a.lane[i] += b.lane[i];
-    }
-    return a;
-}
+DMLGRAPH_INLINE Words load_words(const float* from) { return as_words(load(from)); }
+DMLGRAPH_INLINE void store(float* to, Words x) { store(to, as_floats(x)); }
+DMLGRAPH_INLINE Words repeated_word(int x) { return Words{} + static_cast<std::uint32_t>(x); }
+DMLGRAPH_INLINE Words sum(Words a, Words b) { return a + b; }
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
-    const auto part = [](std::uint32_t word, int half) { return static_cast<std::int16_t>(word >> 16 * half); };
-    for (int i = 0; i < 4; ++i) {
-        for (int half = 0; half < 2; ++half) {
-            c.lane[i] += static_cast<std::uint32_t>(part(a.lane[i], half) * part(b.lane[i], half));
-        }
-    }
-    return c;
+    const auto low = [](Words x) { return __builtin_bit_cast(SignedWords, x << 16) >> 16; };
+    const auto high = [](Words x) { return __builtin_bit_cast(SignedWords, x) >> 16; };
+    return c + __builtin_bit_cast(Words, low(a) * low(b)) + __builtin_bit_cast(Words, high(a) * high(b));
 }
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
     const auto number = [](std::byte each) { return static_cast<std::uint32_t>(static_cast<std::int8_t>(each)) & 0xffff; };
-    Words x;
+    Words x{};
     for (int i = 0; i < 4; ++i) {
-        x.lane[i] = number(from[2 * i]) | number(from[2 * i + 1]) << 16;
+        x[i] = number(from[2 * i]) | number(from[2 * i + 1]) << 16;
     }
     return x;
 }
