@@ -540,7 +540,7 @@ void check_integer_depthwise(Random& random, const ProductKernels& kernels) {
     result.batch = {0, outputs * count * item};
     result.sizes[0] = count;
     result.strides[0] = item;
-    Convolution convolution = convolution_of(windows, sizes, groups, outputs, epilogue, Level::baseline);
+    Convolution convolution = convolution_of(windows, sizes, groups, outputs, epilogue, levels().front());
     convolution.sums = DataType::int32;
     convolution.kernels = &kernels;
     run_method<IntegerDepthwise>(convolution, run, random);
