@@ -346,46 +346,36 @@ private:
         }
     }
 
-    // The elements of a block of a stream: first … first + count − 1 of these, in the order of registers.
-    struct Elements {
-        std::byte* base;
-        int rank;
-        Sizes sizes, strides;
-        std::int64_t first, count;
-    };
-
-    static Elements elements_of_line(std::byte* first, std::int64_t stride, std::int64_t count) {
-        return {first, 1, {count}, {stride}, 0, count};
-    }
-
-    Elements elements(std::int32_t s) const {
+    // Where a block of a stream lies in memory that is not read or written in place: calls line(first, stride, count), or
+    // elements(base, rank, sizes, strides, first, count) with the elements first … first + count − 1 in the order of registers.
+    template <class Line, class Elements>
+    void locate(std::int32_t s, const Line& line, const Elements& elements) const {
         const Stream& stream = schedule_.streams[s];
         const bool narrow = stream.breadth == Breadth::narrow, one_line = schedule_.has_one_line();
         const int kept = schedule_.kept, rank = schedule_.rank;
         if (stream.direct) {
-            return elements_of_line(now(s), stream.item, narrow ? width_ : width_ * count_);
+            return line(now(s), stream.item, narrow ? width_ : width_ * count_);
         }
         if (narrow) {
-            return one_line ? elements_of_line(tables_.rows[s], stream.strides[kept - 1], width_)
-                            : Elements{bases_[s], kept, schedule_.sizes, stream.strides, row_, width_};
+            return one_line ? line(tables_.rows[s], stream.strides[kept - 1], width_)
+                            : elements(bases_[s], kept, schedule_.sizes, stream.strides, row_, width_);
         }
-        if (!schedule_.has_columns() && schedule_.width == 1 && rank == kept + 1) {
-            return elements_of_line(tables_.rows[s] + from_ * stream.strides[kept], stream.strides[kept], count_);
+        if (!schedule_.has_columns()) {
+            return schedule_.width == 1 && rank == kept + 1
+                       ? line(tables_.rows[s] + from_ * stream.strides[kept], stream.strides[kept], count_)
+                       : elements(bases_[s], rank, schedule_.sizes, stream.strides, row_ * schedule_.length + from_,
+                                  width_ * count_);
         }
-        const std::int64_t first = row_ * schedule_.length + from_;
-        Elements result{bases_[s], rank, schedule_.sizes, stream.strides, first, width_ * count_};
-        if (schedule_.has_columns()) {  // groups, their lines, and the elements of those
-            for (Sizes* const each : {&result.sizes, &result.strides}) {
-                std::rotate(each->begin() + kept - 1, each->begin() + kept, each->begin() + rank);
-            }
+        Sizes sizes = schedule_.sizes, strides = stream.strides;  // of groups, their lines, and the elements of those
+        for (Sizes* const each : {&sizes, &strides}) {
+            std::rotate(each->begin() + kept - 1, each->begin() + kept, each->begin() + rank);
         }
-        if (one_line) {
-            result.base = tables_.rows[s];
-            result.sizes[rank - 1] = width_;
-            std::fill_n(result.sizes.begin(), kept - 1, 1);
-            result.first = from_ * width_;
+        if (!one_line) {
+            return elements(bases_[s], rank, sizes, strides, row_ * schedule_.length + from_, width_ * count_);
         }
-        return result;
+        sizes[rank - 1] = width_;
+        std::fill_n(sizes.begin(), kept - 1, 1);
+        elements(tables_.rows[s], rank, sizes, strides, from_ * width_, width_ * count_);
     }
 
     Tile tile(std::int32_t s) const {
@@ -400,8 +390,11 @@ private:
         if (schedule_.has_tiles() && schedule_.streams[load].breadth != Breadth::narrow) {
             return gather_tile(to, tile(load), item);
         }
-        const Elements from = elements(load);
-        gather(to, from.base, from.rank, from.sizes, from.strides, from.first, from.count, item);
+        locate(
+            load,
+            [&](const std::byte* first, std::int64_t stride, std::int64_t count) { gather_line(to, first, stride, count, item); },
+            [&](const std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first,
+                std::int64_t count) { gather(to, base, rank, sizes, strides, first, count, item); });
     }
 
     void store(std::int32_t index) {
@@ -416,8 +409,11 @@ private:
         if (schedule_.has_tiles()) {
             return scatter_tile(tile(s), from, item);
         }
-        const Elements to = elements(s);
-        scatter(to.base, to.rank, to.sizes, to.strides, from, to.first, to.count, item);
+        locate(
+            s, [&](std::byte* first, std::int64_t stride, std::int64_t count) { scatter_line(first, stride, from, count, item); },
+            [&](std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first, std::int64_t count) {
+                scatter(base, rank, sizes, strides, from, first, count, item);
+            });
     }
 
     const Schedule& schedule_;
