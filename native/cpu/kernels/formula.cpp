@@ -1,5 +1,6 @@
 // The kernel of formulas: goes through the operations for a few vectors at a time.
 #include <cstring>
+#include <iterator>
 
 #include "cpu/kernels/cast.h"
 #include "cpu/kernels/formula.h"
@@ -75,22 +76,25 @@ DMLGRAPH_INLINE void with_itself(Vector (&x)[together]) {
     }
 }
 
+constexpr float lane_numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+static_assert(lanes <= std::size(lane_numbers));
+
 // Elements of a sequence from `first` on: start + index * delta, where the index, the product and the sum are each rounded.
-// Every processor converts signed integers in one instruction.
 DMLGRAPH_INLINE void count(Vector (&x)[together], u64 first, float start, float delta) {
-    float numbers[batch];
-    if (first + batch <= u64{greatest<i32>}) {
-        DMLGRAPH_LOOP
-        for (int i = 0; i < static_cast<int>(batch); ++i) {
-            numbers[i] = start + static_cast<float>(static_cast<i32>(first) + i) * delta;
-        }
-    } else {
+    if (first + batch > u64{1} << 24) {  // not every index is a float
+        float numbers[batch];
         DMLGRAPH_LOOP
         for (u32 i = 0; i < batch; ++i) {
             numbers[i] = start + cast<float>(static_cast<u32>(first) + i) * delta;
         }
+        return with_memory<functions::load>(x, reinterpret_cast<const std::byte*>(numbers));
     }
-    with_memory<functions::load>(x, reinterpret_cast<const std::byte*>(numbers));
+    const Vector base = sum(repeated(static_cast<float>(first)), load(lane_numbers));
+    DMLGRAPH_UNROLL
+    for (int k = 0; k < together; ++k) {
+        const Vector index = sum(base, repeated(static_cast<float>(k * lanes)));
+        x[k] = sum(repeated(start), times(index, repeated(delta)));
+    }
 }
 
 // `one` and `other` give the vector k.
@@ -301,6 +305,18 @@ private:
     float (*kept_)[batch];
 };
 
+// Copies as memcpy does, but without a call from a cache line on: rows are often shorter than a batch.
+DMLGRAPH_INLINE void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes < cache_line) {
+        ::memcpy(to, from, bytes);
+        return;
+    }
+    for (std::size_t at = 0; at < bytes - cache_line; at += cache_line) {
+        ::memcpy(to + at, from + at, cache_line);
+    }
+    ::memcpy(to + bytes - cache_line, from + bytes - cache_line, cache_line);
+}
+
 // The elements after the first `whole`, in copies that are a batch long.
 template <class Out>
 void run_rest(const Formula& formula, const Call& call, std::size_t whole, float (*kept)[batch], Found* found) {
@@ -314,14 +330,17 @@ void run_rest(const Formula& formula, const Call& call, std::size_t whole, float
             const std::size_t item = formula.items[k].u;
             const auto* const from = static_cast<const std::byte*>(in[k].data) + whole * item;
             auto* const to = reinterpret_cast<std::byte*>(copies[k]);
-            memcpy(to, from, rest * item);
-            memset(to + rest * item, 0, (batch - rest) * item);
+            for (std::size_t at = rest * item / cache_line * cache_line; at < batch * item; at += cache_line) {
+                ::memset(to + at, 0, cache_line);
+            }
+            copy_short(to, from, rest * item);
             in[k].data = to;
         }
     }
     Finding(formula, in, kept).run(found);
     compute(found, 0, batch, results, call.first + whole);
-    memcpy(static_cast<Out*>(call.out) + whole, results, rest * sizeof(Out));
+    copy_short(reinterpret_cast<std::byte*>(static_cast<Out*>(call.out) + whole), reinterpret_cast<const std::byte*>(results),
+               rest * sizeof(Out));
 }
 
 template <class Out>

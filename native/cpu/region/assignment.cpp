@@ -7,7 +7,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t shortest_by_row = 32;  // elements that are worth calling a kernel
+constexpr std::int64_t shortest_by_row = 64;  // elements that are worth calling a kernel
 
 class Assignment {
 public:
