@@ -194,8 +194,8 @@ class GraphDesc:
     def __init__(
         self,
         name: str,
-        inputs: Sequence[tuple[str, int, bool]],
-        outputs: Sequence[tuple[str, int]],
+        inputs: Sequence[tuple[str, int, bool, bool]],
+        outputs: Sequence[tuple[str, int, str]],
         nodes: Sequence[tuple[str, OperatorDesc | bytes]],
         input_edges: Sequence[tuple[int, int, int]],
         output_edges: Sequence[tuple[int, int, int]],
@@ -205,8 +205,8 @@ class GraphDesc:
 
         Args:
             name: of the graph.
-            inputs: (name, bytes, owned by DirectML).
-            outputs: (name, bytes).
+            inputs: (name, bytes, owned by DirectML, whether it is always a Resident).
+            outputs: (name, bytes, where it goes: "back", always into a "resident", or as "rows" into a state).
             nodes: (name, operator), or (name, the bytes of a constant).
             input_edges: (graph input, to node, to port).
             output_edges: (from node, from port, graph output).
@@ -220,6 +220,35 @@ class Cancellation:
     def cancel(self) -> None: ...
     @property
     def cancelled(self) -> bool: ...
+
+class Resident:
+    """A tensor that stays in the adapter's memory.
+
+    Raises:
+        BufferTooLargeError, DirectMLError: there is no memory for it.
+        DeviceRemovedError: the device is lost, and what it held; every method raises this.
+    """
+
+    def __init__(self, device: Device, bytes: int, what: str) -> None:
+        """Zeros; `what` says what it is for."""
+    @property
+    def device(self) -> Device: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def resource(self) -> int:
+        """The address of the ID3D12Resource."""
+    def write(self, data: np.ndarray[Any, Any]) -> None:
+        """Copies the bytes of an array into it."""
+    def read(self, into: np.ndarray[Any, Any]) -> None:
+        """Copies it into the memory of an array."""
+    def copy(self, what: str) -> Resident:
+        """Another one that holds the same."""
+
+# Of a run: input, output, and what the first step reads, then what the steps write in turns.
+_Chain = tuple[int, int, Sequence[Resident]]
+# Of a run: output, state, begin, rows of each step, blocks, bytes of a row, capacity; native/directml/run.h.
+_Append = tuple[int, Resident, int, int, int, int, int]
 
 class Executable:
     """A compiled graph with what running it takes.
@@ -243,16 +272,21 @@ class Executable:
         """
     def run(
         self,
-        inputs: Sequence[np.ndarray[Any, Any] | bytes | None],
-        outputs: Sequence[np.ndarray[Any, Any]],
+        inputs: Sequence[np.ndarray[Any, Any] | bytes | Resident | None],
+        outputs: Sequence[np.ndarray[Any, Any] | Resident | None],
         cancellation: Cancellation | None = None,
+        *,
+        chains: Sequence[_Chain] = (),
+        appends: Sequence[_Append] = (),
+        steps: int = 1,
     ) -> None:
         """Runs the graph from the inputs' bytes (None for owned inputs) into the outputs' memory.
 
-        At the end of each, up to three bytes that belong to no element may be missing.
+        At the end of each, up to three bytes that belong to no element may be missing.  An input may have the bytes of
+        every step, an output room for them.  None also stands for what a chain reads, and for what goes into a state.
 
         Raises:
-            CancelledError: it was cancelled, and the outputs are not written.
+            CancelledError: it was cancelled, and no array is written but those for all steps.
         """
     def close(self) -> None:
         """Frees what is held on the device; afterwards only `stats` can be asked."""

@@ -19,6 +19,7 @@ from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
+from dmlgraph.devices.memory import HOST, Memory
 from dmlgraph.devices.states import States, Turn
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
@@ -135,9 +136,14 @@ class Executable(abc.ABC):
 
     def new_states(self) -> States:
         """Another set of states, which hold what they hold at first."""
-        states = States(self.device)
-        states.declare(self.graph, self.device)
+        states = States(self.device, self._memory)
+        states.declare(self.graph, self.device, self._memory)
         return states
+
+    @property
+    def _memory(self) -> Memory:
+        """Where the device has what states hold."""
+        return HOST
 
     def run(
         self,
@@ -156,8 +162,8 @@ class Executable(abc.ABC):
             out: arrays to write outputs into, by name; other outputs are new arrays.  They may also be inputs, or
                 share memory with inputs: every input is read as it was before the run.
             states: the set to use, in place of `Executable.states`.
-            steps: how often to run, with the same inputs; states go from one run to the next.  If a run fails, those
-                before it count.
+            steps: how often to run, with the same inputs; states go from one run to the next.  If a run fails, none
+                changes the states.
             collect: outputs that are wanted of every step: they get a new first axis of `steps`.
 
         Returns:
@@ -207,7 +213,7 @@ class Executable(abc.ABC):
             self._check_open()
             if self.graph.states:
                 with self.states.turn(self.graph, 0) as turn:
-                    steps = self._profile(_placed(self.graph, arrays, turn))
+                    steps = self._profile(self._placed(arrays, turn.arrays()))
             else:
                 steps = self._profile(arrays)
         if steps is None:
@@ -295,7 +301,7 @@ class Executable(abc.ABC):
             raise BindingError(
                 "is not a set of states", code="kind", field="states", got=states, hint="exe.new_states() makes one"
             )
-        states.declare(self.graph, self.device)
+        states.declare(self.graph, self.device, self._memory)
         return states
 
     def _collected(self, names: Sequence[str], out: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -320,16 +326,33 @@ class Executable(abc.ABC):
         steps: int,
         collect: Sequence[str],
     ) -> dict[str, Array]:
-        """Runs a number of times on a set of states, which are changed after each run."""
+        """Runs a number of times on a set of states, which change together after the last one."""
+        with states.turn(self.graph, steps) as turn:
+            results = self._run_turn(arrays, targets, turn, steps, collect)
+            turn.commit()
+        self.stats["state_bytes_written"] = turn.bytes_written
+        return {name: results[name] for name in self._slots}
+
+    def _run_turn(
+        self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn, steps: int, collect: Sequence[str]
+    ) -> dict[str, Array]:
+        """The results of the last step; of outputs that are collected, those of all steps."""
         collected: dict[str, list[Array]] = {name: [] for name in collect}
         results: dict[str, Array] = {}
-        with states.turn(self.graph, steps) as turn:
-            for _ in range(steps):
-                results = self._run(_placed(self.graph, arrays, turn), {**targets, **turn.targets()})
-                self.stats["state_bytes_written"] = turn.take(results)
-                for name, parts in collected.items():
-                    parts.append(results[name])
-        return {name: np.stack(collected[name]) if name in collected else results[name] for name in self._slots}
+        for step in range(steps):
+            held = {each.state.input: each.tensor(step) for each in turn.states} | turn.lengths(step)
+            written = {each.slot: each.tensor(step + 1) for each in turn.states if each.is_updated}
+            results = self._run(self._placed(arrays, held), {**targets, **written})
+            for each in turn.states:
+                if each.rows:
+                    each.tensor(step)[each.place(step)] = results[each.slot]
+            for name, parts in collected.items():
+                parts.append(results[name])
+        return results | {name: np.stack(parts) for name, parts in collected.items()}
+
+    def _placed(self, arrays: Sequence[Array], held: Mapping[str, Array]) -> list[Array]:
+        """The arrays of a run in slot order, with those of its states."""
+        return [held.get(slot.name, array) for slot, array in zip(self.graph.inputs, arrays, strict=True)]
 
     def _check_open(self) -> None:
         if self._closed:
@@ -386,12 +409,6 @@ class Executable(abc.ABC):
                     field=other,
                 )
         return dict(out)
-
-
-def _placed(graph: GraphDesc, arrays: Sequence[Array], turn: Turn) -> list[Array]:
-    """The arrays of a run in slot order, with those of its states."""
-    held = turn.inputs()
-    return [held.get(slot.name, array) for slot, array in zip(graph.inputs, arrays, strict=True)]
 
 
 def _steps(given: int | None) -> int:

@@ -14,7 +14,7 @@ import contextlib
 import dataclasses
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,11 @@ from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import BindingError, listing, suggestion
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.desc import GraphDesc
+from dmlgraph.compiler.desc import GraphDesc, GraphState
+from dmlgraph.devices.memory import Array, Memory, Part
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.graph.states import fits, fitting
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,34 +38,37 @@ class Held:
         desc: of all of it.
         grows: the axis of its rows; None if it is updated whole.
         initial: what it holds at first.
-        array: its elements; of a growing state, those of its capacity.  Only rows that do not count are written.
+        tensor: its elements in the memory of the set; of a growing state, those of its capacity.  Runs write only rows
+            of it that do not count.
         length: how many rows it has; 0 if it does not grow.
-        spare: an array for the next value of a state that is updated whole; None until there is one.
+        spares: tensors for the next values of a state that is updated whole.
     """
 
     desc: TensorDesc
     grows: int | None
     initial: ConstantData | Scalar | None
-    array: Array
+    tensor: Any
     length: int = 0
-    spare: Array | None = None
+    spares: tuple[Any, ...] = ()
 
     @classmethod
-    def first(cls, desc: TensorDesc, grows: int | None, initial: ConstantData | Scalar | None) -> Held:
+    def first(cls, memory: Memory, desc: TensorDesc, grows: int | None, initial: ConstantData | Scalar | None) -> Held:
         """A state before the first run that changes it."""
-        return cls(desc, grows, initial, first_value(desc, initial))
+        tensor = memory.zeros(desc) if initial is None else memory.hold(first_value(desc, initial), desc)
+        return cls(desc, grows, initial, tensor)
+
+    def anew(self, memory: Memory) -> Held:
+        """The state as it was at first."""
+        return self.first(memory, self.desc, self.grows, self.initial)
 
     @property
-    def value(self) -> Array:
+    def part(self) -> Part:
         """The elements that count."""
-        return self.array if self.grows is None else self.rows(0, self.length)
+        return () if self.grows is None else rows(self.grows, 0, self.length)
 
-    def rows(self, begin: int, end: int) -> Array:
-        assert self.grows is not None
-        return self.array[(slice(None),) * self.grows + (slice(begin, end),)]
-
-    def copy(self) -> Held:
-        return dataclasses.replace(self, array=self.array.copy(), spare=None)
+    @property
+    def bytes(self) -> int:
+        return self.desc.total_bytes * (1 + len(self.spares))
 
     def __str__(self) -> str:
         grows = "" if self.grows is None else f", grows along {self.grows}"
@@ -78,31 +80,35 @@ class States:
 
     Args:
         device: the name of the device.
+        memory: where the device has what they hold.
     """
 
-    def __init__(self, device: str) -> None:
-        self.device = device
+    def __init__(self, device: str, memory: Memory) -> None:
+        self.device, self._memory = device, memory
         self._held: dict[str, Held] = {}  # replaced as a whole, so that changes take effect together
         self._turn = threading.RLock()
+        self._busy = threading.Lock()
 
     # Reading and writing.
 
     def __getitem__(self, name: str) -> Array:
         """A copy of what a state holds; of a growing state, of the rows that it has."""
         with self._turn:
-            return self._find(name).value.copy()
+            held = self._find(name)
+            return self._memory.read(held.tensor, held.desc, held.part)
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Replaces what a state holds; a growing state then has the rows of the array."""
         with self._turn:
             held = self._find(name)
             array = _checked(name, held, np.asarray(value))
-            if held.grows is None:
-                self._held = self._held | {name: dataclasses.replace(held, array=array.copy())}
-            else:
-                other = dataclasses.replace(held, array=np.zeros_like(held.array), length=array.shape[held.grows])
-                other.value[...] = array
-                self._held = self._held | {name: other}
+            length = 0
+            if held.grows is not None:
+                length, rest = array.shape[held.grows], np.zeros(held.desc.sizes, array.dtype)
+                rest[rows(held.grows, 0, length)] = array
+                array = rest
+            other = dataclasses.replace(held, tensor=self._memory.hold(array, held.desc), length=length)
+            self._held = self._held | {name: other}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._held)
@@ -129,8 +135,7 @@ class States:
     @property
     def bytes(self) -> int:
         """The memory of the set."""
-        arrays = [array for held in self._held.values() for array in (held.array, held.spare) if array is not None]
-        return sum(array.nbytes for array in arrays)
+        return sum(held.bytes for held in self._held.values())
 
     def rewind(self, rows: int) -> None:
         """Takes the last rows off every growing state.
@@ -151,13 +156,16 @@ class States:
     def reset(self) -> None:
         """Makes every state what it was at first."""
         with self._turn:
-            self._held = {name: Held.first(held.desc, held.grows, held.initial) for name, held in self._held.items()}
+            self._held = {name: held.anew(self._memory) for name, held in self._held.items()}
 
     def copy(self) -> States:
         """Another set that holds the same."""
-        other = States(self.device)
+        other = States(self.device, self._memory)
         with self._turn:
-            other._held = {name: held.copy() for name, held in self._held.items()}
+            other._held = {
+                name: dataclasses.replace(held, tensor=self._memory.copy(held.tensor, held.desc), spares=())
+                for name, held in self._held.items()
+            }
         return other
 
     __copy__ = copy
@@ -189,20 +197,22 @@ class States:
 
     # Running.
 
-    def declare(self, graph: GraphDesc, device: str) -> None:
+    def declare(self, graph: GraphDesc, device: str, memory: Memory) -> None:
         """Adds the states of a graph that the set does not have yet.
 
         Raises:
             BindingError: the set is on another device, or has a state of another data type, other sizes or axis.
+            DeviceError: the set is lost with its device.
         """
-        if device != self.device:
+        self._memory.check()
+        if device != self.device or memory is not self._memory:
             raise BindingError("are on another device", code="states", field="states", got=self.device, allowed=device)
         with self._turn:
             inputs, new = {slot.name: slot.desc for slot in graph.inputs}, {}
             for state in graph.states:
                 desc, held = inputs[state.input], self._held.get(state.name)
                 if held is None:
-                    new[state.name] = Held.first(desc, state.grows, state.initial)
+                    new[state.name] = Held.first(memory, desc, state.grows, state.initial)
                 elif (held.desc.dtype, held.desc.sizes, held.grows) != (desc.dtype, desc.sizes, state.grows):
                     raise BindingError(
                         "the set has another state of this name",
@@ -215,28 +225,36 @@ class States:
 
     @contextlib.contextmanager
     def turn(self, graph: GraphDesc, steps: int) -> Iterator[Turn]:
-        """The set for some runs of a graph; others wait.
+        """The set for some steps of a graph; others wait.
 
         Raises:
-            BindingError: the rows of these runs do not fit a state.
+            BindingError: the rows of these steps do not fit a state.
         """
         with self._turn:
             outputs = {slot.name: slot.desc for slot in graph.outputs}
-            for state in graph.states:
-                held = self._held[state.name]
-                if state.grows is None or state.output is None:
-                    continue
-                rows, capacity = (desc.sizes[state.grows] for desc in (outputs[state.output], held.desc))
-                if held.length + steps * rows > capacity:
-                    raise BindingError(
-                        "the rows do not fit the state",
-                        code="capacity",
-                        field=state.name,
-                        got=f"{held.length} rows and {steps * rows} more",
-                        allowed=f"a capacity of {capacity}",
-                        hint="rewind, reset, or use a graph with a larger capacity",
-                    )
-            yield Turn(self, graph)
+            parts = [self._used(state, outputs.get(state.output or ""), steps) for state in graph.states]
+            yield Turn(self, parts, steps)
+
+    def _used(self, state: GraphState, output: TensorDesc | None, steps: int) -> Used:
+        """A state in some steps of a graph; `output` is what changes it."""
+        held, memory = self._held[state.name], self._memory
+        if output is None:
+            return Used(state, held, None, (held.tensor,))
+        if state.grows is None:
+            missing = min(steps, 2) - len(held.spares)
+            spares = (*held.spares, *(memory.zeros(held.desc) for _ in range(missing)))
+            return Used(state, held, output, (held.tensor, *spares))
+        count, capacity = (desc.sizes[state.grows] for desc in (output, held.desc))
+        if held.length + steps * count > capacity:
+            raise BindingError(
+                "the rows do not fit the state",
+                code="capacity",
+                field=state.name,
+                got=f"{held.length} rows and {steps * count} more",
+                allowed=f"a capacity of {capacity}",
+                hint="rewind, reset, or use a graph with a larger capacity",
+            )
+        return Used(state, held, output, (held.tensor,), count)
 
     def _find(self, name: str) -> Held:
         try:
@@ -252,48 +270,95 @@ class States:
             ) from None
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Used:
+    """A state in some steps of a graph.
+
+    Attributes:
+        state: its slots in the graph.
+        held: what it holds before the first step.
+        output: the description of the output that changes it; None if no output does.
+        tensors: what the first step reads; if it is updated whole, also what the steps write in turns.
+        rows: how many rows each step appends.
+    """
+
+    state: GraphState
+    held: Held
+    output: TensorDesc | None
+    tensors: tuple[Any, ...]
+    rows: int = 0
+
+    @property
+    def slot(self) -> str:
+        """The output that changes it."""
+        assert self.state.output is not None
+        return self.state.output
+
+    @property
+    def is_updated(self) -> bool:
+        """Whether each step replaces all of it."""
+        return self.output is not None and self.held.grows is None
+
+    def tensor(self, step: int) -> Any:
+        """What a step reads.  No step writes what the first one reads: if one fails, the state stays what it was."""
+        return self.tensors[0 if step == 0 or not self.is_updated else 1 + (step - 1) % 2]
+
+    def length(self, step: int) -> int:
+        """How many rows a step reads."""
+        return self.held.length + step * self.rows
+
+    def place(self, step: int) -> Part:
+        """Where the rows of a step go."""
+        assert self.held.grows is not None
+        return rows(self.held.grows, self.length(step), self.length(step + 1))
+
+    def after(self, steps: int) -> Held:
+        """What it holds after the steps."""
+        tensor = self.tensor(steps)
+        spares = tuple(each for each in self.tensors if each is not tensor)
+        return dataclasses.replace(self.held, tensor=tensor, spares=spares, length=self.length(steps))
+
+
 class Turn:
-    """A set of states while a graph runs."""
+    """A set of states during some steps of a graph.
 
-    def __init__(self, states: States, graph: GraphDesc) -> None:
-        self._states, self._graph = states, graph
+    Attributes:
+        states: those of the graph.
+        busy: held by who writes into the tensors.  A run that nobody waits for any more may still do so.
+    """
 
-    def inputs(self) -> dict[str, Array]:
-        """What the states hold, and their lengths, by input."""
-        arrays = {}
-        for state in self._graph.states:
-            held = self._states._held[state.name]
-            arrays[state.input] = held.array
-            if state.length is not None:
-                arrays[state.length] = np.array([held.length], LENGTH.dtype.numpy)
-        return arrays
+    def __init__(self, owner: States, states: Sequence[Used], steps: int) -> None:
+        self._owner, self.states, self._steps = owner, states, steps
+        self.busy = owner._busy
 
-    def targets(self) -> dict[str, Array]:
-        """Arrays for the next values of states that are updated whole, by output."""
-        targets = {}
-        for state in self._graph.states:
-            if state.output is not None and state.grows is None:
-                held = self._states._held[state.name]
-                spare = np.empty_like(held.array) if held.spare is None else held.spare
-                targets[state.output] = spare
-        return targets
+    def arrays(self) -> dict[str, Array]:
+        """Copies of what the states hold before the first step, and their lengths, by input."""
+        read = self._owner._memory.read
+        held = {each.state.input: read(each.tensor(0), each.held.desc, ()) for each in self.states}
+        return held | self.lengths(0)
 
-    def take(self, results: Mapping[str, Array]) -> int:
-        """Makes the results of a run what the states hold, all together; returns the bytes written."""
-        new, size = {}, 0
-        for state in self._graph.states:
-            if state.output is None:
-                continue
-            held, result = self._states._held[state.name], results[state.output]
-            if state.grows is None:
-                new[state.name] = dataclasses.replace(held, array=result, spare=held.array)
-            else:
-                end = held.length + result.shape[state.grows]
-                held.rows(held.length, end)[...] = result
-                new[state.name] = dataclasses.replace(held, length=end)
-            size += result.nbytes
-        self._states._held = self._states._held | new
-        return size
+    def lengths(self, step: int) -> dict[str, Array]:
+        """How many rows growing states have before a step, by input."""
+        return {
+            each.state.length: np.array([each.length(step)], LENGTH.dtype.numpy)
+            for each in self.states
+            if each.state.length is not None
+        }
+
+    @property
+    def bytes_written(self) -> int:
+        """What all steps write into the states."""
+        outputs = [each.output for each in self.states if each.output is not None]
+        return self._steps * sum(desc.element_count * desc.dtype.bits // 8 for desc in outputs)
+
+    def commit(self) -> None:
+        """Makes what the steps left what the states hold, all together."""
+        self._owner._held = self._owner._held | {each.state.name: each.after(self._steps) for each in self.states}
+
+
+def rows(axis: int, begin: int, end: int) -> Part:
+    """The part of a tensor that some rows are."""
+    return (slice(None),) * axis + (slice(begin, end),)
 
 
 def first_value(desc: TensorDesc, initial: ConstantData | Scalar | None) -> Array:

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <tuple>
@@ -18,6 +19,7 @@
 #include "directml/executable.h"
 #include "directml/library.h"
 #include "directml/probe.h"
+#include "directml/resident.h"
 
 namespace dmlgraph {
 namespace {
@@ -70,8 +72,8 @@ GraphNode read_node(const py::handle& node) {
     return OperatorNode{name, content.cast<std::shared_ptr<OperatorDesc>>()};
 }
 
-using InputTuple = std::tuple<std::string, std::uint64_t, bool>;
-using OutputTuple = std::tuple<std::string, std::uint64_t>;
+using InputTuple = std::tuple<std::string, std::uint64_t, bool, bool>;
+using OutputTuple = std::tuple<std::string, std::uint64_t, std::string>;
 using EdgeTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 using IntermediateTuple = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 
@@ -85,6 +87,21 @@ std::vector<To> convert(const std::vector<From>& tuples) {
     return result;
 }
 
+// Indexed by Target.
+constexpr std::array<std::string_view, 3> target_names{"back", "resident", "rows"};
+
+std::vector<GraphOutput> read_outputs(const std::vector<OutputTuple>& tuples) {
+    std::vector<GraphOutput> outputs;
+    for (const auto& [name, bytes, target] : tuples) {
+        const auto found = std::ranges::find(target_names, target);
+        if (found == target_names.end()) {
+            throw py::value_error("an output goes back, resident or rows, not " + target);
+        }
+        outputs.push_back({name, bytes, static_cast<Target>(found - target_names.begin())});
+    }
+    return outputs;
+}
+
 GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
                      const std::vector<OutputTuple>& outputs, const py::sequence& nodes,
                      const std::vector<EdgeTuple>& input_edges, const std::vector<EdgeTuple>& output_edges,
@@ -92,7 +109,7 @@ GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
     GraphDesc graph;
     graph.name = std::move(name);
     graph.inputs = convert<GraphInput>(inputs);
-    graph.outputs = convert<GraphOutput>(outputs);
+    graph.outputs = read_outputs(outputs);
     graph.nodes.reserve(nodes.size());
     for (const py::handle node : nodes) {
         graph.nodes.push_back(read_node(node));
@@ -103,16 +120,20 @@ GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
     return graph;
 }
 
-// The bytes of Python objects, which are kept alive while they are used. Span is one of const bytes, or of bytes that
-// are written.
+using Tensor = std::shared_ptr<Resident>;
+
+// The bytes of Python objects, which are kept alive while they are used; empty for None and for a tensor on the device.
+// Span is one of const bytes, or of bytes that are written.
 template <class Span>
 class HeldBuffers {
 public:
     explicit HeldBuffers(const py::sequence& objects) : views_(objects.size()) {
         constexpr bool writes = !std::is_const_v<typename Span::element_type>;
         for (std::size_t i = 0; i < views_.size(); ++i) {
-            if (!objects[i].is_none() && PyObject_GetBuffer(py::object(objects[i]).ptr(), &views_[i],
-                                                            PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
+            const py::object object = objects[i];
+            const bool has_bytes = !object.is_none() && !py::isinstance<Resident>(object);
+            if (has_bytes && PyObject_GetBuffer(object.ptr(), &views_[i],
+                                                PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
                 release();
                 throw py::error_already_set();
             }
@@ -146,14 +167,101 @@ void initialize(Executable& executable, const py::sequence& data, const Cancella
     });
 }
 
+// The tensors among Python objects, null for others.
+std::vector<Tensor> tensors_of(const py::sequence& objects) {
+    std::vector<Tensor> tensors;
+    for (const py::handle object : objects) {
+        tensors.push_back(py::isinstance<Resident>(object) ? object.cast<Tensor>() : nullptr);
+    }
+    return tensors;
+}
+
+using ChainTuple = std::tuple<std::uint32_t, std::uint32_t, std::vector<Tensor>>;
+using AppendTuple = std::tuple<std::uint32_t, Tensor, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
+                               std::uint64_t>;
+
 void run(Executable& executable, const py::sequence& inputs, const py::sequence& outputs,
-         const Cancellation* cancellation) {
+         const Cancellation* cancellation, const std::vector<ChainTuple>& chains,
+         const std::vector<AppendTuple>& appends, std::size_t steps) {
     const ReadBuffers read(inputs);
     const WrittenBuffers written(outputs);
+    const std::vector<Tensor> given = tensors_of(inputs);
+    const std::vector<Tensor> kept = tensors_of(outputs);
+    Run run;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        run.inputs.push_back({read.spans()[i], given[i].get()});
+    }
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        run.outputs.push_back({written.spans()[i], kept[i].get()});
+    }
+    for (const auto& [input, output, tensors] : chains) {
+        Chain& chain = run.chains.emplace_back(Chain{input, output, {}});
+        for (const Tensor& tensor : tensors) {
+            chain.tensors.push_back(tensor.get());
+        }
+    }
+    for (const auto& [output, state, begin, rows, blocks, row_bytes, capacity] : appends) {
+        run.appends.push_back({output, state.get(), begin, rows, blocks, row_bytes, capacity});
+    }
+    run.steps = steps;
     released([&] {
         const Device::Use use(*executable.device(), executable.place());
-        executable.run(read.spans(), written.spans(), cancellation);
+        executable.run(run, cancellation);
     });
+}
+
+Tensor make_resident(std::shared_ptr<Device> device, std::uint64_t bytes, const std::string& what) {
+    return make_released<Resident>([&] {
+        const Device::Use use(*device);
+        return new Resident(device, bytes, what);
+    });
+}
+
+void init_resident(py::module_& module) {
+    py::class_<Resident, Tensor>(module, "Resident", "A tensor that stays in the adapter's memory.")
+        .def(py::init(&make_resident), py::arg("device"), py::arg("bytes"), py::arg("what"), "Zeros.")
+        .def_property_readonly("device", &Resident::device)
+        .def_property_readonly("bytes", &Resident::bytes)
+        .def_property_readonly(
+            "resource",
+            [](const Resident& self) {
+                return released([&] {
+                    const Device::Use use(*self.device());
+                    return reinterpret_cast<std::uintptr_t>(&self.buffer()->resource());
+                });
+            },
+            "The address of the ID3D12Resource.")
+        .def(
+            "write",
+            [](Resident& self, const py::object& data) {
+                const ReadBuffers buffers(py::make_tuple(data));
+                released([&] {
+                    const Device::Use use(*self.device());
+                    self.write(buffers.spans()[0]);
+                });
+            },
+            py::arg("data"), "Copies the bytes of an array into it.")
+        .def(
+            "read",
+            [](const Resident& self, const py::object& data) {
+                const WrittenBuffers buffers(py::make_tuple(data));
+                released([&] {
+                    const Device::Use use(*self.device());
+                    self.read(buffers.spans()[0]);
+                });
+            },
+            py::arg("into"), "Copies it into the memory of an array.")
+        .def(
+            "copy",
+            [](const Resident& self, const std::string& what) {
+                return make_released<Resident>([&] {
+                    const Device::Use use(*self.device());
+                    auto other = std::make_unique<Resident>(self.device(), self.bytes(), what);
+                    other->copy_from(self);
+                    return other.release();
+                });
+            },
+            py::arg("what"), "Another one that holds the same.");
 }
 
 std::string_view kind_name(const Adapter& adapter) {
@@ -179,6 +287,10 @@ py::dict as_dict(const ExecutableStats& stats) {
     result["runs"] = stats.runs;
     result["initialize_dispatches"] = stats.initialize_dispatches;
     result["dispatches"] = stats.dispatches;
+    result["submissions"] = stats.submissions;
+    result["waits"] = stats.waits;
+    result["uploaded_bytes"] = stats.uploaded_bytes;
+    result["read_bytes"] = stats.read_bytes;
     return result;
 }
 
@@ -312,8 +424,9 @@ void init_executable(py::module_& module) {
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
              "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
         .def_property_readonly("device", &Executable::device)
-        .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr,
-             "Runs the graph from buffers (None for owned inputs) into buffers.")
+        .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr, py::kw_only(),
+             py::arg("chains") = std::vector<ChainTuple>(), py::arg("appends") = std::vector<AppendTuple>(),
+             py::arg("steps") = 1, "Runs the graph from buffers and tensors into buffers and tensors.")
         .def("close", releasing(&Executable::close))
         .def_property_readonly(
             "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });
@@ -333,6 +446,7 @@ void init_directml(py::module_& module) {
     });
     init_library(module);
     init_device(module);
+    init_resident(module);
     init_executable(module);
 }
 

@@ -12,6 +12,7 @@
 #include "directml/names.h"
 #include "directml/operator_desc.h"
 #include "directml/removal.h"
+#include "directml/resident.h"
 
 namespace dmlgraph {
 namespace {
@@ -169,15 +170,24 @@ std::uint64_t Device::ticks_per_second(Place place) {
     return frequency;
 }
 
-void Device::execute(ID3D12CommandList& list, Place place, const Cancellation* cancellation) {
+void Device::keep(Resident& tensor) {
+    const std::lock_guard lock(residents_mutex_);
+    residents_.insert(&tensor);
+}
+
+void Device::forget(Resident& tensor) {
+    const std::lock_guard lock(residents_mutex_);
+    residents_.erase(&tensor);
+}
+
+void Device::execute(std::span<ID3D12CommandList* const> lists, Place place, const Cancellation* cancellation) {
     require_alive(place);
     std::uint64_t value;
     bool given_up;
     {
         const std::lock_guard lock(submission_);
-        ID3D12CommandList* lists[] = {&list};
         library_->begin_submission(cancellation ? is_cancelled : nullptr, cancellation);
-        queue_->ExecuteCommandLists(1, lists);
+        queue_->ExecuteCommandLists(static_cast<std::uint32_t>(lists.size()), lists.data());
         given_up = library_->end_submission();
         value = ++fence_value_;
         signal(value, place);
@@ -280,6 +290,12 @@ void Device::drop() {
     }
     note_removed();
     memory_.clear();
+    {
+        const std::lock_guard tensors(residents_mutex_);
+        for (Resident* tensor : residents_) {
+            tensor->drop();
+        }
+    }
     recorder_ = nullptr;
     fence_ = nullptr;
     queue_ = nullptr;

@@ -8,8 +8,10 @@
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "directml/adapter.h"
@@ -19,6 +21,8 @@
 #include "directml/library.h"
 
 namespace dmlgraph {
+
+class Resident;
 
 struct DeviceOptions {
     bool debug = false;        // the debug layers are required, and errors carry their messages
@@ -86,10 +90,15 @@ public:
     // Of the timestamps that the adapter writes. Throws Error.
     std::uint64_t ticks_per_second(Place place);
 
-    // Submits a closed list and waits until the adapter has finished it. Throws Error (cancelled) if the adapter
-    // abandons it; then everything stays valid except what the list wrote. Throws Error (device_removed) if the list
-    // takes longer than the limit, or goes on too long once it is cancelled: then the device is removed.
-    void execute(abi::ID3D12CommandList& list, Place place, const Cancellation* cancellation = nullptr);
+    // Tensors that are dropped with the device.
+    void keep(Resident& tensor);
+    void forget(Resident& tensor);
+
+    // Submits closed lists and waits until the adapter has finished them, one after another. Throws Error (cancelled)
+    // if the adapter abandons them; then everything stays valid except what the lists wrote. Throws Error (device_removed)
+    // if they take longer than the limit, or go on too long once they are cancelled: then the device is removed.
+    void execute(std::span<abi::ID3D12CommandList* const> lists, Place place,
+                 const Cancellation* cancellation = nullptr);
 
     // Throws if the code is a failure: Error (device_removed) if the device is lost, else Error (call).
     void check(abi::HRESULT code, std::string_view call, Place place = {});
@@ -141,6 +150,8 @@ private:
     std::vector<std::string> progress_;  // where it stopped; guarded by progress_mutex_
     std::mutex submission_;
     std::uint64_t fence_value_ = 0;  // guarded by submission_
+    std::mutex residents_mutex_;
+    std::unordered_set<Resident*> residents_;  // guarded by residents_mutex_
     Heaps heaps_{*this};
     BufferPool memory_{heaps_};
 };

@@ -1,6 +1,7 @@
 #include "directml/executable.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -20,6 +21,12 @@ double seconds_since(Clock::time_point start) {
 
 constexpr double worth_cancelling = 0.01;  // seconds
 
+// Each step has a command list while it runs. Even, so that chains go on alike.
+constexpr std::size_t most_steps_at_a_time = 128;
+
+// A set of states that is updated whole by several steps has six: each of three tensors before each other one.
+constexpr std::size_t most_bound = 12;
+
 constexpr DML_BINDING_DESC no_binding{DML_BINDING_TYPE_NONE, nullptr};
 
 DML_BINDING_DESC binding_desc(const DML_BUFFER_BINDING& binding) {
@@ -37,39 +44,52 @@ DML_BUFFER_BINDING binding_of(const BufferPool::Lease& lease, std::optional<std:
     return need ? DML_BUFFER_BINDING{&lease[*need].resource(), 0, bytes} : DML_BUFFER_BINDING{};
 }
 
-std::vector<std::uint64_t> sizes_of(const std::vector<GraphOutput>& outputs) {
-    std::vector<std::uint64_t> bytes(outputs.size());
-    std::ranges::transform(outputs, bytes.begin(), &GraphOutput::bytes);
+// The bytes of those slots that fulfil a condition; 0 for the others.
+template <class Slot, class Condition>
+std::vector<std::uint64_t> sizes_of(const std::vector<Slot>& slots, const Condition& condition) {
+    std::vector<std::uint64_t> bytes(slots.size());
+    std::ranges::transform(slots, bytes.begin(), [&](const Slot& slot) { return condition(slot) ? slot.bytes : 0; });
     return bytes;
 }
 
-void require_count(std::size_t count, std::size_t expected, const char* what) {
-    if (count != expected) {
-        throw Error(ErrorKind::use, "expected data for " + std::to_string(expected) + " " + what + ", got " +
-                                        std::to_string(count));
-    }
+std::vector<std::uint64_t> owned_bytes(const GraphDesc& graph) {
+    return sizes_of(graph.inputs, [](const GraphInput& input) { return input.owned; });
 }
 
-// Buffers have whole 32-bit words; the bytes after the last element need not be there.
-void require_bytes(std::size_t bytes, std::uint64_t expected, const std::string& what) {
-    if (bytes > expected || bytes + 4 <= expected) {
-        throw Error(ErrorKind::use,
-                    what + " needs " + std::to_string(expected) + " bytes, got " + std::to_string(bytes));
-    }
+// Which tensors of chains a step has: the first step reads what no other one does, the later ones take turns.
+constexpr std::size_t phases = 3;
+std::size_t phase(const Run& run, std::size_t step) {
+    return run.chains.empty() || step == 0 ? 0 : 1 + (step - 1) % 2;
+}
+
+// What a step reads of a chain, and then what it writes.
+const Resident& read_of(const Chain& chain, std::size_t step) {
+    return *chain.tensors[step == 0 ? 0 : 1 + (step - 1) % 2];
+}
+const Resident& written_of(const Chain& chain, std::size_t step) {
+    return read_of(chain, step + 1);
 }
 
 }  // namespace
 
-struct Executable::Held {
-    // Which buffers a run needs, and which of them are for what.
-    struct Layout {
-        std::vector<BufferNeed> needs;
-        TensorMemory inputs;
-        TensorMemory outputs;
-        std::optional<std::size_t> temporary;
-    };
+// The descriptors of a dispatch, and the command lists that have it. It keeps no buffer: who submits the lists does.
+struct Executable::Bound {
+    Bound(Device& device, IDMLCompiledOperator& compiled, const std::string& what, Place place)
+        : dispatch(device, compiled, what, place),
+          whole(device, what, place),
+          steps(device, what, place),
+          copies(device, what + ", copies", place) {}
 
-    Held(Device& device, ComPtr<IDMLCompiledOperator> compiled, Layout layout, std::shared_ptr<Buffer> persistent)
+    std::vector<std::uint64_t> ids{};  // of the buffers
+    Dispatch dispatch;
+    std::optional<Timestamps> times{};
+    CommandLists whole;   // one list: a run of one step, but for the rows that it appends
+    CommandLists steps;   // the dispatch alone, once for every step that may be submitted at a time
+    CommandLists copies;  // recorded for every run
+};
+
+struct Executable::Held {
+    Held(Device& device, ComPtr<IDMLCompiledOperator> compiled, RunLayout layout, std::shared_ptr<Buffer> persistent)
         : compiled(std::move(compiled)),
           layout(std::move(layout)),
           member(device.memory(), this->layout.needs),
@@ -80,11 +100,11 @@ struct Executable::Held {
     }
 
     ComPtr<IDMLCompiledOperator> compiled;
-    Layout layout;
+    RunLayout layout;
     BufferPool::Member member;
-    std::shared_ptr<Buffer> persistent;          // null for zero bytes
-    std::optional<Recording> execution;          // recorded before the first run
-    std::vector<std::uint64_t> recorded_with{};  // the buffers that it was recorded with
+    std::shared_ptr<Buffer> persistent;         // null for zero bytes
+    std::vector<std::shared_ptr<Bound>> bound;  // the last used one is the last
+    std::vector<std::uint64_t> leased{};        // the buffers of the last run
     bool initialized = false;
 };
 
@@ -119,9 +139,16 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, Executab
     require_buffer_size(properties.PersistentResourceSize, "the persistent buffer", place());
 
     const auto access = shared ? Access::shared : Access::staged;
+    const auto going = [&](Target target) {
+        return sizes_of(graph_.outputs, [target](const GraphOutput& output) { return output.target == target; });
+    };
     std::vector<BufferNeed> needs;
-    TensorMemory inputs(Direction::upload, access, input_bytes(false), "the inputs", needs);
-    TensorMemory outputs(Direction::readback, access, sizes_of(graph_.outputs), "the outputs", needs);
+    TensorMemory inputs(
+        Direction::upload, access,
+        sizes_of(graph_.inputs, [](const GraphInput& input) { return !input.owned && !input.resident; }),
+        "the inputs", needs);
+    TensorMemory outputs(Direction::readback, access, going(Target::back), "the outputs", needs);
+    TensorMemory rows(Direction::readback, Access::device, going(Target::rows), "the rows of states", needs);
     std::optional<std::size_t> temporary;
     if (stats_.temporary_bytes) {
         temporary = needs.size();
@@ -133,7 +160,7 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, Executab
                                               label("the persistent buffer"), place());
     }
     held_.reset(new Held(*device_, std::move(compiled),
-                         {std::move(needs), std::move(inputs), std::move(outputs), temporary},
+                         {std::move(needs), std::move(inputs), std::move(outputs), std::move(rows), temporary},
                          std::move(persistent)));
     held_->member.lease({}, place());  // now, not at the first run, the memory must be there
     stats_.budget = query_memory_budget(device_->adapter());
@@ -141,33 +168,14 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, Executab
 
 Executable::~Executable() = default;
 
-std::vector<std::uint64_t> Executable::input_bytes(bool owned) const {
-    std::vector<std::uint64_t> bytes;
-    for (const GraphInput& input : graph_.inputs) {
-        if (input.owned == owned) {
-            bytes.push_back(input.bytes);
-        }
-    }
-    return bytes;
-}
-
-// The index of an input among the owned inputs, or among the others if it is not owned.
-std::size_t Executable::position(std::size_t input) const {
-    const auto first = graph_.inputs.begin();
-    const bool owned = graph_.inputs[input].owned;
-    return static_cast<std::size_t>(
-        std::count_if(first, first + static_cast<std::ptrdiff_t>(input),
-                      [&](const GraphInput& other) { return other.owned == owned; }));
-}
-
-void Executable::write_inputs(bool owned, std::span<const std::span<const std::byte>> data,
-                              const TensorMemory& memory, const BufferPool::Lease& lease) const {
+void Executable::write_owned(std::span<const std::span<const std::byte>> data, const TensorMemory& memory,
+                             const BufferPool::Lease& lease) const {
     require_count(data.size(), graph_.inputs.size(), "inputs");
     for (std::size_t i = 0; i < data.size(); ++i) {
         const GraphInput& input = graph_.inputs[i];
-        if (input.owned == owned) {
+        if (input.owned) {
             require_bytes(data[i].size(), input.bytes, "input '" + input.name + "'");
-            memory.write(*device_, lease, position(i), data[i], place());
+            memory.write(*device_, lease, i, data[i], place());
         }
     }
 }
@@ -188,7 +196,7 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data, co
     // DirectML copies the owned inputs from upload memory into its persistent buffer: they are in the adapter's
     // memory once.
     std::vector<BufferNeed> needs;
-    const TensorMemory owned(Direction::upload, Access::upload, input_bytes(true), "the owned inputs", needs);
+    const TensorMemory owned(Direction::upload, Access::upload, owned_bytes(graph_), "the owned inputs", needs);
     const std::uint64_t temporary_bytes = initializer->GetBindingProperties().TemporaryResourceSize;
     std::optional<std::size_t> temporary;
     if (temporary_bytes) {
@@ -197,124 +205,275 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data, co
     }
     BufferPool::Member member(device_->memory(), std::move(needs));
     const BufferPool::Lease lease = member.lease({}, place());
-    write_inputs(true, data, owned, lease);
+    write_owned(data, owned, lease);
 
-    Recording recording(*device_, *initializer, label("initialisation"), false, place());
-    record_initialization(recording, lease, owned, binding_of(lease, temporary, temporary_bytes), held);
+    const Dispatch dispatch(*device_, *initializer, label("initialisation"), place());
+    CommandLists lists(*device_, label("initialisation"), place());
+    record_initialization(lists, dispatch, lease, owned, binding_of(lease, temporary, temporary_bytes), held);
     held.initialized = false;
-    execute(recording.list(), stats_.initialize_dispatches, cancellation);
+    ID3D12CommandList* const list[] = {&lists[0]};
+    execute(list, stats_.initialize_dispatches, cancellation);
     held.initialized = true;
     stats_.initialize_seconds = seconds_since(start);
 }
 
-void Executable::record_initialization(Recording& recording, const BufferPool::Lease& lease, const TensorMemory& owned,
-                                       const DML_BUFFER_BINDING& temporary, const Held& held) const {
+void Executable::record_initialization(CommandLists& lists, const Dispatch& dispatch, const BufferPool::Lease& lease,
+                                       const TensorMemory& owned, const DML_BUFFER_BINDING& temporary,
+                                       const Held& held) const {
+    ID3D12GraphicsCommandList& list = lists.open();
     for (const auto& buffer : lease.buffers()) {
-        recording.activate(*buffer);
+        activate(list, *buffer);
     }
     if (held.persistent) {
-        recording.activate(*held.persistent);
+        activate(list, *held.persistent);
     }
     if (temporary.Buffer) {
         const DML_BINDING_DESC desc = binding_desc(temporary);
-        recording.table().BindTemporaryResource(&desc);
+        dispatch.table().BindTemporaryResource(&desc);
     }
     const DML_BUFFER_BINDING persistent_binding = held.persistent_binding();
     if (persistent_binding.Buffer) {
         const DML_BINDING_DESC desc = binding_desc(persistent_binding);
-        recording.table().BindOutputs(1, &desc);
+        dispatch.table().BindOutputs(1, &desc);
     }
     std::vector<DML_BUFFER_BINDING> inputs(graph_.inputs.size());  // no buffer: nothing is bound
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (connected_[i] && graph_.inputs[i].owned) {
-            inputs[i] = owned.binding(lease, position(i));
+            inputs[i] = owned.binding(lease, i);
         }
     }
     const DML_BUFFER_ARRAY_BINDING all_inputs{static_cast<std::uint32_t>(inputs.size()), inputs.data()};
     if (std::ranges::any_of(inputs, [](const DML_BUFFER_BINDING& input) { return input.Buffer != nullptr; })) {
         const DML_BINDING_DESC desc{DML_BINDING_TYPE_BUFFER_ARRAY, &all_inputs};
-        recording.table().BindInputs(1, &desc);
+        dispatch.table().BindInputs(1, &desc);
     }
-    recording.dispatch();
-    recording.close();
+    dispatch.record(list);
+    lists.close();
 }
 
-void Executable::record_execution(Held& held, const BufferPool::Lease& lease) const {
-    held.execution.reset();
-    held.recorded_with.clear();
-    Recording recording(*device_, *held.compiled, label("run"), timed_, place());
-    for (const auto& buffer : lease.buffers()) {
-        recording.activate(*buffer);
+std::shared_ptr<Executable::Bound> Executable::bound(Held& held, const Run& run, const BufferPool::Lease& lease,
+                                                     std::size_t step) const {
+    std::vector<const Resident*> tensors;
+    for (const RunInput& input : run.inputs) {
+        tensors.push_back(input.resident);
     }
+    for (const RunOutput& output : run.outputs) {
+        tensors.push_back(output.resident);
+    }
+    for (const Chain& chain : run.chains) {
+        tensors[chain.input] = &read_of(chain, step);
+        tensors[run.inputs.size() + chain.output] = &written_of(chain, step);
+    }
+    std::vector<std::uint64_t> ids = lease.ids();
+    for (const Resident* tensor : tensors) {
+        ids.push_back(tensor ? tensor->buffer()->id() : 0);
+    }
+    const auto found = std::ranges::find(held.bound, ids, &Bound::ids);
+    if (found != held.bound.end()) {
+        std::rotate(found, found + 1, held.bound.end());
+        return held.bound.back();
+    }
+    auto made = std::make_shared<Bound>(*device_, *held.compiled, label("run"), place());
+    made->ids = std::move(ids);
+    if (timed_) {
+        made->times.emplace(*device_, label("run"), place());
+    }
+    bind(held, tensors, lease, made->dispatch.table());
+    if (held.bound.size() == most_bound) {
+        held.bound.erase(held.bound.begin());
+    }
+    held.bound.push_back(made);
+    return made;
+}
+
+void Executable::bind(const Held& held, std::span<const Resident* const> tensors, const BufferPool::Lease& lease,
+                      IDMLBindingTable& table) const {
+    const auto resident = [](const Resident& tensor) {
+        return DML_BUFFER_BINDING{&tensor.buffer()->resource(), 0, tensor.bytes()};
+    };
     std::vector<DML_BUFFER_BINDING> inputs(graph_.inputs.size());  // no buffer: nothing is bound
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (connected_[i] && !graph_.inputs[i].owned) {
-            inputs[i] = held.layout.inputs.binding(lease, position(i));
+            inputs[i] = tensors[i] ? resident(*tensors[i]) : held.layout.inputs.binding(lease, i);
         }
     }
     std::vector<DML_BUFFER_BINDING> outputs(graph_.outputs.size());
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-        outputs[i] = held.layout.outputs.binding(lease, i);
+        const Resident* tensor = tensors[inputs.size() + i];
+        const bool is_rows = graph_.outputs[i].target == Target::rows;
+        outputs[i] = tensor ? resident(*tensor) : (is_rows ? held.layout.rows : held.layout.outputs).binding(lease, i);
     }
-
     const auto input_descs = binding_descs(inputs);
     const auto output_descs = binding_descs(outputs);
-    recording.table().BindInputs(static_cast<std::uint32_t>(input_descs.size()), input_descs.data());
-    recording.table().BindOutputs(static_cast<std::uint32_t>(output_descs.size()), output_descs.data());
+    table.BindInputs(static_cast<std::uint32_t>(input_descs.size()), input_descs.data());
+    table.BindOutputs(static_cast<std::uint32_t>(output_descs.size()), output_descs.data());
     const DML_BUFFER_BINDING temporary = binding_of(lease, held.layout.temporary, stats_.temporary_bytes);
     if (temporary.Buffer) {
         const DML_BINDING_DESC desc = binding_desc(temporary);
-        recording.table().BindTemporaryResource(&desc);
+        table.BindTemporaryResource(&desc);
     }
     const DML_BUFFER_BINDING persistent = held.persistent_binding();
     if (persistent.Buffer) {
         const DML_BINDING_DESC desc = binding_desc(persistent);
-        recording.table().BindPersistentResource(&desc);
+        table.BindPersistentResource(&desc);
     }
-    held.layout.inputs.record_copies(recording.list(), lease);
-    recording.dispatch();
-    held.layout.outputs.record_copies(recording.list(), lease);
-    recording.close();
-    held.execution.emplace(std::move(recording));
-    held.recorded_with = lease.ids();
 }
 
-void Executable::run(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
-                     const Cancellation* cancellation) {
+void Executable::run(const Run& run, const Cancellation* cancellation) {
     const std::lock_guard lock(mutex_);
     Held& held = this->held();
     if (!held.initialized) {
         throw Error(ErrorKind::use, "an executable must be initialised before it is run");
     }
-    require_count(outputs.size(), graph_.outputs.size(), "outputs");
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        require_bytes(outputs[i].size(), graph_.outputs[i].bytes, "output '" + graph_.outputs[i].name + "'");
-    }
+    require_valid(graph_, run, *device_);
     device_->require_alive(place());
 
-    const BufferPool::Lease lease = held.member.lease(held.recorded_with, place());
-    if (!held.execution || lease.ids() != held.recorded_with) {
-        record_execution(held, lease);
-    }
-    write_inputs(false, inputs, held.layout.inputs, lease);
+    const BufferPool::Lease lease = held.member.lease(held.leased, place());
+    held.leased = lease.ids();
+    stats_.submissions = stats_.waits = stats_.uploaded_bytes = stats_.read_bytes = 0;
+    stats_.dispatches = std::nullopt;
+    stats_.run_seconds = 0;
     // A short run need not be cancellable.
-    const bool may_last = stats_.runs == 0 || stats_.run_seconds > worth_cancelling;
-    stats_.run_seconds =
-        execute(held.execution->list(), stats_.dispatches, may_last ? cancellation : nullptr);
-    ++stats_.runs;
+    const bool may_last = stats_.runs == 0 || step_seconds_ * static_cast<double>(run.steps) > worth_cancelling;
+    const Cancellation* const heeded = may_last ? cancellation : nullptr;
+    try {
+        if (run.steps == 1) {
+            run_once(held, run, lease, heeded);
+        } else {
+            for (std::size_t first = 0; first < run.steps; first += most_steps_at_a_time) {
+                run_steps(held, run, lease, first, std::min(most_steps_at_a_time, run.steps - first), heeded);
+            }
+        }
+    } catch (...) {
+        held.bound.clear();  // a list may not be complete
+        throw;
+    }
+    stats_.runs += run.steps;
+    step_seconds_ = stats_.run_seconds / static_cast<double>(run.steps);
     if (cancellation && cancellation->cancelled()) {
         Error error(ErrorKind::cancelled, "the run is cancelled");
         error.graph = graph_.name;
         throw error;
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        held.layout.outputs.read(*device_, lease, i, outputs[i], place());
-    }
-    stats_.device_seconds = held.execution->seconds();
+    read_outputs(run, lease);
 }
 
-// Returns the seconds it took.
-double Executable::execute(ID3D12CommandList& list, std::optional<std::uint64_t>& dispatches,
+void Executable::run_once(Held& held, const Run& run, const BufferPool::Lease& lease,
+                          const Cancellation* cancellation) {
+    const auto bound = this->bound(held, run, lease, 0);
+    const RunCopies copies(graph_, held.layout, lease, run);
+    if (!bound->whole.count()) {
+        ID3D12GraphicsCommandList& list = bound->whole.open();
+        copies.begin(list);
+        if (bound->times) {
+            bound->times->begin(list);
+        }
+        bound->dispatch.record(list);
+        if (bound->times) {
+            bound->times->end(list);
+        }
+        copies.end(list);
+        bound->whole.close();
+    }
+    std::vector<ID3D12CommandList*> lists{&bound->whole[0]};
+    if (!run.appends.empty()) {
+        bound->copies.restart();
+        copies.append(bound->copies.open(), 0);
+        bound->copies.close();
+        lists.push_back(&bound->copies[0]);
+    }
+    write_inputs(run, lease, 0);
+    execute_counted(lists, cancellation);
+    if (bound->times) {
+        stats_.device_seconds = bound->times->seconds();
+    }
+}
+
+void Executable::run_steps(Held& held, const Run& run, const BufferPool::Lease& lease, std::size_t first,
+                           std::size_t count, const Cancellation* cancellation) {
+    const StepMemory memory(graph_, run, count);
+    BufferPool::Member member(device_->memory(), memory.needs());
+    const BufferPool::Lease step_lease = member.lease({}, place());
+    for (const StepMemory::Placed& each : memory.inputs()) {
+        const auto bytes = run.inputs[each.slot].bytes.subspan(first * each.bytes, count * each.bytes);
+        step_lease[each.need].write(*device_, each.offset, bytes.data(), bytes.size(), place());
+        stats_.uploaded_bytes += bytes.size() - each.bytes;  // the first one is in the place of the input
+    }
+    write_inputs(run, lease, first);
+
+    const RunCopies copies(graph_, held.layout, lease, run);
+    std::array<std::shared_ptr<Bound>, phases> bound;
+    std::array<std::size_t, phases> used{};
+    std::vector<ID3D12CommandList*> lists;
+    for (std::size_t step = first; step < first + count; ++step) {
+        const std::size_t index = phase(run, step);
+        if (!bound[index]) {
+            bound[index] = this->bound(held, run, lease, step);
+            bound[index]->copies.restart();
+        }
+        Bound& now = *bound[index];
+        const auto copied = [&](const auto& record) {
+            record(now.copies.open());
+            now.copies.close();
+            lists.push_back(&now.copies[now.copies.count() - 1]);
+        };
+        if (step == first) {
+            copied([&](ID3D12GraphicsCommandList& list) { copies.begin(list, &memory); });
+        }
+        if (used[index] == now.steps.count()) {
+            now.dispatch.record(now.steps.open());
+            now.steps.close();
+        }
+        lists.push_back(&now.steps[used[index]++]);
+        copied([&](ID3D12GraphicsCommandList& list) {
+            copies.between(list, memory, step_lease, step, step - first, step + 1 == first + count);
+        });
+    }
+    execute_counted(lists, cancellation);
+    for (const StepMemory::Placed& each : memory.outputs()) {
+        const auto bytes = run.outputs[each.slot].bytes.subspan(first * each.bytes, count * each.bytes);
+        step_lease[each.need].read(*device_, each.offset, bytes.data(), bytes.size(), place());
+        stats_.read_bytes += bytes.size();
+    }
+}
+
+void Executable::write_inputs(const Run& run, const BufferPool::Lease& lease, std::size_t step) {
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
+        const GraphInput& input = graph_.inputs[i];
+        if (input.owned || input.resident || run.inputs[i].resident) {
+            continue;
+        }
+        const std::span<const std::byte> given = run.inputs[i].bytes;
+        const bool changes = given.size() > input.bytes;
+        const auto bytes = changes ? given.subspan(step * input.bytes, input.bytes) : given;
+        held_->layout.inputs.write(*device_, lease, i, bytes, place());
+        stats_.uploaded_bytes += input.bytes;
+    }
+}
+
+void Executable::read_outputs(const Run& run, const BufferPool::Lease& lease) {
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+        const GraphOutput& output = graph_.outputs[i];
+        const std::span<std::byte> bytes = run.outputs[i].bytes;
+        if (output.target == Target::back && !run.outputs[i].resident && bytes.size() <= output.bytes) {
+            held_->layout.outputs.read(*device_, lease, i, bytes, place());
+            stats_.read_bytes += output.bytes;
+        }
+    }
+}
+
+// Executes the lists of a run.
+void Executable::execute_counted(std::span<ID3D12CommandList* const> lists, const Cancellation* cancellation) {
+    std::optional<std::uint64_t> dispatches;
+    ++stats_.submissions;
+    ++stats_.waits;
+    stats_.run_seconds += execute(lists, dispatches, cancellation);
+    if (dispatches) {
+        stats_.dispatches = stats_.dispatches.value_or(0) + *dispatches;
+    }
+}
+
+double Executable::execute(std::span<ID3D12CommandList* const> lists, std::optional<std::uint64_t>& dispatches,
                            const Cancellation* cancellation) {
     Library& library = device_->library();
     std::unique_lock counting(library.counting, std::defer_lock);
@@ -323,7 +482,7 @@ double Executable::execute(ID3D12CommandList& list, std::optional<std::uint64_t>
     }
     const std::uint64_t before = library.counter("dispatches");
     const auto start = Clock::now();
-    device_->execute(list, place(), cancellation);
+    device_->execute(lists, place(), cancellation);
     const double seconds = seconds_since(start);
     if (counting) {
         dispatches = library.counter("dispatches") - before;

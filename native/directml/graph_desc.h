@@ -16,11 +16,20 @@ struct GraphInput {
     std::string name;
     std::uint64_t bytes;
     bool owned;  // copied into the persistent resource at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML)
+    bool resident = false;  // always a tensor on the device: what a state holds
+};
+
+// Where an output goes.
+enum class Target {
+    back,      // to the processor, or into a tensor on the device if a run gives one
+    resident,  // always into a tensor on the device: the next value of a state
+    rows,      // behind the rows of a state
 };
 
 struct GraphOutput {
     std::string name;
     std::uint64_t bytes;
+    Target target = Target::back;
 };
 
 struct OperatorNode {

@@ -70,9 +70,7 @@ bool identity_works(const std::shared_ptr<Device>& device) {
         Numbers x;
         std::iota(x.begin(), x.end(), start);
         Numbers y{};
-        const std::span<const std::byte> input = std::as_bytes(std::span(x));
-        const std::span<std::byte> output = std::as_writable_bytes(std::span(y));
-        executable.run({&input, 1}, {&output, 1});
+        executable.run({{{std::as_bytes(std::span(x))}}, {{std::as_writable_bytes(std::span(y))}}});
         if (x != y) {
             return false;
         }

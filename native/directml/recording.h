@@ -1,43 +1,85 @@
-// One dispatch of DirectML with its bindings, recorded in a command list that can be submitted again and again.
+// What is submitted to a device: command lists, and dispatches of DirectML with their bindings.
 #pragma once
 
+#include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "directml/device.h"
 
 namespace dmlgraph {
 
-class Recording {
+// A dispatch of DirectML: what it reads and writes, in descriptors of its own.
+class Dispatch {
 public:
-    // Opens a list. `what` names its objects and the event around its commands, which PIX and other debuggers show.
-    // If `timed`, the adapter notes when the dispatch begins and ends. Throws Error.
-    Recording(Device& device, abi::IDMLDispatchable& dispatchable, const std::string& what, bool timed, Place place);
+    Dispatch(Device& device, abi::IDMLDispatchable& dispatchable, const std::string& what, Place place);
 
     abi::IDMLBindingTable& table() const { return *table_; }
-    abi::ID3D12GraphicsCommandList& list() const { return *list_; }
-
-    // A place in a heap may have had another buffer before: every buffer in the adapter's memory begins its use here.
-    void activate(const Buffer& buffer);
-    void dispatch();
-    // Throws Error if something recorded is wrong: DirectML tells of it by removing the device.
-    void close();
-
-    // How long the last submitted dispatch took on the adapter; nothing if it is not timed. Throws Error.
-    std::optional<double> seconds() const;
+    void record(abi::ID3D12GraphicsCommandList& list) const;
 
 private:
     Device& device_;
     abi::IDMLDispatchable& dispatchable_;
-    Place place_;
     abi::ComPtr<abi::ID3D12DescriptorHeap> heap_;
     abi::ComPtr<abi::IDMLBindingTable> table_;
-    abi::ComPtr<abi::ID3D12CommandAllocator> allocator_;
-    abi::ComPtr<abi::ID3D12GraphicsCommandList> list_;
-    abi::ComPtr<abi::ID3D12QueryHeap> queries_;  // null if not timed
-    std::shared_ptr<Buffer> times_;              // the two timestamps, in ticks of the queue
 };
+
+// Command lists that are recorded one after another, and may then be submitted together, again and again.
+class CommandLists {
+public:
+    // `what` names the lists and the event around their commands, which PIX and other debuggers show.
+    CommandLists(Device& device, std::string what, Place place)
+        : device_(device), what_(std::move(what)), place_(place) {}
+
+    // Opens the next list: a new one, or after restart() one that there is. Throws Error.
+    abi::ID3D12GraphicsCommandList& open();
+    // Closes it. Throws Error if something recorded is wrong: DirectML tells of it by removing the device.
+    void close();
+
+    // How many are recorded.
+    std::size_t count() const { return count_; }
+    abi::ID3D12CommandList& operator[](std::size_t index) const { return *lists_[index]; }
+
+    // Forgets all commands; the adapter must have finished them. Throws Error.
+    void restart();
+
+private:
+    Device& device_;
+    std::string what_;
+    Place place_;
+    abi::ComPtr<abi::ID3D12CommandAllocator> allocator_;
+    std::vector<abi::ComPtr<abi::ID3D12GraphicsCommandList>> lists_;
+    std::size_t count_ = 0;
+};
+
+// The times at which the adapter begins and ends what is recorded between two calls.
+class Timestamps {
+public:
+    Timestamps(Device& device, const std::string& what, Place place);
+
+    void begin(abi::ID3D12GraphicsCommandList& list) const;
+    void end(abi::ID3D12GraphicsCommandList& list) const;
+    // How long it took the last time. Throws Error.
+    double seconds() const;
+
+private:
+    Device& device_;
+    Place place_;
+    abi::ComPtr<abi::ID3D12QueryHeap> queries_;
+    std::shared_ptr<Buffer> times_;  // in ticks of the queue
+};
+
+abi::D3D12_RESOURCE_BARRIER transition(const Buffer& buffer, abi::D3D12_RESOURCE_STATES before,
+                                       abi::D3D12_RESOURCE_STATES after);
+
+// What follows sees what all dispatches before it wrote.
+abi::D3D12_RESOURCE_BARRIER after_dispatches();
+
+void record_barriers(abi::ID3D12GraphicsCommandList& list, const std::vector<abi::D3D12_RESOURCE_BARRIER>& barriers);
+
+// A place in a heap may have had another buffer before: a buffer in the adapter's memory begins its use here.
+void activate(abi::ID3D12GraphicsCommandList& list, const Buffer& buffer);
 
 }  // namespace dmlgraph

@@ -22,6 +22,8 @@ struct NamedCounter {
 const NamedCounter named_counters[] = {
     {"dispatches", counters.dispatches, true},
     {"thread_groups", counters.thread_groups, true},
+    {"submissions", counters.submissions, true},
+    {"waits", counters.waits, true},
     {"command_lists", counters.command_lists, true},
     {"bytes_copied", counters.bytes_copied, true},
     {"bytes_cleared", counters.bytes_cleared, true},

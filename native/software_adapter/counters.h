@@ -11,6 +11,8 @@ using Counter = std::atomic<uint64_t>;
 struct Counters {
     Counter dispatches;          // executed, including suppressed ones
     Counter thread_groups;       // run by kernels
+    Counter submissions;         // calls of ExecuteCommandLists
+    Counter waits;               // calls of SetEventOnCompletion
     Counter command_lists;       // executed
     Counter bytes_copied;        // by commands
     Counter bytes_cleared;       // by commands

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "software_adapter/calls.h"
+#include "software_adapter/counters.h"
 #include "software_adapter/log.h"
 
 namespace dmlgraph::software {
@@ -65,6 +66,7 @@ uint64_t Fence::GetCompletedValue() {
 
 HRESULT Fence::SetEventOnCompletion(uint64_t value, HANDLE event) {
     static Calls calls;
+    ++counters.waits;
     if (calls.next(device_state().adapter) == device_state().strict.fail_event) {
         return E_OUTOFMEMORY;
     }

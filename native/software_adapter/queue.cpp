@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds delay{20};
 
 void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) {
     static Calls executions;
+    ++counters.submissions;
     const auto execution = executions.next(device_state().adapter);
     if (execution == device_state().strict.remove_at) {
         device_state().remove(DXGI_ERROR_DEVICE_HUNG, "remove_at asks for it");

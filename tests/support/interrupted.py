@@ -134,6 +134,26 @@ def shaders(device: DeviceName) -> Work:
     return checked(call, np.ones((1, 1, 4, 1), np.float32))
 
 
+def states(device: DeviceName) -> Work:
+    """Several steps, which change two states together or not at all."""
+    graph, inputs, _ = large(device)
+    count = graph.state("count", sizes=[1], dtype="float32")
+    graph.update(count, count + 1)
+    rows = graph.state("rows", sizes=[4096, 1], dtype="float32", grows=0)
+    graph.append(rows, (count * 2).reshape(1, 1))
+    executable = graph.compile(device)
+
+    def work() -> Array:
+        before = executable.states["count"]
+        executable.run(inputs, steps=2)
+        after, kept = executable.states["count"], executable.states["rows"]
+        np.testing.assert_array_equal(after, before + 2)
+        np.testing.assert_array_equal(kept[:, 0], 2 * np.arange(after[0], dtype=np.float32))
+        return after
+
+    return work
+
+
 def checked(call: Callable[[], dict[str, Array]], expected: Array) -> Work:
     def work() -> Array:
         result = call()["y"]
@@ -144,7 +164,8 @@ def checked(call: Callable[[], dict[str, Array]], expected: Array) -> Work:
 
 
 CASES: dict[str, Callable[[DeviceName], Work]] = {
-    each.__name__.rstrip("_"): each for each in (run, run_alone, run_product, bound, other_thread, compile_, shaders)
+    each.__name__.rstrip("_"): each
+    for each in (run, run_alone, run_product, bound, other_thread, compile_, shaders, states)
 }
 
 

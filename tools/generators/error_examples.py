@@ -251,7 +251,7 @@ dg.loads(f"dmlgraph: 1\\ninputs:\\n{names}outputs: [x0]\\n")
     + """\
 cancellation = _native.Cancellation()  # what Ctrl-C in another thread asks for
 cancellation.cancel()
-exe._take_turn([data], {}, cancellation)
+exe._take_turn(lambda: exe._run_native([data], {}), cancellation)
 """,
     "memory": 'dg.Graph().constant("k", np.broadcast_to(np.float32(0), (2**20, 2**20, 2**10)))\n',
     "unknown-device": _EXP + 'g.compile("cuda")\n',
@@ -299,7 +299,7 @@ DirectMLDevice("software").compile(torn, reason="")
     + _ADAPTER
     + """\
 (node,) = exe.graph.nodes
-torn = _native.GraphDesc("torn", [], [("y", 24)], [(node.name, node.operator.native())], [], [(7, 0, 0)], [])
+torn = _native.GraphDesc("torn", [], [("y", 24, "back")], [(node.name, node.operator.native())], [], [(7, 0, 0)], [])
 _native.Executable(exe._native.device, torn)  # an edge from a node that does not exist
 """,
     "debug-layer": _EXP + 'g.compile("directml:software", debug=True)\n',

@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dmlgraph import _native
 from dmlgraph.base.errors import DmlGraphError, listing
@@ -37,10 +37,12 @@ from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices, shares_memory_by_default
 from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
+from dmlgraph.devices.directml.resident import NO_STATES, AdapterMemory, StatesOfRun
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
-from dmlgraph.devices.directml.transfer import Result, given_bytes
+from dmlgraph.devices.directml.transfer import Collected, Result, given_bytes
 from dmlgraph.devices.executable import Array, Executable, Step
 from dmlgraph.devices.host.interrupts import Watch, interruptible, take_kept
+from dmlgraph.devices.states import Turn
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.target import Target
@@ -218,13 +220,13 @@ class DirectMLExecutable(Executable):
 
     `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
     temporary_bytes, persistent_bytes, memory_budget_bytes and memory_used_bytes (of the adapter, when the graph was
-    compiled), compile_seconds, initialize_seconds, run_seconds (of the last run), runs, and,
-    on a software adapter, dispatches (of the last run) and initialize_dispatches.
+    compiled), compile_seconds, initialize_seconds, runs, of the last run run_seconds, submissions, waits,
+    uploaded_bytes and read_bytes, and, on a software adapter, dispatches (of the last run) and initialize_dispatches.
     """
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
-        self._device, self._flags = opened.native, flags
+        self._device, self._flags, self._adapter_memory = opened.native, flags, opened.memory
         self._lock = threading.Lock()
         self._watch = Watch()
         self._cancellation = _native.Cancellation()  # of the run that has the lock
@@ -244,25 +246,47 @@ class DirectMLExecutable(Executable):
         if all(slot.elements is not None for slot in owned):
             self._initialize([slot.data for slot in owned if slot.data is not None])
 
-    def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        cancellation = _native.Cancellation()
-        return self._watch.call(lambda: self._take_turn(arrays, targets, cancellation), lambda _: cancellation.cancel())
+    @property
+    def _memory(self) -> AdapterMemory:
+        return self._adapter_memory
 
-    def _take_turn(
-        self, arrays: Sequence[Array], targets: Mapping[str, Array], cancellation: _native.Cancellation
+    def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+        return self._watched(lambda: self._run_native(arrays, targets))
+
+    def _run_turn(
+        self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn, steps: int, collect: Sequence[str]
     ) -> dict[str, Array]:
+        def run() -> dict[str, Array]:
+            with turn.busy:
+                return self._run_native(arrays, targets, StatesOfRun.of(self.graph, turn, steps), steps, collect)
+
+        return self._watched(run)
+
+    def _watched(self, run: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+        """Does a run that Ctrl-C interrupts."""
+        cancellation = _native.Cancellation()
+        return self._watch.call(lambda: self._take_turn(run, cancellation), lambda _: cancellation.cancel())
+
+    def _take_turn(self, run: Callable[[], dict[str, Array]], cancellation: _native.Cancellation) -> dict[str, Array]:
         try:
             with self._lock:
                 self._cancellation = cancellation
                 self._check_open()
-                return self._run_native(arrays, targets)
+                return run()
         except DeviceRemovedError:
             _open_devices.drop_lost()
             raise
         finally:
             self._give_back()
 
-    def _run_native(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+    def _run_native(
+        self,
+        arrays: Sequence[Array],
+        targets: Mapping[str, Array],
+        states: StatesOfRun = NO_STATES,
+        steps: int = 1,
+        collect: Sequence[str] = (),
+    ) -> dict[str, Array]:
         self._check_wanted()
         self._device.require_alive(self.graph.name)
         slots = self.graph.inputs
@@ -271,16 +295,30 @@ class DirectMLExecutable(Executable):
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
         ):
             self._initialize(owned)
-        given = [
-            None if slot.desc.owned else given_bytes(array, slot.desc)
-            for array, slot in zip(arrays, slots, strict=True)
-        ]
-        results = {slot.name: Result(slot.desc, targets.get(slot.name)) for slot in self.graph.outputs}
+        given: list[Any] = []
+        for array, slot in zip(arrays, slots, strict=True):
+            if slot.name in states.inputs:
+                given.append(states.inputs[slot.name])
+            else:
+                given.append(None if slot.desc.owned else given_bytes(array, slot.desc))
+        results = self._results(targets, steps, collect)
+        written = [results[slot.name].bytes if slot.name in results else None for slot in self.graph.outputs]
         with _carrying_interruptions():
-            self._native.run(given, [result.bytes for result in results.values()], self._cancellation)
+            self._native.run(
+                given, written, self._cancellation, chains=states.chains, appends=states.appends, steps=steps
+            )
         self._check_wanted()
         self.stats.update(self._native.stats)
         return {name: result.array() for name, result in results.items()}
+
+    def _results(
+        self, targets: Mapping[str, Array], steps: int, collect: Sequence[str]
+    ) -> dict[str, Result | Collected]:
+        """Where the outputs go that a run returns."""
+        return {
+            name: Collected(slot.desc, steps) if name in collect else Result(slot.desc, targets.get(name))
+            for name, slot in self._slots.items()
+        }
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
         return list(self._run(inputs, {}).values())
@@ -351,10 +389,12 @@ class DirectMLExecutable(Executable):
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
     buffers = _buffer_bytes(graph)
+    held = {state.input for state in graph.states}
+    target = {state.output: "resident" if state.grows is None else "rows" for state in graph.states}
     return _native.GraphDesc(
         graph.name,
-        [(slot.name, slot.desc.total_bytes, slot.desc.owned) for slot in graph.inputs],
-        [(slot.name, slot.desc.total_bytes) for slot in graph.outputs],
+        [(slot.name, slot.desc.total_bytes, slot.desc.owned, slot.name in held) for slot in graph.inputs],
+        [(slot.name, slot.desc.total_bytes, target.get(slot.name, "back")) for slot in graph.outputs],
         [
             (node.name, node.data if isinstance(node, ConstantDescNode) else node.operator.native(buffers[index]))
             for index, node in enumerate(graph.nodes)

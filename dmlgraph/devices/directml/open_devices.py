@@ -15,6 +15,7 @@ from typing import Protocol
 from dmlgraph import _native
 from dmlgraph.base.errors import DeviceError
 from dmlgraph.devices.directml.data_types import supported_types
+from dmlgraph.devices.directml.resident import AdapterMemory
 from dmlgraph.devices.host.interrupts import interruptible
 
 VARIABLE = "DMLGRAPH_DEBUG"
@@ -34,11 +35,13 @@ class OpenDevice:
 
     Attributes:
         types: the data types that it supports.
+        memory: where tensors stay on it.
     """
 
     def __init__(self, native: _native.Device) -> None:
         self.native = native
         self.types = supported_types(native)
+        self.memory = AdapterMemory(native)
         self._lock = threading.Lock()
         self._users: weakref.WeakSet[User] = weakref.WeakSet()
 

@@ -51,6 +51,17 @@ class Result:
         return self._target
 
 
+class Collected:
+    """An output of several steps: as `Result`, with a first axis of the steps."""
+
+    def __init__(self, desc: TensorDesc, steps: int) -> None:
+        self._desc = desc
+        self.bytes: Bytes = np.empty((steps, desc.total_bytes), np.uint8)
+
+    def array(self) -> Array:
+        return np.stack([self._desc.unpack(each) for each in self.bytes])
+
+
 def _is_plain(desc: TensorDesc) -> bool:
     """Whether the elements lie in a buffer as in a C-contiguous array."""
     return desc.dtype.bits > 4 and (desc.strides is None or desc.strides == desc.packed_strides)

@@ -245,7 +245,7 @@ def test_empty_array_may_be_null(directml: DirectMLDevice) -> None:
     tensor = _native.TensorDesc(1, 0, [2, 3], None, 24)
     fields = [("enum", 10), ("tensor", tensor), ("tensor", tensor), ("u32", 0), ("u32s", [])]
     node = ("sum", _native.OperatorDesc(Reduce.support().value, fields))
-    graph = _native.GraphDesc("g", [("x", 24, False)], [("y", 24)], [node], [(0, 0, 0)], [(0, 0, 0)], [])
+    graph = _native.GraphDesc("g", [("x", 24, False, False)], [("y", 24, "back")], [node], [(0, 0, 0)], [(0, 0, 0)], [])
     _native.Executable(_native.Device(directml.runtime.library, directml.adapter), graph)
 
 
@@ -509,7 +509,7 @@ class TestErrors:
     )
     def test_edges_that_lead_nowhere(self, directml: DirectMLDevice, edges: Any, message: str) -> None:
         nodes = [("n", Identity(input=SMALL).native())]
-        graph = _native.GraphDesc("g", [("x", 16, False)], [("y", 16)], nodes, *edges)
+        graph = _native.GraphDesc("g", [("x", 16, False, False)], [("y", 16, "back")], nodes, *edges)
         device = _native.Device(directml.runtime.library, directml.adapter)
         with pytest.raises(DirectMLError, match=f"graph 'g': {message}"):
             _native.Executable(device, graph)

@@ -60,6 +60,8 @@ LONG_WORK = [
     ("bound", SOFTWARE),
     ("other_thread", SOFTWARE),
     ("compile", SOFTWARE),
+    ("states", "cpu"),
+    ("states", SOFTWARE),
 ]
 
 

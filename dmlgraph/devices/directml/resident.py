@@ -1,0 +1,84 @@
+"""Tensors that stay in an adapter's memory: what states hold, and how runs read and change it there."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph import _native
+from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.compiler.desc import GraphDesc
+from dmlgraph.devices.directml.transfer import Result, given_bytes
+from dmlgraph.devices.memory import Array, Part
+from dmlgraph.devices.states import Turn
+
+
+class AdapterMemory:
+    """Memory of an adapter: each tensor is a buffer of its own."""
+
+    def __init__(self, device: _native.Device) -> None:
+        self._device = device
+
+    def check(self) -> None:
+        """Raises a DeviceRemovedError if the device is lost."""
+        self._device.require_alive("")
+
+    def zeros(self, desc: TensorDesc) -> _native.Resident:
+        return _native.Resident(self._device, desc.total_bytes, f"a tensor {desc}")
+
+    def hold(self, array: Array, desc: TensorDesc) -> _native.Resident:
+        tensor = self.zeros(desc)
+        tensor.write(given_bytes(array, desc))
+        return tensor
+
+    def read(self, tensor: _native.Resident, desc: TensorDesc, part: Part) -> Array:
+        result = Result(desc, None)
+        tensor.read(result.bytes)
+        array = result.array()
+        return array[part].copy() if part else array
+
+    def copy(self, tensor: _native.Resident, desc: TensorDesc) -> _native.Resident:
+        return tensor.copy(f"a tensor {desc}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StatesOfRun:
+    """What the native runtime is given of the states of a run.
+
+    Attributes:
+        inputs: tensors and lengths, by input; None for a state that is updated whole.
+        chains: of states that are updated whole: input, output, and the tensors that take turns.
+        appends: of rows: output, state, place of the first row, rows of each step, how many blocks of rows there are
+            along the axes before theirs, the bytes of a row in a block, rows of a block.
+    """
+
+    inputs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    chains: tuple[tuple[int, int, Sequence[_native.Resident]], ...] = ()
+    appends: tuple[tuple[int, _native.Resident, int, int, int, int, int], ...] = ()
+
+    @classmethod
+    def of(cls, graph: GraphDesc, turn: Turn, steps: int) -> StatesOfRun:
+        inputs = {slot.name: index for index, slot in enumerate(graph.inputs)}
+        outputs = {slot.name: index for index, slot in enumerate(graph.outputs)}
+        lengths = [turn.lengths(step) for step in range(steps)]
+        given: dict[str, Any] = {name: np.concatenate([each[name] for each in lengths]) for name in lengths[0]}
+        chains, appends = [], []
+        for each in turn.states:
+            state, desc = each.state, each.held.desc
+            given[state.input] = None if each.is_updated else each.tensor(0)
+            if each.is_updated:
+                chains.append((inputs[state.input], outputs[each.slot], each.tensors))
+            elif each.rows:
+                assert state.grows is not None
+                axis = state.grows
+                blocks, row = math.prod(desc.sizes[:axis]), math.prod(desc.sizes[axis + 1 :]) * desc.dtype.bits // 8
+                place = outputs[each.slot]
+                appends.append((place, each.tensor(0), each.length(0), each.rows, blocks, row, desc.sizes[axis]))
+        return cls(given, tuple(chains), tuple(appends))
+
+
+NO_STATES = StatesOfRun()

@@ -1,0 +1,53 @@
+"""Where tensors stay from run to run: in memory of a device, or of the process."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from dmlgraph.base.tensor import TensorDesc
+
+Array = np.ndarray[Any, Any]
+Part = tuple[slice, ...]  # of a tensor
+
+
+class Memory(Protocol):
+    """Memory in which tensors stay.  What stands for a tensor is its own affair: an array, a buffer of Direct3D 12."""
+
+    def check(self) -> None:
+        """Raises a DeviceError if the memory is lost with all that it held."""
+
+    def zeros(self, desc: TensorDesc) -> Any:
+        """A new tensor of zeros."""
+
+    def hold(self, array: Array, desc: TensorDesc) -> Any:
+        """A new tensor with the elements of an array."""
+
+    def read(self, tensor: Any, desc: TensorDesc, part: Part) -> Array:
+        """A copy of a part of a tensor."""
+
+    def copy(self, tensor: Any, desc: TensorDesc) -> Any:
+        """A new tensor that holds the same."""
+
+
+class HostMemory:
+    """Arrays."""
+
+    def check(self) -> None:
+        pass
+
+    def zeros(self, desc: TensorDesc) -> Array:
+        return np.zeros(desc.sizes, desc.dtype.numpy)
+
+    def hold(self, array: Array, desc: TensorDesc) -> Array:
+        return np.array(array, desc.dtype.numpy, order="C", copy=True)
+
+    def read(self, tensor: Array, desc: TensorDesc, part: Part) -> Array:
+        return tensor[part].copy()
+
+    def copy(self, tensor: Array, desc: TensorDesc) -> Array:
+        return tensor.copy()
+
+
+HOST = HostMemory()

@@ -1,0 +1,46 @@
+// A tensor that stays in the adapter's own memory: what a state holds, or an output that a caller keeps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "directml/device.h"
+
+namespace dmlgraph {
+
+// Has a buffer of its own until it is destroyed, or until the device is lost with what it held.
+//
+// Its methods may be used under a Device::Use, from several threads; those who write it take turns.
+class Resident {
+public:
+    // Zeros. `what` says what it is for. Throws Error as Heaps::create and Device::execute.
+    Resident(std::shared_ptr<Device> device, std::uint64_t bytes, const std::string& what);
+    ~Resident();
+    Resident(const Resident&) = delete;
+    Resident& operator=(const Resident&) = delete;
+
+    const std::shared_ptr<Device>& device() const { return device_; }
+    std::uint64_t bytes() const { return bytes_; }
+    // Throws Error (device_removed) if the device is lost.
+    std::shared_ptr<Buffer> buffer() const;
+
+    // Wait for the adapter. At the end, up to three bytes that belong to no element may be missing.
+    void write(std::span<const std::byte> data);
+    void read(std::span<std::byte> data) const;
+    void copy_from(const Resident& other);
+
+    // Frees the buffer of a lost device.
+    void drop();
+
+private:
+    std::shared_ptr<Device> device_;
+    std::uint64_t bytes_;
+    mutable std::mutex mutex_;  // guards the pointer
+    std::shared_ptr<Buffer> buffer_;
+};
+
+}  // namespace dmlgraph
