@@ -288,6 +288,8 @@ class Executable:
         Raises:
             CancelledError: it was cancelled, and no array is written but those for all steps.
         """
+    def keep(self, output: int) -> Resident:
+        """A tensor for an output that stays on the device; what it holds is undefined until a run writes it."""
     def close(self) -> None:
         """Frees what is held on the device; afterwards only `stats` can be asked."""
     @property

@@ -93,6 +93,7 @@ ERRORS = {
     # Runs.
     "missing-input": "The array of an input is missing.",
     "unknown-array": "An array is given for a name that is not an input or output of the graph.",
+    "other-device": "A tensor that is given for an input is on another device.",
     "read-only": "An array to write into is read-only.",
     "closed": "The executable is closed.",
     "cancelled": "The run was cancelled.",

@@ -8,7 +8,8 @@ import dataclasses
 import itertools
 import operator
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
 from dmlgraph.devices.memory import HOST, Memory
 from dmlgraph.devices.states import States, Turn
+from dmlgraph.devices.tensors import DeviceTensor
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -84,6 +86,23 @@ def tensor_bytes(operator: Operator) -> int:
     return sum(desc.total_bytes for desc in (*operator.input_descs, *operator.output_descs) if desc is not None)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of a call.
+
+    Attributes:
+        targets: arrays to write outputs into, by name.
+        steps: how often to run.
+        collect: outputs that are wanted of every step.
+        keep: outputs that stay on the device.
+    """
+
+    targets: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    steps: int = 1
+    collect: Sequence[str] = ()
+    keep: Sequence[str] = ()
+
+
 class HowCompiled(Protocol):
     """How an executable was compiled: a `dmlgraph.devices.recipe.Recipe`."""
 
@@ -117,6 +136,7 @@ class Executable(abc.ABC):
         self._given = {slot.name: slot for slot in graph.given}
         self._slots = {slot.name: slot for slot in graph.results}
         self._states: States | None = None
+        self._making_states = threading.Lock()
         self._owned: dict[str, Array] = {}
         self._closed = False
         for slot in graph.inputs:
@@ -130,9 +150,10 @@ class Executable(abc.ABC):
     @property
     def states(self) -> States:
         """The set of states that runs use by default."""
-        if self._states is None:
-            self._states = self.new_states()
-        return self._states
+        with self._making_states:
+            if self._states is None:
+                self._states = self.new_states()
+            return self._states
 
     def new_states(self) -> States:
         """Another set of states, which hold what they hold at first."""
@@ -153,27 +174,31 @@ class Executable(abc.ABC):
         states: States | None = None,
         steps: int | None = None,
         collect: Sequence[str] = (),
-    ) -> dict[str, Array]:
+        keep: Sequence[str] = (),
+    ) -> dict[str, Any]:
         """Runs the graph once, or a number of times.
 
         Args:
-            inputs: an array for every input, by name; it may have any strides and be read-only.  An input declared
-                `owned` must be given the first time; the device then keeps it until another one is given.
+            inputs: an array or a DeviceTensor for every input, by name; an array may have any strides and be
+                read-only.  An input declared `owned` must be given the first time; the device then keeps it until
+                another one is given.
             out: arrays to write outputs into, by name; other outputs are new arrays.  They may also be inputs, or
                 share memory with inputs: every input is read as it was before the run.
             states: the set to use, in place of `Executable.states`.
             steps: how often to run, with the same inputs; states go from one run to the next.  If a run fails, none
                 changes the states.
             collect: outputs that are wanted of every step: they get a new first axis of `steps`.
+            keep: outputs that stay on the device.
 
         Returns:
-            An array for every output, of the last run, by name; for names in `out` it is the caller's array.
+            An array for every output, of the last run, by name; for names in `out` it is the caller's array, for names
+            in `keep` a DeviceTensor.
 
         Raises:
-            BindingError: an array is missing or unknown, or has the wrong data type or shape.
+            BindingError: an array is missing or unknown, has the wrong data type or shape, or is on another device.
             NotEnoughMemoryError: there is not enough memory to run.
         """
-        is_plain = states is None and steps is None and not collect and not self.graph.states
+        is_plain = states is None and steps is None and not collect and not keep and not self.graph.states
         if is_plain and (results := self._run_quickly(inputs, out)) is not None:
             return results
         with enough_memory("run", self.graph):
@@ -181,7 +206,9 @@ class Executable(abc.ABC):
             targets = self._check_outputs(by_name(out, "out"))
             if is_plain:
                 return self._run(arrays, targets)
-            return self._run_steps(arrays, targets, self._chosen(states), _steps(steps), self._collected(collect, out))
+            collected = self._named(collect, "collect", {"out": targets})
+            kept = self._named(keep, "keep", {"out": targets, "collect": collected})
+            return self._run_steps(arrays, Wanted(targets, _steps(steps), collected, kept), self._chosen(states))
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
@@ -195,7 +222,7 @@ class Executable(abc.ABC):
         def run() -> dict[str, Array]:
             if not self.graph.states:
                 return self._run(arrays, targets)
-            return self._run_steps(arrays, targets, self.states, 1, ())
+            return self._run_steps(arrays, Wanted(targets), self.states)
 
         return run
 
@@ -209,7 +236,11 @@ class Executable(abc.ABC):
             BindingError: as `run`.
         """
         with enough_memory("run", self.graph):
-            arrays = self._check_inputs(by_name(inputs, "inputs"))
+            read = {
+                name: value.numpy() if isinstance(value, DeviceTensor) else value
+                for name, value in by_name(inputs, "inputs").items()
+            }
+            arrays = self._check_inputs(read)
             self._check_open()
             if self.graph.states:
                 with self.states.turn(self.graph, 0) as turn:
@@ -296,7 +327,7 @@ class Executable(abc.ABC):
     def _chosen(self, states: States | None) -> States:
         """The set of states of a run."""
         if states is None:
-            return self.states
+            return self.states if self.graph.states else self.new_states()
         if not isinstance(states, States):
             raise BindingError(
                 "is not a set of states", code="kind", field="states", got=states, hint="exe.new_states() makes one"
@@ -304,51 +335,44 @@ class Executable(abc.ABC):
         states.declare(self.graph, self.device, self._memory)
         return states
 
-    def _collected(self, names: Sequence[str], out: Mapping[str, Any] | None) -> tuple[str, ...]:
-        """The outputs that are collected."""
+    def _named(self, names: Sequence[str], field: str, excluding: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+        """The outputs that are named in `field`, and not in the others."""
         if isinstance(names, str) or not isinstance(names, Iterable):
-            hint = f"collect=['{names}']" if isinstance(names, str) else None
-            raise BindingError("must be a list of outputs", code="kind", field="collect", got=names, hint=hint)
+            hint = f"{field}=['{names}']" if isinstance(names, str) else None
+            raise BindingError("must be a list of outputs", code="kind", field=field, got=names, hint=hint)
         names = tuple(names)
         check_known(names, self._slots, "output")
         for name in names:
-            if name in (out or {}):
-                raise BindingError(
-                    "cannot be collected and written into an array", code="conflict", field=name, hint="leave 'out' out"
-                )
+            for other, those in excluding.items():
+                if name in those:
+                    raise BindingError(f"is in '{field}' and in '{other}'", code="conflict", field=name)
         return names
 
-    def _run_steps(
-        self,
-        arrays: Sequence[Array],
-        targets: Mapping[str, Array],
-        states: States,
-        steps: int,
-        collect: Sequence[str],
-    ) -> dict[str, Array]:
+    def _run_steps(self, arrays: Sequence[Array], wanted: Wanted, states: States) -> dict[str, Any]:
         """Runs a number of times on a set of states, which change together after the last one."""
-        with states.turn(self.graph, steps) as turn:
-            results = self._run_turn(arrays, targets, turn, steps, collect)
+        with states.turn(self.graph, wanted.steps) as turn:
+            results = self._run_turn(arrays, wanted, turn)
             turn.commit()
         self.stats["state_bytes_written"] = turn.bytes_written
         return {name: results[name] for name in self._slots}
 
-    def _run_turn(
-        self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn, steps: int, collect: Sequence[str]
-    ) -> dict[str, Array]:
+    def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
         """The results of the last step; of outputs that are collected, those of all steps."""
-        collected: dict[str, list[Array]] = {name: [] for name in collect}
-        results: dict[str, Array] = {}
-        for step in range(steps):
+        collected: dict[str, list[Array]] = {name: [] for name in wanted.collect}
+        results: dict[str, Any] = {}
+        for step in range(wanted.steps):
             held = {each.state.input: each.tensor(step) for each in turn.states} | turn.lengths(step)
             written = {each.slot: each.tensor(step + 1) for each in turn.states if each.is_updated}
-            results = self._run(self._placed(arrays, held), {**targets, **written})
+            results = self._run(self._placed(arrays, held), {**wanted.targets, **written})
             for each in turn.states:
                 if each.rows:
                     each.tensor(step)[each.place(step)] = results[each.slot]
             for name, parts in collected.items():
                 parts.append(results[name])
-        return results | {name: np.stack(parts) for name, parts in collected.items()}
+        results |= {name: np.stack(parts) for name, parts in collected.items()}
+        for name in wanted.keep:
+            results[name] = DeviceTensor(results[name], self._slots[name].desc, self.device, self._memory)
+        return results
 
     def _placed(self, arrays: Sequence[Array], held: Mapping[str, Array]) -> list[Array]:
         """The arrays of a run in slot order, with those of its states."""
@@ -369,7 +393,7 @@ class Executable(abc.ABC):
     def _check_inputs(self, inputs: Mapping[str, Any]) -> list[Array]:
         """The arrays in slot order."""
         check_known(inputs, self._given, "input")
-        checked = {name: _checked(value, self._given[name], "input") for name, value in inputs.items()}
+        checked = {name: self._checked_input(name, value) for name, value in inputs.items()}
         owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
         missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
         if missing:
@@ -382,6 +406,13 @@ class Executable(abc.ABC):
         # The arrays of this call come first: other threads may set owned inputs in the meantime.
         taken = collections.ChainMap(owned, checked, self._owned)
         return [taken.get(slot.name, _OF_A_STATE) for slot in self.graph.inputs]
+
+    def _checked_input(self, name: str, value: Any) -> Any:
+        """What is given for an input: an array, or what the device takes in its place."""
+        slot = self._given[name]
+        if isinstance(value, DeviceTensor):
+            return value.given(name, slot.desc, self.device, self._memory)
+        return _checked(value, slot, "input")
 
     def _check_outputs(self, out: Mapping[str, Any]) -> dict[str, Array]:
         for name, value in out.items():

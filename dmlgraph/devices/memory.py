@@ -30,6 +30,15 @@ class Memory(Protocol):
     def copy(self, tensor: Any, desc: TensorDesc) -> Any:
         """A new tensor that holds the same."""
 
+    def given(self, tensor: Any, desc: TensorDesc, wanted: TensorDesc) -> Any:
+        """What a run is given for an input with the description `wanted`, of the same sizes and data type."""
+
+    def shared(self, tensor: Any) -> Array:
+        """The tensor as an array in the same memory; raises a BufferError if the processor does not reach it."""
+
+    def resource(self, tensor: Any) -> int | None:
+        """The address of the tensor's ID3D12Resource; None for an array."""
+
 
 class HostMemory:
     """Arrays."""
@@ -48,6 +57,15 @@ class HostMemory:
 
     def copy(self, tensor: Array, desc: TensorDesc) -> Array:
         return tensor.copy()
+
+    def given(self, tensor: Array, desc: TensorDesc, wanted: TensorDesc) -> Array:
+        return tensor
+
+    def shared(self, tensor: Array) -> Array:
+        return tensor
+
+    def resource(self, tensor: Array) -> None:
+        return None
 
 
 HOST = HostMemory()

@@ -427,6 +427,15 @@ void init_executable(py::module_& module) {
         .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr, py::kw_only(),
              py::arg("chains") = std::vector<ChainTuple>(), py::arg("appends") = std::vector<AppendTuple>(),
              py::arg("steps") = 1, "Runs the graph from buffers and tensors into buffers and tensors.")
+        .def(
+            "keep",
+            [](Executable& self, std::size_t output) {
+                return make_released<Resident>([&] {
+                    const Device::Use use(*self.device(), self.place());
+                    return self.keep(output).release();
+                });
+            },
+            py::arg("output"), "A tensor for an output that stays on the device, which a run writes.")
         .def("close", releasing(&Executable::close))
         .def_property_readonly(
             "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });

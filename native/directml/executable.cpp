@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <map>
 #include <utility>
 
 #include "directml/compile.h"
@@ -105,6 +106,7 @@ struct Executable::Held {
     std::shared_ptr<Buffer> persistent;         // null for zero bytes
     std::vector<std::shared_ptr<Bound>> bound;  // the last used one is the last
     std::vector<std::uint64_t> leased{};        // the buffers of the last run
+    std::map<std::size_t, std::shared_ptr<Recycler>> recyclers{};  // of outputs that stay on the device
     bool initialized = false;
 };
 
@@ -488,6 +490,16 @@ double Executable::execute(std::span<ID3D12CommandList* const> lists, std::optio
         dispatches = library.counter("dispatches") - before;
     }
     return seconds;
+}
+
+std::unique_ptr<Resident> Executable::keep(std::size_t output) {
+    const std::lock_guard lock(mutex_);
+    const GraphOutput& slot = graph_.outputs.at(output);
+    auto& recycler = held().recyclers[output];
+    if (!recycler) {
+        recycler = std::make_shared<Recycler>();
+    }
+    return std::make_unique<Resident>(device_, slot.bytes, label("output '" + slot.name + "'"), recycler);
 }
 
 void Executable::close() {

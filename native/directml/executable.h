@@ -59,10 +59,13 @@ public:
     // Up to three bytes at the end of an input's data may be missing: they belong to no element.
     void initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation = nullptr);
 
-    // Runs the graph. As above, up to three bytes may be missing, but not where there are bytes for every step. Steps are
-    // submitted together, up to a limit. Throws Error; then nothing is written but outputs of every step, outputs on
+    // Runs the graph. As above, up to three bytes may be missing, but not where there are bytes for every step. Steps
+    // are submitted together, up to a limit. Throws Error; then nothing is written but outputs of every step, outputs on
     // the device, what later tensors of a chain hold, and rows that do not count yet.
     void run(const Run& run, const Cancellation* cancellation = nullptr);
+
+    // A tensor for an output that stays on the device, which a run writes. Throws Error.
+    std::unique_ptr<Resident> keep(std::size_t output);
 
     // Frees everything held on the device; afterwards only stats() may be called.
     void close();

@@ -33,6 +33,18 @@ void require_fit(std::size_t given, std::uint64_t bytes) {
 
 }  // namespace
 
+std::shared_ptr<Buffer> Recycler::take() {
+    const std::lock_guard lock(mutex_);
+    return std::move(buffer_);
+}
+
+void Recycler::give(std::shared_ptr<Buffer> buffer) {
+    const std::lock_guard lock(mutex_);
+    if (!buffer_) {
+        buffer_ = std::move(buffer);
+    }
+}
+
 Resident::Resident(std::shared_ptr<Device> device, std::uint64_t bytes, const std::string& what)
     : device_(std::move(device)), bytes_(bytes) {
     buffer_ = device_->memory().create(BufferKind::device, bytes, what, {});
@@ -50,8 +62,20 @@ Resident::Resident(std::shared_ptr<Device> device, std::uint64_t bytes, const st
     device_->keep(*this);
 }
 
+Resident::Resident(std::shared_ptr<Device> device, std::uint64_t bytes, const std::string& what,
+                   const std::shared_ptr<Recycler>& recycler)
+    : device_(std::move(device)), bytes_(bytes), recycler_(recycler), buffer_(recycler->take()) {
+    if (!buffer_) {
+        buffer_ = device_->memory().create(BufferKind::device, bytes, what, {});
+    }
+    device_->keep(*this);
+}
+
 Resident::~Resident() {
     device_->forget(*this);
+    if (const auto recycler = recycler_.lock()) {
+        recycler->give(std::move(buffer_));
+    }
 }
 
 std::shared_ptr<Buffer> Resident::buffer() const {

@@ -12,6 +12,19 @@
 
 namespace dmlgraph {
 
+// Gives the buffer of a dropped tensor to the next one of the same size, so that a command list that was recorded with it
+// can be used again.
+class Recycler {
+public:
+    // Null if there is none.
+    std::shared_ptr<Buffer> take();
+    void give(std::shared_ptr<Buffer> buffer);
+
+private:
+    std::mutex mutex_;
+    std::shared_ptr<Buffer> buffer_;
+};
+
 // Has a buffer of its own until it is destroyed, or until the device is lost with what it held.
 //
 // Its methods may be used under a Device::Use, from several threads; those who write it take turns.
@@ -19,6 +32,9 @@ class Resident {
 public:
     // Zeros. `what` says what it is for. Throws Error as Heaps::create and Device::execute.
     Resident(std::shared_ptr<Device> device, std::uint64_t bytes, const std::string& what);
+    // Anything: a run writes all of it. The buffer may be one of the recycler, which gets it back.
+    Resident(std::shared_ptr<Device> device, std::uint64_t bytes, const std::string& what,
+             const std::shared_ptr<Recycler>& recycler);
     ~Resident();
     Resident(const Resident&) = delete;
     Resident& operator=(const Resident&) = delete;
@@ -39,6 +55,7 @@ public:
 private:
     std::shared_ptr<Device> device_;
     std::uint64_t bytes_;
+    std::weak_ptr<Recycler> recycler_;
     mutable std::mutex mutex_;  // guards the pointer
     std::shared_ptr<Buffer> buffer_;
 };

@@ -69,6 +69,11 @@ void RunCopies::begin(ID3D12GraphicsCommandList& list, const StepMemory* steps) 
     for (const auto& buffer : lease_.buffers()) {
         activate(list, *buffer);
     }
+    for (const RunOutput& output : run_.outputs) {
+        if (output.resident) {
+            activate(list, *output.resident->buffer());
+        }
+    }
     layout_.inputs.record_copies(list, lease_, uploaded_);
     Barriers barriers;
     if (layout_.inputs.is_staged()) {

@@ -243,15 +243,21 @@ dg.loads(f"dmlgraph: 1\\ninputs:\\n{names}outputs: [x0]\\n")
     "unknown-state": _STATE + 'g.compile("cpu").states["t"]\n',
     "missing-input": _RUN + "exe.run({})\n",
     "unknown-array": _RUN + _DATA + 'exe.run({"x": data, "z": data})\n',
+    "other-device": _RUN
+    + _DATA
+    + """\
+kept = g.compile("cpu").run({"x": data}, keep=["y"])["y"]
+exe.run({"x": kept})
+""",
     "read-only": _RUN + _DATA + 'data.flags.writeable = False\nexe.run({"x": data}, out={"y": data})\n',
     "closed": _RUN + _DATA + 'exe.close()\nexe.run({"x": data})\n',
-    "cancelled": "from dmlgraph import _native\n\n"
+    "cancelled": "from dmlgraph import _native\nfrom dmlgraph.devices.executable import Wanted\n\n"
     + _ADAPTER
     + _DATA
     + """\
 cancellation = _native.Cancellation()  # what Ctrl-C in another thread asks for
 cancellation.cancel()
-exe._take_turn(lambda: exe._run_native([data], {}), cancellation)
+exe._take_turn(lambda: exe._run_native([data], Wanted()), cancellation)
 """,
     "memory": 'dg.Graph().constant("k", np.broadcast_to(np.float32(0), (2**20, 2**20, 2**10)))\n',
     "unknown-device": _EXP + 'g.compile("cuda")\n',

@@ -39,8 +39,8 @@ from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.resident import NO_STATES, AdapterMemory, StatesOfRun
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
-from dmlgraph.devices.directml.transfer import Collected, Result, given_bytes
-from dmlgraph.devices.executable import Array, Executable, Step
+from dmlgraph.devices.directml.transfer import Collected, Kept, Result, given, given_bytes
+from dmlgraph.devices.executable import Array, Executable, Step, Wanted
 from dmlgraph.devices.host.interrupts import Watch, interruptible, take_kept
 from dmlgraph.devices.states import Turn
 
@@ -251,23 +251,21 @@ class DirectMLExecutable(Executable):
         return self._adapter_memory
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        return self._watched(lambda: self._run_native(arrays, targets))
+        return self._watched(lambda: self._run_native(arrays, Wanted(targets)))
 
-    def _run_turn(
-        self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn, steps: int, collect: Sequence[str]
-    ) -> dict[str, Array]:
-        def run() -> dict[str, Array]:
+    def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
+        def run() -> dict[str, Any]:
             with turn.busy:
-                return self._run_native(arrays, targets, StatesOfRun.of(self.graph, turn, steps), steps, collect)
+                return self._run_native(arrays, wanted, StatesOfRun.of(self.graph, turn, wanted.steps))
 
         return self._watched(run)
 
-    def _watched(self, run: Callable[[], dict[str, Array]]) -> dict[str, Array]:
+    def _watched(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Does a run that Ctrl-C interrupts."""
         cancellation = _native.Cancellation()
         return self._watch.call(lambda: self._take_turn(run, cancellation), lambda _: cancellation.cancel())
 
-    def _take_turn(self, run: Callable[[], dict[str, Array]], cancellation: _native.Cancellation) -> dict[str, Array]:
+    def _take_turn(self, run: Callable[[], dict[str, Any]], cancellation: _native.Cancellation) -> dict[str, Any]:
         try:
             with self._lock:
                 self._cancellation = cancellation
@@ -279,14 +277,7 @@ class DirectMLExecutable(Executable):
         finally:
             self._give_back()
 
-    def _run_native(
-        self,
-        arrays: Sequence[Array],
-        targets: Mapping[str, Array],
-        states: StatesOfRun = NO_STATES,
-        steps: int = 1,
-        collect: Sequence[str] = (),
-    ) -> dict[str, Array]:
+    def _run_native(self, arrays: Sequence[Array], wanted: Wanted, states: StatesOfRun = NO_STATES) -> dict[str, Any]:
         self._check_wanted()
         self._device.require_alive(self.graph.name)
         slots = self.graph.inputs
@@ -295,30 +286,35 @@ class DirectMLExecutable(Executable):
             new is not old for new, old in zip(owned, self._initialized_with, strict=True)
         ):
             self._initialize(owned)
-        given: list[Any] = []
-        for array, slot in zip(arrays, slots, strict=True):
-            if slot.name in states.inputs:
-                given.append(states.inputs[slot.name])
-            else:
-                given.append(None if slot.desc.owned else given_bytes(array, slot.desc))
-        results = self._results(targets, steps, collect)
+        read = [
+            states.inputs[slot.name]
+            if slot.name in states.inputs
+            else None
+            if slot.desc.owned
+            else given(array, slot.desc)
+            for array, slot in zip(arrays, slots, strict=True)
+        ]
+        results = self._results(wanted)
         written = [results[slot.name].bytes if slot.name in results else None for slot in self.graph.outputs]
         with _carrying_interruptions():
             self._native.run(
-                given, written, self._cancellation, chains=states.chains, appends=states.appends, steps=steps
+                read, written, self._cancellation, chains=states.chains, appends=states.appends, steps=wanted.steps
             )
         self._check_wanted()
         self.stats.update(self._native.stats)
         return {name: result.array() for name, result in results.items()}
 
-    def _results(
-        self, targets: Mapping[str, Array], steps: int, collect: Sequence[str]
-    ) -> dict[str, Result | Collected]:
+    def _results(self, wanted: Wanted) -> dict[str, Result | Collected | Kept]:
         """Where the outputs go that a run returns."""
-        return {
-            name: Collected(slot.desc, steps) if name in collect else Result(slot.desc, targets.get(name))
-            for name, slot in self._slots.items()
-        }
+        results: dict[str, Result | Collected | Kept] = {}
+        for index, slot in enumerate(self.graph.outputs):
+            if slot.name in wanted.keep:
+                results[slot.name] = Kept(slot.desc, self._native.keep(index), self.device, self._memory)
+            elif slot.name in wanted.collect:
+                results[slot.name] = Collected(slot.desc, wanted.steps)
+            elif slot.name in self._slots:
+                results[slot.name] = Result(slot.desc, wanted.targets.get(slot.name))
+        return results
 
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
         return list(self._run(inputs, {}).values())
@@ -337,9 +333,9 @@ class DirectMLExecutable(Executable):
                 try:
                     kept = [each if own else None for each, own in zip(data, owned, strict=True)]
                     single.initialize(kept, cancellation)
-                    given = [None if own else each for each, own in zip(data, owned, strict=True)]
-                    single.run(given, written, cancellation)  # compiles the shaders
-                    single.run(given, written, cancellation)
+                    read = [None if own else each for each, own in zip(data, owned, strict=True)]
+                    single.run(read, written, cancellation)  # compiles the shaders
+                    single.run(read, written, cancellation)
                     seconds = single.stats["device_seconds"]
                 finally:
                     single.close()  # a traceback may still refer to it

@@ -44,6 +44,17 @@ class AdapterMemory:
     def copy(self, tensor: _native.Resident, desc: TensorDesc) -> _native.Resident:
         return tensor.copy(f"a tensor {desc}")
 
+    def given(self, tensor: _native.Resident, desc: TensorDesc, wanted: TensorDesc) -> Any:
+        """The tensor itself, or its elements if the input's lie otherwise in a buffer."""
+        is_same = desc.effective_strides == wanted.effective_strides and desc.total_bytes == wanted.total_bytes
+        return tensor if is_same else self.read(tensor, desc, ())
+
+    def shared(self, tensor: _native.Resident) -> Array:
+        raise BufferError("the tensor is in the adapter's memory, of which DLPack knows nothing; numpy() copies it")
+
+    def resource(self, tensor: _native.Resident) -> int:
+        return tensor.resource
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class StatesOfRun:

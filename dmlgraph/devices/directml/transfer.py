@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph import _native
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.devices.executable import Array
+from dmlgraph.devices.memory import Array, Memory
+from dmlgraph.devices.tensors import DeviceTensor
 
 Bytes = np.ndarray[Any, Any]  # C-contiguous
+
+
+def given(array: Array | _native.Resident, desc: TensorDesc) -> Bytes | _native.Resident:
+    """What a run is given for an input: a tensor on the device, or bytes."""
+    return array if isinstance(array, _native.Resident) else given_bytes(array, desc)
 
 
 def given_bytes(array: Array, desc: TensorDesc) -> Bytes:
@@ -49,6 +56,17 @@ class Result:
         if elements is not self._target:
             np.copyto(self._target, elements)
         return self._target
+
+
+class Kept:
+    """An output that stays on the device."""
+
+    def __init__(self, desc: TensorDesc, tensor: _native.Resident, device: str, memory: Memory) -> None:
+        self.bytes = tensor
+        self._kept = DeviceTensor(tensor, desc, device, memory)
+
+    def array(self) -> DeviceTensor:
+        return self._kept
 
 
 class Collected:

@@ -277,3 +277,57 @@ def test_what_the_native_module_refuses(device: DirectMLDevice) -> None:
     ):
         with pytest.raises(dg.DeviceError, match=message):
             call(**changes)
+
+
+def doubled(device: DirectMLDevice, elements: int) -> DirectMLExecutable:
+    g = dg.Graph("doubled")
+    x = g.input("x", sizes=[elements], dtype="float32")
+    g.output("y", x + x)
+    return compiled(device, g)
+
+
+class TestKeptOutputs:
+    def test_nothing_is_copied(self, device: DirectMLDevice) -> None:
+        exe = doubled(device, 1 << 16)
+        kept = exe.run({"x": np.ones(1 << 16, np.float32)}, keep=["y"])["y"]
+        for _ in range(3):
+            counted = Counted(device)
+            kept = exe.run({"x": kept}, keep=["y"])["y"]
+            assert counted.since() == {"submissions": 1, "waits": 1, "bytes_copied": 0, "bytes_cleared": 0}
+        assert (exe.stats["uploaded_bytes"], exe.stats["read_bytes"]) == (0, 0)
+        np.testing.assert_array_equal(kept.numpy(), np.full(1 << 16, 16, np.float32))
+
+    def test_they_are_freed_when_nobody_holds_them(self, device: DirectMLDevice) -> None:
+        size = 4 << 20
+        exe = doubled(device, size // 4)
+        given = {"x": np.ones(size // 4, np.float32)}
+        before = live_bytes(device)
+        kept = [exe.run(given, keep=["y"])["y"] for _ in range(3)]
+        assert live_bytes(device) - before == 3 * size
+        del kept[1:]
+        assert live_bytes(device) - before == 2 * size  # one for the next run
+        exe.close()
+        assert live_bytes(device) <= before
+        np.testing.assert_array_equal(kept.pop().numpy(), 2 * given["x"])
+        assert live_bytes(device) < before
+
+    def test_a_lost_device(self, directml_path: Path) -> None:
+        script = """
+exe = doubled().compile("directml:software")
+kept = exe.run({"x": X}, keep=["y"])["y"]
+print(kept.numpy())
+exe._device.remove()
+other = doubled()
+for call in (kept.numpy, lambda: kept.resource, lambda: exe.run({"x": kept})):
+    try:
+        call()
+    except dg.DeviceError as error:
+        print(type(error).__name__)
+other = doubled().compile("directml:software")
+fresh = other.run({"x": X}, keep=["y"])["y"]
+for each in (fresh, kept):
+    print(other.run({"x": each})["y"])
+"""
+        *lines, last = run(script, "strict", directml_path).splitlines()
+        assert lines == ["[0. 2. 4. 6.]", *["DeviceRemovedError"] * 3, "[ 0.  4.  8. 12.]"]
+        assert last.startswith("BindingError other-device")
