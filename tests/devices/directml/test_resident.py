@@ -80,7 +80,8 @@ def test_a_step_copies_inputs_rows_and_outputs(device: DirectMLDevice, axis: int
     counted = Counted(device)
     exe.run({"x": tokens(1)})
     found = counted.since()
-    assert (found["submissions"], found["waits"], found["bytes_cleared"]) == (1, 1, 0)
+    assert (found["submissions"], found["bytes_cleared"]) == (1, 0)
+    assert found["waits"] <= 1  # 0 if it is done at once
     staged = 0 if device_shares(exe) else row + scalar + weights
     assert staged + row <= found["bytes_copied"] <= staged + row + GAP
     expected = {"submissions": 1, "waits": 1, "uploaded_bytes": row + scalar, "read_bytes": weights}
@@ -99,7 +100,8 @@ def test_many_steps_are_one_submission_and_one_wait(device: DirectMLDevice) -> N
     counted = Counted(device)
     exe.run(given, steps=50, collect=["weights"])
     found = counted.since()
-    assert (found["submissions"], found["waits"], found["bytes_cleared"]) == (1, 1, 0)
+    assert (found["submissions"], found["bytes_cleared"]) == (1, 0)
+    assert found["waits"] <= 1  # 0 if it is done at once
     row, weights = 2 * WIDTH * 4, 2 * 256 * 4
     copied = 50 * (row + weights) + 49 * 4  # rows, weights, and the next step's length
     staged = 0 if device_shares(exe) else row + GAP + weights
@@ -293,7 +295,9 @@ class TestKeptOutputs:
         for _ in range(3):
             counted = Counted(device)
             kept = exe.run({"x": kept}, keep=["y"])["y"]
-            assert counted.since() == {"submissions": 1, "waits": 1, "bytes_copied": 0, "bytes_cleared": 0}
+            found = counted.since()
+            assert found.pop("waits") <= 1  # 0 if it is done at once
+            assert found == {"submissions": 1, "bytes_copied": 0, "bytes_cleared": 0}
         assert (exe.stats["uploaded_bytes"], exe.stats["read_bytes"]) == (0, 0)
         np.testing.assert_array_equal(kept.numpy(), np.full(1 << 16, 16, np.float32))
 
