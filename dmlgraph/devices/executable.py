@@ -9,22 +9,26 @@ import itertools
 import operator
 import pickle
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, Self
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, DeviceError, check_known, listing, plural
+from dmlgraph.base.errors import BindingError, check_known, listing, plural
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
+from dmlgraph.devices.in_flight import RunsInFlight, Series, closed, in_order
 from dmlgraph.devices.memory import HOST, Memory
 from dmlgraph.devices.states import States, Turn
 from dmlgraph.devices.tensors import DeviceTensor
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Array = np.ndarray[Any, Any]
 
@@ -128,6 +132,8 @@ class Executable(abc.ABC):
         recipe: how it was compiled, which is what it pickles as; None if it was compiled of a GraphDesc alone.
     """
 
+    AT_ONCE: ClassVar = 1  # how many submitted runs it works on at the same time
+
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         self.graph, self.device, self.reason = graph, device, reason
         self.stats: dict[str, Any] = {}
@@ -137,6 +143,7 @@ class Executable(abc.ABC):
         self._slots = {slot.name: slot for slot in graph.results}
         self._states: States | None = None
         self._making_states = threading.Lock()
+        self._in_flight = RunsInFlight(self.AT_ONCE)
         self._owned: dict[str, Array] = {}
         self._closed = False
         for slot in graph.inputs:
@@ -158,7 +165,6 @@ class Executable(abc.ABC):
     def new_states(self) -> States:
         """Another set of states, which hold what they hold at first."""
         states = States(self.device, self._memory)
-        states.declare(self.graph, self.device, self._memory)
         return states
 
     @property
@@ -209,6 +215,73 @@ class Executable(abc.ABC):
             collected = self._named(collect, "collect", {"out": targets})
             kept = self._named(keep, "keep", {"out": targets, "collect": collected})
             return self._run_steps(arrays, Wanted(targets, _steps(steps), collected, kept), self._chosen(states))
+
+    def submit(
+        self, inputs: Mapping[str, Any] | None = None, *, states: States | None = None
+    ) -> Future[dict[str, Array]]:
+        """Begins a run that nobody waits for yet: a thread of the library does what `run` does.
+
+        Runs on one set of states, and whatever reads or changes that set afterwards, are in the order of submission.
+
+        Args:
+            inputs: as in `run`; they are copied before `submit` returns.
+            states: as in `run`.
+
+        Returns:
+            A future of what `run` returns, in new arrays.  `cancel` works until the run begins.  Its callbacks must not
+            wait for other runs: they are called by the thread that would do them.
+
+        Raises:
+            BindingError, NotEnoughMemoryError: as `run`, for what is wrong with the arguments.
+            DeviceError: the executable is closed.
+        """
+        return self._submit(inputs, states, lambda run: run)
+
+    def map(
+        self,
+        items: Iterable[Mapping[str, Any]],
+        in_flight: int = 2,
+        *,
+        states: States | None = None,
+    ) -> Iterator[dict[str, Array]]:
+        """The results of runs, in order, while the next inputs are on their way.
+
+        While the caller works on a result or `items` makes the next inputs, the device works on up to `in_flight - 1`
+        others.  What goes wrong for an item is raised in the place of its result, and nothing begins afterwards.  A
+        caller that stops early waits for the runs that have begun; they may have changed the states.
+
+        Args:
+            items: the inputs of each run, as in `submit`; they are taken when they are needed.
+            in_flight: how many of them are taken at most before their results are.
+            states: as in `run`.
+
+        Raises:
+            BindingError: `in_flight` is not a positive number.
+            DmlGraphError: as `submit` and `run`, from the iterator.
+        """
+        at_most = _positive(in_flight, "in_flight", "runs in flight")
+
+        def submit(inputs: Mapping[str, Any], series: Series) -> Future[dict[str, Array]]:
+            return self._submit(inputs, states, series.part)
+
+        return in_order(items, submit, at_most)
+
+    def _submit(
+        self,
+        inputs: Mapping[str, Any] | None,
+        states: States | None,
+        adapted: Callable[[Callable[[], dict[str, Array]]], Callable[[], dict[str, Array]]],
+    ) -> Future[dict[str, Array]]:
+        self._check_open()
+        chosen = self._chosen(states) if self.graph.states or states is not None else None
+        with enough_memory("run", self.graph):
+            arrays = self._check_inputs(by_name(inputs, "inputs"), copied=True)
+
+        @enough_memory("run", self.graph)
+        def run() -> dict[str, Array]:
+            return self._run(arrays, {}) if chosen is None else self._run_steps(arrays, Wanted(), chosen)
+
+        return self._in_flight.submit(adapted(run), None if chosen is None else chosen.place)
 
     def bind(
         self, inputs: Mapping[str, Any] | None = None, out: Mapping[str, Any] | None = None
@@ -265,8 +338,11 @@ class Executable(abc.ABC):
         return None
 
     def close(self) -> None:
-        """Frees what the device holds for the graph, which cannot be run afterwards."""
-        self._closed = True
+        """Frees what the device holds for the graph, which cannot be run afterwards; submitted runs are done first."""
+        try:
+            self._in_flight.close()
+        finally:
+            self._closed = True
         self._leave()
 
     def _leave(self) -> None:
@@ -296,7 +372,9 @@ class Executable(abc.ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is not None:
+            self._in_flight.cancel()
         self.close()
 
     def __repr__(self) -> str:
@@ -332,7 +410,6 @@ class Executable(abc.ABC):
             raise BindingError(
                 "is not a set of states", code="kind", field="states", got=states, hint="exe.new_states() makes one"
             )
-        states.declare(self.graph, self.device, self._memory)
         return states
 
     def _named(self, names: Sequence[str], field: str, excluding: Mapping[str, Collection[str]]) -> tuple[str, ...]:
@@ -350,6 +427,7 @@ class Executable(abc.ABC):
 
     def _run_steps(self, arrays: Sequence[Array], wanted: Wanted, states: States) -> dict[str, Any]:
         """Runs a number of times on a set of states, which change together after the last one."""
+        states.declare(self.graph, self.device, self._memory)
         with states.turn(self.graph, wanted.steps) as turn:
             results = self._run_turn(arrays, wanted, turn)
             turn.commit()
@@ -380,7 +458,7 @@ class Executable(abc.ABC):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise DeviceError("the executable is closed and cannot run any more", code="closed")
+            raise closed()
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step] | None:
         """The steps of one run on the inputs, in slot order; None if the device cannot tell them apart."""
@@ -390,10 +468,14 @@ class Executable(abc.ABC):
     def _execute(self, inputs: Sequence[Array]) -> Sequence[Array]:
         """Computes the outputs, in slot order, from the inputs (constants included), in slot order."""
 
-    def _check_inputs(self, inputs: Mapping[str, Any]) -> list[Array]:
-        """The arrays in slot order."""
+    def _check_inputs(self, inputs: Mapping[str, Any], *, copied: bool = False) -> list[Array]:
+        """The arrays in slot order; or copies, which no caller changes."""
         check_known(inputs, self._given, "input")
         checked = {name: self._checked_input(name, value) for name, value in inputs.items()}
+        if copied:
+            checked = {
+                name: array if isinstance(inputs[name], DeviceTensor) else array.copy() for name, array in checked.items()
+            }
         owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
         missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
         if missing:
@@ -443,10 +525,12 @@ class Executable(abc.ABC):
 
 
 def _steps(given: int | None) -> int:
-    if given is None:
-        return 1
+    return 1 if given is None else _positive(given, "steps", "runs")
+
+
+def _positive(given: int, field: str, what: str) -> int:
     if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < 1:
-        raise BindingError("is not a number of runs", code="range", field="steps", got=given, allowed="at least 1")
+        raise BindingError(f"is not a number of {what}", code="range", field=field, got=given, allowed="at least 1")
     return int(given)
 
 

@@ -24,6 +24,7 @@ from dmlgraph.base.errors import BindingError, listing, suggestion
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.desc import GraphDesc, GraphState
+from dmlgraph.devices.host.turns import Place, Turns
 from dmlgraph.devices.memory import Array, Memory, Part
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import LENGTH
@@ -86,7 +87,7 @@ class States:
     def __init__(self, device: str, memory: Memory) -> None:
         self.device, self._memory = device, memory
         self._held: dict[str, Held] = {}  # replaced as a whole, so that changes take effect together
-        self._turn = threading.RLock()
+        self._turns = Turns()
         self._busy = threading.Lock()
 
     # Reading and writing.
@@ -255,6 +256,15 @@ class States:
                 hint="rewind, reset, or use a graph with a larger capacity",
             )
         return Used(state, held, output, (held.tensor,), count)
+
+    @property
+    def _turn(self) -> contextlib.AbstractContextManager[None]:
+        """The set for the calling thread, after the runs that were submitted before."""
+        return self._turns.taken()
+
+    def place(self) -> Place:
+        """A place in the line of those that use the set, for a run that begins later."""
+        return self._turns.place()
 
     def _find(self, name: str) -> Held:
         try:

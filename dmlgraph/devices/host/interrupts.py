@@ -115,6 +115,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_helpers.forget)
 
 
+def ready_for_signals(wait: Callable[[float], bool]) -> None:
+    """Waits so that a signal handler can raise its exception: calls `wait`, with seconds, until it returns True."""
+    while not wait(_POLL):
+        pass
+
+
 def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda thread: None) -> T:
     """Returns the result of `work`, which another thread does if this is the main thread.
 
@@ -129,8 +135,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda 
     helper = _helpers.present()
     try:
         helper.give(job)
-        while not job.done.acquire(timeout=_POLL):
-            pass
+        ready_for_signals(lambda seconds: job.done.acquire(timeout=seconds))
     except BaseException:
         thread = _helpers.retire()
         assert thread.ident is not None  # it is running
