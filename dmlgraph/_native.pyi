@@ -262,16 +262,18 @@ class Executable:
         """Compiles a graph; if `timed`, `stats` has how long the adapter took for the last run."""
     def initialize(
         self, data: Sequence[np.ndarray[Any, Any] | bytes | None], cancellation: Cancellation | None = None
-    ) -> None:
-        """Takes the owned inputs' bytes (None for the others) into the persistent resource.
+    ) -> int:
+        """Takes the owned inputs' bytes (None for the others) into the persistent resource; returns its number.
 
-        Before the first execution, and again whenever an owned input changes, or an initialisation fails.
+        Before the first execution, and again whenever an owned input changes, or an initialisation fails.  It waits for
+        the runs in flight.
 
         Raises:
             CancelledError: it was given up.
         """
     def run(
         self,
+        initialization: int,
         inputs: Sequence[np.ndarray[Any, Any] | bytes | Resident | None],
         outputs: Sequence[np.ndarray[Any, Any] | Resident | None],
         cancellation: Cancellation | None = None,
@@ -279,11 +281,15 @@ class Executable:
         chains: Sequence[_Chain] = (),
         appends: Sequence[_Append] = (),
         steps: int = 1,
-    ) -> None:
+    ) -> bool:
         """Runs the graph from the inputs' bytes (None for owned inputs) into the outputs' memory.
 
         At the end of each, up to three bytes that belong to no element may be missing.  An input may have the bytes of
         every step, an output room for them.  None also stands for what a chain reads, and for what goes into a state.
+        Several threads may run it at the same time.
+
+        Returns:
+            False if there was another initialisation since the one with this number: then nothing is run.
 
         Raises:
             CancelledError: it was cancelled, and no array is written but those for all steps.
@@ -291,7 +297,7 @@ class Executable:
     def keep(self, output: int) -> Resident:
         """A tensor for an output that stays on the device; what it holds is undefined until a run writes it."""
     def close(self) -> None:
-        """Frees what is held on the device; afterwards only `stats` can be asked."""
+        """Frees what is held on the device, after the runs in flight; afterwards only `stats` can be asked."""
     @property
     def device(self) -> Device: ...
     @property

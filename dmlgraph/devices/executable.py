@@ -165,6 +165,7 @@ class Executable(abc.ABC):
     def new_states(self) -> States:
         """Another set of states, which hold what they hold at first."""
         states = States(self.device, self._memory)
+        states.declare(self.graph, self.device, self._memory)
         return states
 
     @property

@@ -159,11 +159,11 @@ private:
 using ReadBuffers = HeldBuffers<std::span<const std::byte>>;
 using WrittenBuffers = HeldBuffers<std::span<std::byte>>;
 
-void initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
+std::uint64_t initialize(Executable& executable, const py::sequence& data, const Cancellation* cancellation) {
     const ReadBuffers buffers(data);
-    released([&] {
+    return released([&] {
         const Device::Use use(*executable.device(), executable.place());
-        executable.initialize(buffers.spans(), cancellation);
+        return executable.initialize(buffers.spans(), cancellation);
     });
 }
 
@@ -180,7 +180,7 @@ using ChainTuple = std::tuple<std::uint32_t, std::uint32_t, std::vector<Tensor>>
 using AppendTuple = std::tuple<std::uint32_t, Tensor, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
                                std::uint64_t>;
 
-void run(Executable& executable, const py::sequence& inputs, const py::sequence& outputs,
+bool run(Executable& executable, std::uint64_t initialization, const py::sequence& inputs, const py::sequence& outputs,
          const Cancellation* cancellation, const std::vector<ChainTuple>& chains,
          const std::vector<AppendTuple>& appends, std::size_t steps) {
     const ReadBuffers read(inputs);
@@ -204,9 +204,9 @@ void run(Executable& executable, const py::sequence& inputs, const py::sequence&
         run.appends.push_back({output, state.get(), begin, rows, blocks, row_bytes, capacity});
     }
     run.steps = steps;
-    released([&] {
+    return released([&] {
         const Device::Use use(*executable.device(), executable.place());
-        executable.run(run, cancellation);
+        return executable.run(initialization, run, cancellation);
     });
 }
 
@@ -276,7 +276,9 @@ py::dict as_dict(const ExecutableStats& stats) {
     result["persistent_bytes"] = stats.persistent_bytes;
     result["compile_seconds"] = stats.compile_seconds;
     result["initialize_seconds"] = stats.initialize_seconds;
+    result["upload_seconds"] = stats.upload_seconds;
     result["run_seconds"] = stats.run_seconds;
+    result["readback_seconds"] = stats.readback_seconds;
     if (stats.device_seconds) {
         result["device_seconds"] = *stats.device_seconds;
     }
@@ -422,11 +424,12 @@ void init_executable(py::module_& module) {
              }),
              py::arg("device"), py::arg("graph"), py::arg("flags") = 0, py::kw_only(), py::arg("timed") = false)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
-             "Copies the bytes of the owned inputs (None for the others) into the persistent resource.")
+             "Copies the bytes of the owned inputs (None for the others) into the persistent resource; returns its number.")
         .def_property_readonly("device", &Executable::device)
-        .def("run", &run, py::arg("inputs"), py::arg("outputs"), py::arg("cancellation") = nullptr, py::kw_only(),
-             py::arg("chains") = std::vector<ChainTuple>(), py::arg("appends") = std::vector<AppendTuple>(),
-             py::arg("steps") = 1, "Runs the graph from buffers and tensors into buffers and tensors.")
+        .def("run", &run, py::arg("initialization"), py::arg("inputs"), py::arg("outputs"),
+             py::arg("cancellation") = nullptr, py::kw_only(), py::arg("chains") = std::vector<ChainTuple>(),
+             py::arg("appends") = std::vector<AppendTuple>(), py::arg("steps") = 1,
+             "Runs the graph from buffers and tensors into those; False: there was another initialisation.")
         .def(
             "keep",
             [](Executable& self, std::size_t output) {

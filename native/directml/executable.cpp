@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "directml/compile.h"
+#include "directml/flights.h"
 #include "directml/names.h"
 #include "directml/recording.h"
 
@@ -73,27 +74,11 @@ const Resident& written_of(const Chain& chain, std::size_t step) {
 
 }  // namespace
 
-// The descriptors of a dispatch, and the command lists that have it. It keeps no buffer: who submits the lists does.
-struct Executable::Bound {
-    Bound(Device& device, IDMLCompiledOperator& compiled, const std::string& what, Place place)
-        : dispatch(device, compiled, what, place),
-          whole(device, what, place),
-          steps(device, what, place),
-          copies(device, what + ", copies", place) {}
-
-    std::vector<std::uint64_t> ids{};  // of the buffers
-    Dispatch dispatch;
-    std::optional<Timestamps> times{};
-    CommandLists whole;   // one list: a run of one step, but for the rows that it appends
-    CommandLists steps;   // the dispatch alone, once for every step that may be submitted at a time
-    CommandLists copies;  // recorded for every run
-};
-
 struct Executable::Held {
     Held(Device& device, ComPtr<IDMLCompiledOperator> compiled, RunLayout layout, std::shared_ptr<Buffer> persistent)
         : compiled(std::move(compiled)),
           layout(std::move(layout)),
-          member(device.memory(), this->layout.needs),
+          flights(device.memory(), this->layout.needs),
           persistent(std::move(persistent)) {}
 
     DML_BUFFER_BINDING persistent_binding() const {
@@ -102,12 +87,17 @@ struct Executable::Held {
 
     ComPtr<IDMLCompiledOperator> compiled;
     RunLayout layout;
-    BufferPool::Member member;
-    std::shared_ptr<Buffer> persistent;         // null for zero bytes
-    std::vector<std::shared_ptr<Bound>> bound;  // the last used one is the last
-    std::vector<std::uint64_t> leased{};        // the buffers of the last run
+    Flights flights;
+    std::shared_ptr<Buffer> persistent;  // null for zero bytes
     std::map<std::size_t, std::shared_ptr<Recycler>> recyclers{};  // of outputs that stay on the device
-    bool initialized = false;
+};
+
+struct Executable::Flying {
+    Held& held;
+    const Run& run;
+    Flights::Flight flight;
+    ExecutableStats stats;
+    const Cancellation* cancellation;  // null: it is short
 };
 
 Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, ExecutableOptions options)
@@ -164,7 +154,7 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, Executab
     held_.reset(new Held(*device_, std::move(compiled),
                          {std::move(needs), std::move(inputs), std::move(outputs), std::move(rows), temporary},
                          std::move(persistent)));
-    held_->member.lease({}, place());  // now, not at the first run, the memory must be there
+    held_->flights.begin(place());  // now, not at the first run, the memory must be there
     stats_.budget = query_memory_budget(device_->adapter());
 }
 
@@ -182,9 +172,11 @@ void Executable::write_owned(std::span<const std::span<const std::byte>> data, c
     }
 }
 
-void Executable::initialize(std::span<const std::span<const std::byte>> data, const Cancellation* cancellation) {
-    const std::lock_guard lock(mutex_);
-    Held& held = this->held();
+std::uint64_t Executable::initialize(std::span<const std::span<const std::byte>> data,
+                                     const Cancellation* cancellation) {
+    const std::lock_guard alone(initializing_);
+    const std::shared_ptr<Held> kept = this->held();
+    const Held& held = *kept;
     device_->require_alive(place());
     const auto start = Clock::now();
 
@@ -212,11 +204,15 @@ void Executable::initialize(std::span<const std::span<const std::byte>> data, co
     const Dispatch dispatch(*device_, *initializer, label("initialisation"), place());
     CommandLists lists(*device_, label("initialisation"), place());
     record_initialization(lists, dispatch, lease, owned, binding_of(lease, temporary, temporary_bytes), held);
-    held.initialized = false;
+    initialization_ = 0;
+    std::optional<std::uint64_t> dispatches;
     ID3D12CommandList* const list[] = {&lists[0]};
-    execute(list, stats_.initialize_dispatches, cancellation);
-    held.initialized = true;
+    execute(list, dispatches, cancellation);
+    initialization_ = ++initializations_;
+    const std::lock_guard lock(mutex_);
+    stats_.initialize_dispatches = dispatches;
     stats_.initialize_seconds = seconds_since(start);
+    return initialization_;
 }
 
 void Executable::record_initialization(CommandLists& lists, const Dispatch& dispatch, const BufferPool::Lease& lease,
@@ -253,8 +249,8 @@ void Executable::record_initialization(CommandLists& lists, const Dispatch& disp
     lists.close();
 }
 
-std::shared_ptr<Executable::Bound> Executable::bound(Held& held, const Run& run, const BufferPool::Lease& lease,
-                                                     std::size_t step) const {
+std::shared_ptr<Bound> Executable::bound(Flying& flying, std::size_t step) const {
+    const Run& run = flying.run;
     std::vector<const Resident*> tensors;
     for (const RunInput& input : run.inputs) {
         tensors.push_back(input.resident);
@@ -266,25 +262,26 @@ std::shared_ptr<Executable::Bound> Executable::bound(Held& held, const Run& run,
         tensors[chain.input] = &read_of(chain, step);
         tensors[run.inputs.size() + chain.output] = &written_of(chain, step);
     }
-    std::vector<std::uint64_t> ids = lease.ids();
+    std::vector<std::uint64_t> ids = flying.flight.lease().ids();
     for (const Resident* tensor : tensors) {
         ids.push_back(tensor ? tensor->buffer()->id() : 0);
     }
-    const auto found = std::ranges::find(held.bound, ids, &Bound::ids);
-    if (found != held.bound.end()) {
-        std::rotate(found, found + 1, held.bound.end());
-        return held.bound.back();
+    std::vector<std::shared_ptr<Bound>>& all = flying.flight.bound();
+    const auto found = std::ranges::find(all, ids, &Bound::ids);
+    if (found != all.end()) {
+        std::rotate(found, found + 1, all.end());
+        return all.back();
     }
-    auto made = std::make_shared<Bound>(*device_, *held.compiled, label("run"), place());
+    auto made = std::make_shared<Bound>(*device_, *flying.held.compiled, label("run"), place());
     made->ids = std::move(ids);
     if (timed_) {
         made->times.emplace(*device_, label("run"), place());
     }
-    bind(held, tensors, lease, made->dispatch.table());
-    if (held.bound.size() == most_bound) {
-        held.bound.erase(held.bound.begin());
+    bind(flying.held, tensors, flying.flight.lease(), made->dispatch.table());
+    if (all.size() == most_bound) {
+        all.erase(all.begin());
     }
-    held.bound.push_back(made);
+    all.push_back(made);
     return made;
 }
 
@@ -321,49 +318,57 @@ void Executable::bind(const Held& held, std::span<const Resident* const> tensors
     }
 }
 
-void Executable::run(const Run& run, const Cancellation* cancellation) {
-    const std::lock_guard lock(mutex_);
-    Held& held = this->held();
-    if (!held.initialized) {
-        throw Error(ErrorKind::use, "an executable must be initialised before it is run");
+bool Executable::run(std::uint64_t initialization, const Run& run, const Cancellation* cancellation) {
+    const std::shared_lock with_others(initializing_);
+    const std::shared_ptr<Held> held = this->held();
+    if (initialization == 0 || initialization != initialization_) {
+        return false;
     }
     require_valid(graph_, run, *device_);
     device_->require_alive(place());
 
-    const BufferPool::Lease lease = held.member.lease(held.leased, place());
-    held.leased = lease.ids();
-    stats_.submissions = stats_.waits = stats_.uploaded_bytes = stats_.read_bytes = 0;
-    stats_.dispatches = std::nullopt;
-    stats_.run_seconds = 0;
-    // A short run need not be cancellable.
-    const bool may_last = stats_.runs == 0 || step_seconds_ * static_cast<double>(run.steps) > worth_cancelling;
-    const Cancellation* const heeded = may_last ? cancellation : nullptr;
+    Flying flying{*held, run, held->flights.begin(place()), stats(), cancellation};
+    ExecutableStats& now = flying.stats;
+    {
+        const std::lock_guard lock(mutex_);
+        if (now.runs > 0 && step_seconds_ * static_cast<double>(run.steps) < worth_cancelling) {
+            flying.cancellation = nullptr;
+        }
+    }
+    now.submissions = now.waits = now.uploaded_bytes = now.read_bytes = 0;
+    now.dispatches = std::nullopt;
+    now.upload_seconds = now.run_seconds = now.readback_seconds = 0;
     try {
         if (run.steps == 1) {
-            run_once(held, run, lease, heeded);
+            run_once(flying);
         } else {
             for (std::size_t first = 0; first < run.steps; first += most_steps_at_a_time) {
-                run_steps(held, run, lease, first, std::min(most_steps_at_a_time, run.steps - first), heeded);
+                run_steps(flying, first, std::min(most_steps_at_a_time, run.steps - first));
             }
         }
     } catch (...) {
-        held.bound.clear();  // a list may not be complete
+        flying.flight.bound().clear();  // a list may not be complete
         throw;
     }
-    stats_.runs += run.steps;
-    step_seconds_ = stats_.run_seconds / static_cast<double>(run.steps);
     if (cancellation && cancellation->cancelled()) {
         Error error(ErrorKind::cancelled, "the run is cancelled");
         error.graph = graph_.name;
         throw error;
     }
-    read_outputs(run, lease);
+    read_outputs(flying);
+
+    const std::lock_guard lock(mutex_);
+    step_seconds_ = now.run_seconds / static_cast<double>(run.steps);
+    now.runs = stats_.runs + run.steps;  // others may have ended in the meantime
+    stats_ = now;
+    return true;
 }
 
-void Executable::run_once(Held& held, const Run& run, const BufferPool::Lease& lease,
-                          const Cancellation* cancellation) {
-    const auto bound = this->bound(held, run, lease, 0);
-    const RunCopies copies(graph_, held.layout, lease, run);
+void Executable::run_once(Flying& flying) const {
+    const Run& run = flying.run;
+    const BufferPool::Lease& lease = flying.flight.lease();
+    const auto bound = this->bound(flying, 0);
+    const RunCopies copies(graph_, flying.held.layout, lease, run);
     if (!bound->whole.count()) {
         ID3D12GraphicsCommandList& list = bound->whole.open();
         copies.begin(list);
@@ -384,33 +389,34 @@ void Executable::run_once(Held& held, const Run& run, const BufferPool::Lease& l
         bound->copies.close();
         lists.push_back(&bound->copies[0]);
     }
-    write_inputs(run, lease, 0);
-    execute_counted(lists, cancellation);
+    write_inputs(flying, 0);
+    execute(lists, flying);
     if (bound->times) {
-        stats_.device_seconds = bound->times->seconds();
+        flying.stats.device_seconds = bound->times->seconds();
     }
 }
 
-void Executable::run_steps(Held& held, const Run& run, const BufferPool::Lease& lease, std::size_t first,
-                           std::size_t count, const Cancellation* cancellation) {
+void Executable::run_steps(Flying& flying, std::size_t first, std::size_t count) const {
+    const Run& run = flying.run;
+    const BufferPool::Lease& lease = flying.flight.lease();
     const StepMemory memory(graph_, run, count);
     BufferPool::Member member(device_->memory(), memory.needs());
     const BufferPool::Lease step_lease = member.lease({}, place());
     for (const StepMemory::Placed& each : memory.inputs()) {
         const auto bytes = run.inputs[each.slot].bytes.subspan(first * each.bytes, count * each.bytes);
         step_lease[each.need].write(*device_, each.offset, bytes.data(), bytes.size(), place());
-        stats_.uploaded_bytes += bytes.size() - each.bytes;  // the first one is in the place of the input
+        flying.stats.uploaded_bytes += bytes.size() - each.bytes;  // the first one is in the place of the input
     }
-    write_inputs(run, lease, first);
+    write_inputs(flying, first);
 
-    const RunCopies copies(graph_, held.layout, lease, run);
+    const RunCopies copies(graph_, flying.held.layout, lease, run);
     std::array<std::shared_ptr<Bound>, phases> bound;
     std::array<std::size_t, phases> used{};
     std::vector<ID3D12CommandList*> lists;
     for (std::size_t step = first; step < first + count; ++step) {
         const std::size_t index = phase(run, step);
         if (!bound[index]) {
-            bound[index] = this->bound(held, run, lease, step);
+            bound[index] = this->bound(flying, step);
             bound[index]->copies.restart();
         }
         Bound& now = *bound[index];
@@ -431,52 +437,56 @@ void Executable::run_steps(Held& held, const Run& run, const BufferPool::Lease& 
             copies.between(list, memory, step_lease, step, step - first, step + 1 == first + count);
         });
     }
-    execute_counted(lists, cancellation);
+    execute(lists, flying);
     for (const StepMemory::Placed& each : memory.outputs()) {
         const auto bytes = run.outputs[each.slot].bytes.subspan(first * each.bytes, count * each.bytes);
         step_lease[each.need].read(*device_, each.offset, bytes.data(), bytes.size(), place());
-        stats_.read_bytes += bytes.size();
+        flying.stats.read_bytes += bytes.size();
     }
 }
 
-void Executable::write_inputs(const Run& run, const BufferPool::Lease& lease, std::size_t step) {
+void Executable::write_inputs(Flying& flying, std::size_t step) const {
+    const auto start = Clock::now();
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
         const GraphInput& input = graph_.inputs[i];
-        if (input.owned || input.resident || run.inputs[i].resident) {
+        if (input.owned || input.resident || flying.run.inputs[i].resident) {
             continue;
         }
-        const std::span<const std::byte> given = run.inputs[i].bytes;
+        const std::span<const std::byte> given = flying.run.inputs[i].bytes;
         const bool changes = given.size() > input.bytes;
         const auto bytes = changes ? given.subspan(step * input.bytes, input.bytes) : given;
-        held_->layout.inputs.write(*device_, lease, i, bytes, place());
-        stats_.uploaded_bytes += input.bytes;
+        flying.held.layout.inputs.write(*device_, flying.flight.lease(), i, bytes, place());
+        flying.stats.uploaded_bytes += input.bytes;
     }
+    flying.stats.upload_seconds += seconds_since(start);
 }
 
-void Executable::read_outputs(const Run& run, const BufferPool::Lease& lease) {
+void Executable::read_outputs(Flying& flying) const {
+    const auto start = Clock::now();
     for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
         const GraphOutput& output = graph_.outputs[i];
-        const std::span<std::byte> bytes = run.outputs[i].bytes;
-        if (output.target == Target::back && !run.outputs[i].resident && bytes.size() <= output.bytes) {
-            held_->layout.outputs.read(*device_, lease, i, bytes, place());
-            stats_.read_bytes += output.bytes;
+        const std::span<std::byte> bytes = flying.run.outputs[i].bytes;
+        if (output.target == Target::back && !flying.run.outputs[i].resident && bytes.size() <= output.bytes) {
+            flying.held.layout.outputs.read(*device_, flying.flight.lease(), i, bytes, place());
+            flying.stats.read_bytes += output.bytes;
         }
     }
+    flying.stats.readback_seconds = seconds_since(start);
 }
 
-// Executes the lists of a run.
-void Executable::execute_counted(std::span<ID3D12CommandList* const> lists, const Cancellation* cancellation) {
+void Executable::execute(std::span<ID3D12CommandList* const> lists, Flying& flying) const {
     std::optional<std::uint64_t> dispatches;
-    ++stats_.submissions;
-    ++stats_.waits;
-    stats_.run_seconds += execute(lists, dispatches, cancellation);
+    ExecutableStats& stats = flying.stats;
+    ++stats.submissions;
+    ++stats.waits;
+    stats.run_seconds += execute(lists, dispatches, flying.cancellation);
     if (dispatches) {
-        stats_.dispatches = stats_.dispatches.value_or(0) + *dispatches;
+        stats.dispatches = stats.dispatches.value_or(0) + *dispatches;
     }
 }
 
 double Executable::execute(std::span<ID3D12CommandList* const> lists, std::optional<std::uint64_t>& dispatches,
-                           const Cancellation* cancellation) {
+                           const Cancellation* cancellation) const {
     Library& library = device_->library();
     std::unique_lock counting(library.counting, std::defer_lock);
     if (library.has_counters()) {
@@ -493,9 +503,10 @@ double Executable::execute(std::span<ID3D12CommandList* const> lists, std::optio
 }
 
 std::unique_ptr<Resident> Executable::keep(std::size_t output) {
-    const std::lock_guard lock(mutex_);
     const GraphOutput& slot = graph_.outputs.at(output);
-    auto& recycler = held().recyclers[output];
+    const std::shared_ptr<Held> held = this->held();
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<Recycler>& recycler = held->recyclers[output];
     if (!recycler) {
         recycler = std::make_shared<Recycler>();
     }
@@ -503,17 +514,19 @@ std::unique_ptr<Resident> Executable::keep(std::size_t output) {
 }
 
 void Executable::close() {
+    std::shared_ptr<Held> last;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
-    held_.reset();
+    last.swap(held_);
 }
 
-Executable::Held& Executable::held() {
+std::shared_ptr<Executable::Held> Executable::held() {
+    const std::lock_guard lock(mutex_);
     if (!held_) {
         Error error(ErrorKind::use, "the executable is closed");
         error.graph = graph_.name;
         throw error;
     }
-    return *held_;
+    return held_;
 }
 
 ExecutableStats Executable::stats() const {

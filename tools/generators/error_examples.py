@@ -257,7 +257,7 @@ exe.run({"x": kept})
     + """\
 cancellation = _native.Cancellation()  # what Ctrl-C in another thread asks for
 cancellation.cancel()
-exe._take_turn(lambda: exe._run_native([data], Wanted()), cancellation)
+exe._run_native([data], Wanted(), cancellation)
 """,
     "memory": 'dg.Graph().constant("k", np.broadcast_to(np.float32(0), (2**20, 2**20, 2**10)))\n',
     "unknown-device": _EXP + 'g.compile("cuda")\n',

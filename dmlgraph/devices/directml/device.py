@@ -214,78 +214,78 @@ def _carrying_interruptions() -> Iterator[None]:
 
 
 class DirectMLExecutable(Executable):
-    """A compiled graph on a DirectML device.  Safe to use from several threads, which take turns.
+    """A compiled graph on a DirectML device.  Safe to use from several threads: only dispatches take turns.
 
     Runs lease the buffers of inputs and outputs and the temporary buffer from the device, and give them back.
 
     `stats` holds added_copies (one dispatch each, to work around DirectML's faults), descriptor_count,
     temporary_bytes, persistent_bytes, memory_budget_bytes and memory_used_bytes (of the adapter, when the graph was
-    compiled), compile_seconds, initialize_seconds, runs, of the last run run_seconds, submissions, waits,
-    uploaded_bytes and read_bytes, and, on a software adapter, dispatches (of the last run) and initialize_dispatches.
+    compiled), compile_seconds, initialize_seconds, runs, of the last run upload_seconds, run_seconds, readback_seconds,
+    submissions, waits, uploaded_bytes and read_bytes, and, on a software adapter, dispatches (of the last run) and
+    initialize_dispatches.
     """
+
+    AT_ONCE = 3  # one is uploaded, one executed, one read back
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
         self._device, self._flags, self._adapter_memory = opened.native, flags, opened.memory
-        self._lock = threading.Lock()
+        self._initializing = threading.Lock()
         self._watch = Watch()
-        self._cancellation = _native.Cancellation()  # of the run that has the lock
-        self._initialized_with: list[Array] | None = None
+        # The owned inputs that are on the device, and the number of the initialisation that brought them there.
+        self._initialized: tuple[list[Array], int] | None = None
         opened.add(self)
+        cancellation = _native.Cancellation()
         try:
-            interruptible(lambda: self._prepare(flags), lambda _: self._cancellation.cancel())
+            interruptible(lambda: self._prepare(flags, cancellation), lambda _: cancellation.cancel())
         except DeviceRemovedError:
             self.lose()
             raise
         self.stats = dict(self._native.stats)
 
-    def _prepare(self, flags: ExecutionFlag) -> None:
+    def _prepare(self, flags: ExecutionFlag, cancellation: _native.Cancellation) -> None:
         with _carrying_interruptions():
             self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
         owned = [slot for slot in self.graph.inputs if slot.desc.owned]
         if all(slot.elements is not None for slot in owned):
-            self._initialize([slot.data for slot in owned if slot.data is not None])
+            self._initialize([slot.data for slot in owned if slot.data is not None], cancellation)
 
     @property
     def _memory(self) -> AdapterMemory:
         return self._adapter_memory
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        return self._watched(lambda: self._run_native(arrays, Wanted(targets)))
+        cancellation = _native.Cancellation()
+        return self._watched(lambda: self._run_native(arrays, Wanted(targets), cancellation), cancellation)
 
     def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
+        cancellation = _native.Cancellation()
+
         def run() -> dict[str, Any]:
             with turn.busy:
-                return self._run_native(arrays, wanted, StatesOfRun.of(self.graph, turn, wanted.steps))
+                return self._run_native(arrays, wanted, cancellation, StatesOfRun.of(self.graph, turn, wanted.steps))
 
-        return self._watched(run)
+        return self._watched(run, cancellation)
 
-    def _watched(self, run: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _watched(self, run: Callable[[], dict[str, Any]], cancellation: _native.Cancellation) -> dict[str, Any]:
         """Does a run that Ctrl-C interrupts."""
-        cancellation = _native.Cancellation()
-        return self._watch.call(lambda: self._take_turn(run, cancellation), lambda _: cancellation.cancel())
-
-    def _take_turn(self, run: Callable[[], dict[str, Any]], cancellation: _native.Cancellation) -> dict[str, Any]:
         try:
-            with self._lock:
-                self._cancellation = cancellation
-                self._check_open()
-                return run()
+            return self._watch.call(run, lambda _: cancellation.cancel())
         except DeviceRemovedError:
             _open_devices.drop_lost()
             raise
-        finally:
-            self._give_back()
 
-    def _run_native(self, arrays: Sequence[Array], wanted: Wanted, states: StatesOfRun = NO_STATES) -> dict[str, Any]:
-        self._check_wanted()
+    def _run_native(
+        self,
+        arrays: Sequence[Array],
+        wanted: Wanted,
+        cancellation: _native.Cancellation,
+        states: StatesOfRun = NO_STATES,
+    ) -> dict[str, Any]:
+        self._check_open()
         self._device.require_alive(self.graph.name)
         slots = self.graph.inputs
         owned = [array for array, slot in zip(arrays, slots, strict=True) if slot.desc.owned]
-        if self._initialized_with is None or any(
-            new is not old for new, old in zip(owned, self._initialized_with, strict=True)
-        ):
-            self._initialize(owned)
         read = [
             states.inputs[slot.name]
             if slot.name in states.inputs
@@ -296,13 +296,36 @@ class DirectMLExecutable(Executable):
         ]
         results = self._results(wanted)
         written = [results[slot.name].bytes if slot.name in results else None for slot in self.graph.outputs]
-        with _carrying_interruptions():
-            self._native.run(
-                read, written, self._cancellation, chains=states.chains, appends=states.appends, steps=wanted.steps
-            )
-        self._check_wanted()
+
+        def run(number: int) -> bool:
+            with _carrying_interruptions():
+                return self._native.run(
+                    number,
+                    read,
+                    written,
+                    cancellation,
+                    chains=states.chains,
+                    appends=states.appends,
+                    steps=wanted.steps,
+                )
+
+        if not self._run_initialized(owned, run, cancellation):
+            with self._initializing:  # runs with other owned inputs take turns
+                while not self._run_initialized(owned, run, cancellation):
+                    self._initialize(owned, cancellation)
+        self._check_wanted(cancellation)
         self.stats.update(self._native.stats)
         return {name: result.array() for name, result in results.items()}
+
+    def _run_initialized(
+        self, owned: Sequence[Array], run: Callable[[int], bool], cancellation: _native.Cancellation
+    ) -> bool:
+        """Runs if the device has these owned inputs, with the number of their initialisation; returns whether it has."""
+        self._check_wanted(cancellation)
+        initialized = self._initialized
+        if initialized is None or any(new is not old for new, old in zip(owned, initialized[0], strict=True)):
+            return False
+        return run(initialized[1])
 
     def _results(self, wanted: Wanted) -> dict[str, Result | Collected | Kept]:
         """Where the outputs go that a run returns."""
@@ -332,10 +355,10 @@ class DirectMLExecutable(Executable):
                 single = _native.Executable(self._device, _native_graph(safe), int(self._flags), timed=True)
                 try:
                     kept = [each if own else None for each, own in zip(data, owned, strict=True)]
-                    single.initialize(kept, cancellation)
+                    number = single.initialize(kept, cancellation)
                     read = [None if own else each for each, own in zip(data, owned, strict=True)]
-                    single.run(read, written, cancellation)  # compiles the shaders
-                    single.run(read, written, cancellation)
+                    single.run(number, read, written, cancellation)  # compiles the shaders
+                    single.run(number, read, written, cancellation)
                     seconds = single.stats["device_seconds"]
                 finally:
                     single.close()  # a traceback may still refer to it
@@ -347,36 +370,27 @@ class DirectMLExecutable(Executable):
             _open_devices.drop_lost()
             raise
 
-    def _initialize(self, owned: Sequence[Array]) -> None:
+    def _initialize(self, owned: Sequence[Array], cancellation: _native.Cancellation) -> None:
         """Gives the owned inputs to DirectML, which keeps them in its persistent resource."""
         remaining = iter(owned)
         data = [given_bytes(next(remaining), slot.desc) if slot.desc.owned else None for slot in self.graph.inputs]
-        self._initialized_with = None
+        self._initialized = None
         with _carrying_interruptions():
-            self._native.initialize(data, self._cancellation)
-        self._initialized_with = list(owned)
+            number = self._native.initialize(data, cancellation)
+        self._initialized = list(owned), number
 
-    def _check_wanted(self) -> None:
-        if self._cancellation.cancelled:
+    def _check_wanted(self, cancellation: _native.Cancellation) -> None:
+        if cancellation.cancelled:
             raise CancelledError("the run is cancelled", graph=self.graph.name)
 
     def close(self) -> None:
         super().close()
-        self._give_back()
+        self._release()
 
     def lose(self) -> None:
-        """Frees what is on the device, which is lost, after the current run; later runs raise DeviceRemovedError."""
+        """Frees what is on the device, which is lost, after the runs in flight; later ones raise DeviceRemovedError."""
         self._leave()
-        with self._lock:
-            self._release()
-
-    def _give_back(self) -> None:
-        """Frees what a closed executable holds: now, or after the current run."""
-        if self._closed and self._lock.acquire(blocking=False):
-            try:
-                self._release()
-            finally:
-                self._lock.release()
+        self._release()
 
     def _release(self) -> None:
         if hasattr(self, "_native"):  # else it was not compiled

@@ -343,7 +343,8 @@ def test_python_runs_while_the_device_works(directml: DirectMLDevice) -> None:
     graph.output("y", dg.gemm(dg.gemm(x, x), x))
     executable = compile_on(directml, graph)
     native, given, result = executable._native, numbers(1, 1, 1024, 1024), np.empty((1, 1, 1024, 1024), np.float32)
-    native.run([given], [result])  # compiles the shaders
+    initialization = native.initialize([None])
+    native.run(initialization, [given], [result])  # compiles the shaders
     counted = [0]
     stop = threading.Event()
 
@@ -354,7 +355,7 @@ def test_python_runs_while_the_device_works(directml: DirectMLDevice) -> None:
     thread = threading.Thread(target=count)
     thread.start()
     before = counted[0]
-    native.run([given], [result])
+    assert native.run(initialization, [given], [result])
     during = counted[0] - before
     stop.set()
     thread.join()

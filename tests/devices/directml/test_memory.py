@@ -99,11 +99,12 @@ class TestTurns:
         check_doubled(executable, 0)
         held = live_bytes(device)
         native = executable._native
+        number = native.initialize([None])
         for _ in range(3):
             with pytest.raises(dg.DeviceError, match="needs 4194304 bytes, got 8"):
-                native.run([np.zeros(2, np.float32)], [np.zeros(MEGABYTE, np.float32)])
+                native.run(number, [np.zeros(2, np.float32)], [np.zeros(MEGABYTE, np.float32)])
             with pytest.raises(dg.DeviceError, match="needs 4194304 bytes, got 8"):
-                native.run([np.zeros(MEGABYTE, np.float32)], [np.zeros(2, np.float32)])
+                native.run(number, [np.zeros(MEGABYTE, np.float32)], [np.zeros(2, np.float32)])
         assert live_bytes(device) == held
         check_doubled(executable, 1)
 

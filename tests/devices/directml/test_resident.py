@@ -264,8 +264,11 @@ def test_what_the_native_module_refuses(device: DirectMLDevice) -> None:
 
     def call(**changes: Any) -> None:
         arguments: dict[str, Any] = {"chains": [chain], "appends": [append], "steps": 1} | changes
-        native.run([given.get(name) for name in inputs], [written.get(name) for name in outputs], **arguments)
+        read, wanted = [given.get(name) for name in inputs], [written.get(name) for name in outputs]
+        assert native.run(number, read, wanted, **arguments)
 
+    assert exe._initialized is not None
+    number = exe._initialized[1]
     call()
     for changes, message in (
         ({"chains": []}, "needs a tensor on the device"),
