@@ -251,13 +251,13 @@ exe.run({"x": kept})
 """,
     "read-only": _RUN + _DATA + 'data.flags.writeable = False\nexe.run({"x": data}, out={"y": data})\n',
     "closed": _RUN + _DATA + 'exe.close()\nexe.run({"x": data})\n',
-    "cancelled": "from dmlgraph import _native\nfrom dmlgraph.devices.executable import Wanted\n\n"
+    "cancelled": "from dmlgraph import _native\n\n"
     + _ADAPTER
     + _DATA
     + """\
 cancellation = _native.Cancellation()  # what Ctrl-C in another thread asks for
 cancellation.cancel()
-exe._run_native([data], Wanted(), cancellation)
+exe._run_native([], [data], [np.empty_like(data)], cancellation)
 """,
     "memory": 'dg.Graph().constant("k", np.broadcast_to(np.float32(0), (2**20, 2**20, 2**10)))\n',
     "unknown-device": _EXP + 'g.compile("cuda")\n',

@@ -6,19 +6,19 @@ the system's on Windows, this package's on Linux.
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import functools
+import operator
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dmlgraph import _native
 from dmlgraph.base.errors import DmlGraphError, listing
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.memory import not_enough_memory
+from dmlgraph.base.memory import enough_memory, not_enough_memory
 from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc
 from dmlgraph.compiler.ir_node import Use
 from dmlgraph.compiler.lowering import thawed
@@ -35,6 +35,7 @@ from dmlgraph.devices.directml.errors import (
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices, shares_memory_by_default
+from dmlgraph.devices.directml.plain import PlainArrays
 from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.resident import NO_STATES, AdapterMemory, StatesOfRun
@@ -46,6 +47,8 @@ from dmlgraph.devices.states import Turn
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.target import Target
+
+T = TypeVar("T")
 
 NPU = "npu"
 
@@ -198,19 +201,21 @@ class DirectMLDevice(Device):
             own.drop()
 
 
-@contextlib.contextmanager
-def _carrying_interruptions() -> Iterator[None]:
+class _CarryingInterruptions:
     """Raises the exception that interrupted the software adapter's compiler instead of DirectML's error."""
-    take_kept()
-    try:
-        yield
-    except DirectMLError:
-        interruption = take_kept()
-        if interruption is None:
-            raise
+
+    def __enter__(self) -> None:
+        take_kept()
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        interruption = take_kept() if isinstance(error, DirectMLError) else None
         if isinstance(interruption, MemoryError):
             raise not_enough_memory("compile a shader", interruption) from None
-        raise interruption from None
+        if interruption is not None:
+            raise interruption from None
+
+
+_carrying_interruptions = _CarryingInterruptions()
 
 
 class DirectMLExecutable(Executable):
@@ -232,6 +237,8 @@ class DirectMLExecutable(Executable):
         self._device, self._flags, self._adapter_memory = opened.native, flags, opened.memory
         self._initializing = threading.Lock()
         self._watch = Watch()
+        self._plain = PlainArrays(graph)
+        self._constants = [self._owned[slot.name] for slot in graph.inputs if slot.elements is not None]
         # The owned inputs that are on the device, and the number of the initialisation that brought them there.
         self._initialized: tuple[list[Array], int] | None = None
         opened.add(self)
@@ -241,49 +248,63 @@ class DirectMLExecutable(Executable):
         except DeviceRemovedError:
             self.lose()
             raise
-        self.stats = dict(self._native.stats)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        self._stats.update(self._native.stats)
+        return self._stats
+
+    @stats.setter
+    def stats(self, stats: dict[str, Any]) -> None:
+        self._stats = stats
 
     def _prepare(self, flags: ExecutionFlag, cancellation: _native.Cancellation) -> None:
-        with _carrying_interruptions():
+        with _carrying_interruptions:
             self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
-        owned = [slot for slot in self.graph.inputs if slot.desc.owned]
-        if all(slot.elements is not None for slot in owned):
-            self._initialize([slot.data for slot in owned if slot.data is not None], cancellation)
+        if all(slot.elements is not None for slot in self.graph.inputs if slot.desc.owned):
+            self._initialize(self._constants, cancellation)
 
     @property
     def _memory(self) -> AdapterMemory:
         return self._adapter_memory
 
+    def _run_quickly(self, inputs: Mapping[str, Any] | None, out: Mapping[str, Any] | None) -> dict[str, Array] | None:
+        given = self._plain.taken(inputs) if self._plain.possible and not out else None
+        if given is None:
+            return None
+        with enough_memory("run", self.graph):
+            results = self._plain.results()
+            written = list(results.values())
+            self._watched(lambda cancellation: self._run_native(self._constants, given, written, cancellation))
+        return results
+
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
-        cancellation = _native.Cancellation()
-        return self._watched(lambda: self._run_native(arrays, Wanted(targets), cancellation), cancellation)
+        return self._watched(lambda cancellation: self._run_wanted(arrays, Wanted(targets), cancellation))
 
     def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
-        cancellation = _native.Cancellation()
-
-        def run() -> dict[str, Any]:
+        def run(cancellation: _native.Cancellation) -> dict[str, Any]:
             with turn.busy:
-                return self._run_native(arrays, wanted, cancellation, StatesOfRun.of(self.graph, turn, wanted.steps))
+                return self._run_wanted(arrays, wanted, cancellation, StatesOfRun.of(self.graph, turn, wanted.steps))
 
-        return self._watched(run, cancellation)
+        return self._watched(run)
 
-    def _watched(self, run: Callable[[], dict[str, Any]], cancellation: _native.Cancellation) -> dict[str, Any]:
+    def _watched(self, run: Callable[[_native.Cancellation], T]) -> T:
         """Does a run that Ctrl-C interrupts."""
+        self._check_open()
+        cancellation = _native.Cancellation()
         try:
-            return self._watch.call(run, lambda _: cancellation.cancel())
+            return self._watch.call(lambda: run(cancellation), lambda _: cancellation.cancel())
         except DeviceRemovedError:
             _open_devices.drop_lost()
             raise
 
-    def _run_native(
+    def _run_wanted(
         self,
         arrays: Sequence[Array],
         wanted: Wanted,
         cancellation: _native.Cancellation,
         states: StatesOfRun = NO_STATES,
     ) -> dict[str, Any]:
-        self._check_open()
-        self._device.require_alive(self.graph.name)
         slots = self.graph.inputs
         owned = [array for array, slot in zip(arrays, slots, strict=True) if slot.desc.owned]
         read = [
@@ -296,17 +317,22 @@ class DirectMLExecutable(Executable):
         ]
         results = self._results(wanted)
         written = [results[slot.name].bytes if slot.name in results else None for slot in self.graph.outputs]
+        self._run_native(owned, read, written, cancellation, states, wanted.steps)
+        return {name: result.array() for name, result in results.items()}
 
+    def _run_native(
+        self,
+        owned: Sequence[Array],
+        read: Sequence[Any],
+        written: Sequence[Any],
+        cancellation: _native.Cancellation,
+        states: StatesOfRun = NO_STATES,
+        steps: int = 1,
+    ) -> None:
         def run(number: int) -> bool:
-            with _carrying_interruptions():
+            with _carrying_interruptions:
                 return self._native.run(
-                    number,
-                    read,
-                    written,
-                    cancellation,
-                    chains=states.chains,
-                    appends=states.appends,
-                    steps=wanted.steps,
+                    number, read, written, cancellation, chains=states.chains, appends=states.appends, steps=steps
                 )
 
         if not self._run_initialized(owned, run, cancellation):
@@ -314,8 +340,6 @@ class DirectMLExecutable(Executable):
                 while not self._run_initialized(owned, run, cancellation):
                     self._initialize(owned, cancellation)
         self._check_wanted(cancellation)
-        self.stats.update(self._native.stats)
-        return {name: result.array() for name, result in results.items()}
 
     def _run_initialized(
         self, owned: Sequence[Array], run: Callable[[int], bool], cancellation: _native.Cancellation
@@ -323,7 +347,7 @@ class DirectMLExecutable(Executable):
         """Runs if the device has these owned inputs, with the number of their initialisation; returns whether it has."""
         self._check_wanted(cancellation)
         initialized = self._initialized
-        if initialized is None or any(new is not old for new, old in zip(owned, initialized[0], strict=True)):
+        if initialized is None or not all(map(operator.is_, owned, initialized[0])):
             return False
         return run(initialized[1])
 
@@ -351,7 +375,7 @@ class DirectMLExecutable(Executable):
             results = [Result(slot.desc, None) for slot in safe.outputs]
             written = [result.bytes for result in results]
             owned = [slot.desc.owned for slot in safe.inputs]
-            with _carrying_interruptions():
+            with _carrying_interruptions:
                 single = _native.Executable(self._device, _native_graph(safe), int(self._flags), timed=True)
                 try:
                     kept = [each if own else None for each, own in zip(data, owned, strict=True)]
@@ -375,7 +399,7 @@ class DirectMLExecutable(Executable):
         remaining = iter(owned)
         data = [given_bytes(next(remaining), slot.desc) if slot.desc.owned else None for slot in self.graph.inputs]
         self._initialized = None
-        with _carrying_interruptions():
+        with _carrying_interruptions:
             number = self._native.initialize(data, cancellation)
         self._initialized = list(owned), number
 

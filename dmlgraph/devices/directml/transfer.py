@@ -27,7 +27,7 @@ def given_bytes(array: Array, desc: TensorDesc) -> Bytes:
 
     Up to three bytes that belong to no element may be missing at the end.
     """
-    return array if _is_plain(desc) and array.flags.c_contiguous else desc.pack(array)
+    return array if is_plain(desc) and array.flags.c_contiguous else desc.pack(array)
 
 
 class Result:
@@ -41,7 +41,7 @@ class Result:
     def __init__(self, desc: TensorDesc, target: Array | None) -> None:
         self._desc, self._target = desc, target
         self.bytes: Bytes
-        if not _is_plain(desc):
+        if not is_plain(desc):
             self.bytes = np.empty(desc.total_bytes, np.uint8)
         elif target is not None and target.flags.c_contiguous:
             self.bytes = target
@@ -50,7 +50,7 @@ class Result:
 
     def array(self) -> Array:
         """The caller's array, once `bytes` are written."""
-        elements = self.bytes if _is_plain(self._desc) else self._desc.unpack(self.bytes)
+        elements = self.bytes if is_plain(self._desc) else self._desc.unpack(self.bytes)
         if self._target is None:
             return np.ascontiguousarray(elements)
         if elements is not self._target:
@@ -80,6 +80,6 @@ class Collected:
         return np.stack([self._desc.unpack(each) for each in self.bytes])
 
 
-def _is_plain(desc: TensorDesc) -> bool:
+def is_plain(desc: TensorDesc) -> bool:
     """Whether the elements lie in a buffer as in a C-contiguous array."""
     return desc.dtype.bits > 4 and (desc.strides is None or desc.strides == desc.packed_strides)
