@@ -237,6 +237,20 @@ print(executable.run({"x": X})["y"])
         assert "of the adapter's budget for this process, 0.06 GiB, 0.00 GiB are in use" in short
         assert result == "[0. 2. 4. 6.]"
 
+    def test_runs_in_flight_wait_when_memory_is_short(self, directml_path: Path) -> None:
+        """There is memory for one run."""
+        script = """
+n = 6 << 20
+graph = dg.Graph("square")
+x = graph.input("x", sizes=[n], dtype="float32")
+graph.output("y", x * x)
+executable = graph.compile(device="directml:software")
+for turn, result in enumerate(executable.map(({"x": np.full(n, turn, np.float32)} for turn in range(6)), 4)):
+    print(result["y"].min() == result["y"].max() == turn**2)
+"""
+        printed = run(script, f"no_sharing,budget={60 << 20}", directml_path)
+        assert printed.splitlines() == ["True"] * 6
+
     def test_free_buffers_give_way_when_memory_is_short(self, directml_path: Path) -> None:
         """A free buffer of a pool is not a reason to fail."""
         script = """
