@@ -47,12 +47,14 @@ _ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
     ("first run", lambda each: show_seconds(each.first.seconds)),
     ("steady, median", lambda each: show_seconds(each.median_seconds)),
     ("steady, min", lambda each: show_seconds(each.min_seconds)),
+    ("two in flight, each", lambda each: _known(each.in_flight_seconds)),
     ("runs", lambda each: str(len(each.runs))),
     ("dispatches", lambda each: UNKNOWN if each.dispatches is None else str(each.dispatches)),
     ("inputs", lambda each: show_bytes(each.input_bytes)),
     ("outputs", lambda each: show_bytes(each.output_bytes)),
     ("both a second, median", lambda each: f"{show_bytes(_bytes_a_second(each))}/s"),
 )
+_PHASES = ("upload", "execution", "readback")
 _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "arena_bytes": "arena"}
 
 
@@ -87,9 +89,10 @@ def bench(
 
     It measures compilation, the first run, the steady runs after it (median and minimum), and each node, where the
     device can time nodes.  On cpu, a bar shows how much each node reached of what the processor can do at the most;
-    more than all of it means that tensors were in the caches.  The steady runs write into existing arrays.  Inputs that
-    are not given are filled with random numbers, the same every time: floats from a normal distribution, integers from
-    0 to 7.
+    more than all of it means that tensors were in the caches.  The steady runs write into existing arrays.  As many
+    runs follow of which two are in flight at a time: they overlap if that is longer than to hand them to another
+    thread.  DirectML tells upload, execution and readback apart, of the last steady run.  Inputs that are not given
+    are filled with random numbers, the same every time: floats from a normal distribution, integers from 0 to 7.
 
     \b
     Examples:
@@ -130,6 +133,9 @@ def _progress(choices: Sequence[Choice]) -> AbstractContextManager[Iterable[Choi
 def _report(measurements: Sequence[Measurement]) -> Iterator[str]:
     rows = [["", *(each.device for each in measurements)]]
     rows += [[label, *map(show, measurements)] for label, show in _ROWS]
+    for phase in _PHASES:
+        if any(phase in each.phases for each in measurements):
+            rows.append([phase, *(_known(each.phases.get(phase)) for each in measurements)])
     for key, label in _MEMORY.items():
         if any(key in each.stats for each in measurements):
             sizes = (each.stats.get(key) for each in measurements)
@@ -138,6 +144,10 @@ def _report(measurements: Sequence[Measurement]) -> Iterator[str]:
     for each in measurements:
         yield ""
         yield from _steps(each)
+
+
+def _known(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else show_seconds(seconds)
 
 
 def _steps(measurement: Measurement) -> Iterator[str]:

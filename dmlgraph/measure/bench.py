@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +23,8 @@ SECONDS = 1.0  # the runs go on for about this long if their number is not given
 LEAST_RUNS, MOST_RUNS = 5, 1000  # … but their number has these limits
 PROFILES = 3  # runs that are timed node by node; the quickest counts
 STAGES = ("fuse", "lower", "compile")
+PHASES = {"upload": "upload_seconds", "execution": "run_seconds", "readback": "readback_seconds"}
+IN_FLIGHT = 2
 
 T = TypeVar("T")
 
@@ -52,6 +56,8 @@ class Measurement:
         compilation: fusing, lowering and compiling, without opening the device.
         first: the first run, which may prepare data for the later ones.
         runs: the later ones, into existing arrays.
+        in_flight: as many runs as `runs`, with new arrays, two of them in flight at a time; None for a graph with
+            states, whose runs wait for one another.
         profile: None where the device cannot time single nodes.
         stats: the executable's, after the runs.
         roof: what the device can do at the most; None where it cannot tell.
@@ -63,6 +69,7 @@ class Measurement:
     compilation: Span
     first: Span
     runs: tuple[Span, ...]
+    in_flight: Span | None
     profile: Profile | None
     stats: Mapping[str, Any]
     roof: Roof | None = None
@@ -74,6 +81,16 @@ class Measurement:
     @property
     def min_seconds(self) -> float:
         return min(run.seconds for run in self.runs)
+
+    @property
+    def in_flight_seconds(self) -> float | None:
+        """The time of one of the runs in flight."""
+        return None if self.in_flight is None else self.in_flight.seconds / len(self.runs)
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """The parts of a run that the device tells apart, in seconds: upload, execution and readback."""
+        return {phase: self.stats[key] for phase, key in PHASES.items()} if "upload_seconds" in self.stats else {}
 
     @property
     def dispatches(self) -> int | None:
@@ -110,6 +127,8 @@ class Measurement:
             "median_seconds": self.median_seconds,
             "min_seconds": self.min_seconds,
             "run_seconds": [run.seconds for run in self.runs],
+            "in_flight_seconds": self.in_flight_seconds,
+            "phases": self.phases,
             "input_bytes": self.input_bytes,
             "output_bytes": self.output_bytes,
             "dispatches": self.dispatches,
@@ -147,6 +166,7 @@ def measure(
         first, _ = _timed(again)
         runs = _repeat(again, repeats, executable.states.reset if executable.graph.states else None)
         stats = dict(executable.stats)
+        in_flight = None if executable.graph.states else _in_flight(executable, inputs, len(runs))
         profile = _profile(executable, inputs)
         return Measurement(
             executable.device,
@@ -155,6 +175,7 @@ def measure(
             compilation,
             first,
             runs,
+            in_flight,
             profile,
             stats,
             executable.roof(),
@@ -172,6 +193,12 @@ def _repeat(run: Callable[[], object], repeats: int | None, reset: Callable[[], 
             reset()
         spans.append(_timed(run)[0])
     return tuple(spans)
+
+
+def _in_flight(executable: Executable, inputs: Mapping[str, Array], count: int) -> Span:
+    """Times runs that are in flight together."""
+    span, _ = _timed(lambda: collections.deque(executable.map(itertools.repeat(inputs, count), IN_FLIGHT), maxlen=0))
+    return span
 
 
 def _profile(executable: Executable, inputs: Mapping[str, Array]) -> Profile | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
-from dmlgraph.measure.bench import Measurement, Span
+from dmlgraph.measure.bench import IN_FLIGHT, Measurement, Span
 
 NAMED_NODES = 3  # the most nodes in the name of a step
 
@@ -58,6 +58,10 @@ def _slices(measurement: Measurement) -> Iterator[tuple[str, str, Span, dict[str
     yield "first run", "run", measurement.first, bytes_moved
     for index, run in enumerate(measurement.runs):
         yield "run", "run", run, {"index": index}
+    if measurement.runs:
+        yield from _phases(measurement, measurement.runs[-1])
+    if measurement.in_flight is not None:
+        yield "runs in flight", "run", measurement.in_flight, {"runs": len(measurement.runs), "in_flight": IN_FLIGHT}
     profile = measurement.profile
     if profile is None:
         return
@@ -79,6 +83,14 @@ def _slices(measurement: Measurement) -> Iterator[tuple[str, str, Span, dict[str
                 "nodes": {node: facts[node] for node in step.nodes if node in facts},
             },
         )
+
+
+def _phases(measurement: Measurement, run: Span) -> Iterator[tuple[str, str, Span, dict[str, Any]]]:
+    """Upload, execution and readback inside the run that they are of; what comes before them is Python's."""
+    start = run.start + max(0.0, run.seconds - sum(measurement.phases.values()))
+    for phase, seconds in measurement.phases.items():
+        yield phase, "phase", Span(start, seconds), {}
+        start += seconds
 
 
 def _facts(graph: GraphDesc) -> dict[str, Any]:

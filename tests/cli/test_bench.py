@@ -62,7 +62,7 @@ def test_the_table_has_a_column_for_each_device_and_a_row_for_each_node() -> Non
     assert cells["dispatches"] == ["-", "-"]
     assert cells["inputs"] == ["3.00 KiB"] * 2
     assert cells["outputs"] == ["2.00 KiB"] * 2
-    for label in ("compile", "first run", "steady, median", "steady, min"):
+    for label in ("compile", "first run", "steady, median", "steady, min", "two in flight, each"):
         assert all(re.fullmatch(r"\d+(\.\d+)? (n|µ|m|)s", time) for time in cells[label])
     assert len(nodes) == 2
     for device, block in zip(("reference", "cpu"), nodes, strict=True):

@@ -49,6 +49,7 @@ def test_a_measurement_says_what_ran(measurement: Measurement) -> None:
 
 def test_times_follow_one_another(measurement: Measurement) -> None:
     spans = [measurement.compilation, measurement.first, *measurement.runs]
+    spans += [measurement.in_flight] if measurement.in_flight else []
     spans += [measurement.profile.span] if measurement.profile else []
     for before, after in itertools.pairwise(spans):
         assert before.seconds > 0
@@ -56,6 +57,23 @@ def test_times_follow_one_another(measurement: Measurement) -> None:
     assert len(measurement.runs) == 7
     seconds = sorted(run.seconds for run in measurement.runs)
     assert (measurement.min_seconds, measurement.median_seconds) == (seconds[0], seconds[3])
+
+
+def test_runs_are_in_flight_together(measurement: Measurement) -> None:
+    assert measurement.in_flight is not None
+    assert measurement.in_flight_seconds == measurement.in_flight.seconds / 7
+
+
+def test_directml_tells_the_phases_of_the_last_run(measurement: Measurement) -> None:
+    expected = ["upload", "execution", "readback"] if measurement.device.startswith("directml") else []
+    assert list(measurement.phases) == expected
+    assert sum(measurement.phases.values()) < measurement.runs[-1].seconds
+    found = [event for event in slices(trace([measurement]), 1) if event["cat"] == "phase"]
+    assert [event["name"] for event in found] == expected
+    if found:
+        (run,) = [each for each in slices(trace([measurement]), 1) if each["args"].get("index") == 6]
+        assert run["ts"] <= found[0]["ts"]
+        assert found[-1]["ts"] + found[-1]["dur"] == pytest.approx(run["ts"] + run["dur"], abs=0.01)
 
 
 def test_compiling_is_told_in_its_stages(measurement: Measurement) -> None:
@@ -184,7 +202,7 @@ def test_a_trace_is_of_the_format_and_its_slices_nest() -> None:
                 assert end <= round((outer["ts"] + outer["dur"]) * 1000)
             parents[event["name"]] = stack[-1]["name"] if stack else ""
             stack.append(event)
-        tops = {"compile": "", "first run": "", "run": "", "run by nodes": ""}
+        tops = {"compile": "", "first run": "", "run": "", "runs in flight": "", "run by nodes": ""}
         stages = {"fuse": "compile", "lower": "compile", "compile on the device": "compile"}
         nodes = {name: "run by nodes" for name in parents if name not in tops | stages}
         assert parents == tops | stages | nodes
@@ -224,4 +242,5 @@ def test_every_run_of_a_graph_with_states_begins_anew(device: DeviceName) -> Non
     g.output("y", k + 1)
     measured = measure(g, choose(device), {"x": np.ones((1, 4), np.float32)}, repeats=3)
     assert len(measured.runs) == 3
+    assert measured.in_flight is None
     assert (measured.input_bytes, measured.output_bytes) == (16, 16)
