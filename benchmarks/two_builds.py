@@ -1,11 +1,11 @@
 """Two builds of this package beside one another: is the second one slower anywhere?
 
-    python benchmarks/two_builds.py BEFORE AFTER [--threads 1] [--groups lines layers …] [--cases resnet18 …] [--rounds 9]
+    python benchmarks/two_builds.py BEFORE AFTER [--threads 1] [--groups lines …] [--cases resnet18 …] [--rounds 9]
 
 BEFORE and AFTER are Python programs, each of an environment with one build.  Both make the graphs of this folder's
 benchmarks in processes of their own, which take turns: while one runs, the other waits.  A time is the least of all
-rounds, each of them the shortest of some calls in a row; a ratio is that of AFTER over that of BEFORE.  Cases above
---above are measured a second time, with four times the rounds, and the last ratio counts.
+rounds, each of them the shortest of some calls in a row; a ratio is that of AFTER over that of BEFORE, and the mean of
+ratios is the geometric one.  Cases above --above are measured a second time, with four times the rounds.
 """
 
 from __future__ import annotations
@@ -197,15 +197,15 @@ def main() -> None:
             if after > arguments.above * before:
                 again = measured(builds, name, 4 * arguments.rounds)
                 before, after = min(before, again[0]), min(after, again[1])
-            ratios[name] = after / before
-            if after > arguments.above * before:
-                print(f"  {name:36} {before * 1e6:10.1f} µs → {after * 1e6:10.1f} µs  {after / before:5.2f}", flush=True)
+            ratio = ratios[name] = after / before
+            if ratio > arguments.above:
+                print(f"  {name:36} {before * 1e6:10.1f} µs → {after * 1e6:10.1f} µs  {ratio:5.2f}", flush=True)
         for build in builds:
             build.close()
         if ratios:
             mean = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
             worst = max(ratios, key=ratios.__getitem__)
-            print(f"{group}: {len(ratios)} cases, geometric mean {mean:.3f}, worst {ratios[worst]:.2f} ({worst})", flush=True)
+            print(f"{group}: {len(ratios)} cases, mean {mean:.3f}, worst {ratios[worst]:.2f}: {worst}", flush=True)
 
 
 if __name__ == "__main__":

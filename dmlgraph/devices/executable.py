@@ -474,9 +474,8 @@ class Executable(abc.ABC):
         check_known(inputs, self._given, "input")
         checked = {name: self._checked_input(name, value) for name, value in inputs.items()}
         if copied:
-            checked = {
-                name: array if isinstance(inputs[name], DeviceTensor) else array.copy() for name, array in checked.items()
-            }
+            given = {name: value for name, value in checked.items() if not isinstance(inputs[name], DeviceTensor)}
+            checked |= {name: array.copy() for name, array in given.items()}
         owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
         missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
         if missing:

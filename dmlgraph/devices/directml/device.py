@@ -6,6 +6,7 @@ the system's on Windows, this package's on Linux.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import operator
@@ -344,7 +345,7 @@ class DirectMLExecutable(Executable):
     def _run_initialized(
         self, owned: Sequence[Array], run: Callable[[int], bool], cancellation: _native.Cancellation
     ) -> bool:
-        """Runs if the device has these owned inputs, with the number of their initialisation; returns whether it has."""
+        """Whether the device has these owned inputs; then it runs, with the number of their initialisation."""
         self._check_wanted(cancellation)
         initialized = self._initialized
         if initialized is None or not all(map(operator.is_, owned, initialized[0])):
