@@ -110,6 +110,9 @@ ComPtr<IDMLCompiledOperator> compile(Device& device, const GraphDesc& graph, DML
     ComPtr<IDMLCompiledOperator> compiled;
     device.check(device.directml().CompileGraph(&desc, flags, IDMLCompiledOperator::iid, compiled.put()),
                  "CompileGraph", place);
+    if (!compiled) {  // DirectML may report success where memory was short
+        device.check(E_OUTOFMEMORY, "CompileGraph", place);
+    }
     return compiled;
 }
 

@@ -67,6 +67,9 @@ const FormatInfo* clear_format(const SwView& view) {
 }  // namespace
 
 HRESULT CommandAllocator::Reset() {
+    if (const HRESULT fault = device_state().fault(); failed(fault)) {
+        return fault;
+    }
     if (device_state().validation && (use_->recording || live()->is_in_flight())) {
         device_state().report(live()->describe() + " is reset while " +
                               (use_->recording ? "a list that is open uses it"
@@ -109,6 +112,9 @@ HRESULT CommandList::Close() {
     if (!open_) {
         return E_FAIL;
     }
+    if (const HRESULT fault = device_state().fault(); failed(fault)) {
+        return fault;
+    }
     leave_allocator();
     open_ = false;
     if (const Validation* const validation = device_state().validation.get()) {
@@ -133,6 +139,9 @@ HRESULT CommandList::Reset(ID3D12CommandAllocator* allocator, ID3D12PipelineStat
     }
     if (open_) {
         return E_FAIL;
+    }
+    if (const HRESULT fault = device_state().fault(); failed(fault)) {
+        return fault;
     }
     auto* const own = static_cast<CommandAllocator*>(allocator);
     if (device_state().validation && own->use()->recording) {

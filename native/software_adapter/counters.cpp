@@ -29,6 +29,7 @@ const NamedCounter named_counters[] = {
     {"bytes_cleared", counters.bytes_cleared, true},
     {"pipelines_compiled", counters.pipelines_compiled, true},
     {"kernels_compiled", counters.kernels_compiled, true},
+    {"fallible_calls", counters.fallible_calls, true},
     {"not_implemented", counters.not_implemented, true},
     {"gpu_validation", counters.gpu_validation, true},
     {"live_objects", counters.live_objects, false},

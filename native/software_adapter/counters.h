@@ -18,6 +18,7 @@ struct Counters {
     Counter bytes_cleared;       // by commands
     Counter pipelines_compiled;  // pipeline states created
     Counter kernels_compiled;    // combinations of a pipeline and view formats compiled
+    Counter fallible_calls;      // calls that sw_fail_call can make fail
     Counter not_implemented;     // calls of methods that are not implemented
     Counter gpu_validation;      // how often the debug layer was asked to check what shaders do
     Counter live_objects;        // existing Direct3D objects

@@ -168,6 +168,10 @@ void Device::remove_all(HRESULT reason, const std::string& why, bool (*concerns)
 
 template <class T, class... Arguments>
 HRESULT Device::make(const IID& riid, void** object, const Arguments&... arguments) {
+    const HRESULT fault = state_.fault();
+    if (failed(fault)) {
+        return fault;
+    }
     return state_.removed() ? DXGI_ERROR_DEVICE_REMOVED : create<T>(riid, object, owner(), arguments...);
 }
 

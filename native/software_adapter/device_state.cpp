@@ -6,6 +6,7 @@
 
 #include "software_adapter/cached_mapping.h"
 #include "software_adapter/counters.h"
+#include "software_adapter/failing_call.h"
 #include "software_adapter/log.h"
 
 namespace dmlgraph::software {
@@ -37,6 +38,19 @@ std::vector<std::string> DeviceState::messages() const {
 void DeviceState::clear_messages() {
     const std::lock_guard lock(mutex_);
     messages_.clear();
+}
+
+HRESULT DeviceState::fault() {
+    switch (next_fault()) {
+        case Fault::none:
+            return S_OK;
+        case Fault::out_of_memory:
+            return E_OUTOFMEMORY;
+        case Fault::removal:
+            remove(DXGI_ERROR_DEVICE_HUNG, "sw_fail_call asks for it");
+            return DXGI_ERROR_DEVICE_REMOVED;
+    }
+    return S_OK;
 }
 
 uint64_t DeviceState::bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const {

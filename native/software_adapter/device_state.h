@@ -45,6 +45,9 @@ public:
     std::vector<std::string> messages() const;
     void clear_messages();
 
+    // Counts a call that may fail: what it must return at once, S_OK if it is to go on. See sw_fail_call.
+    HRESULT fault();
+
     // The bytes from `address` to the end of the heap or committed resource that contains it, 0 if none does.
     // GPU addresses are addresses of this process.
     uint64_t bytes_from(D3D12_GPU_VIRTUAL_ADDRESS address) const;

@@ -70,6 +70,9 @@ HRESULT Fence::SetEventOnCompletion(uint64_t value, HANDLE event) {
     if (calls.next(device_state().adapter) == device_state().strict.fail_event) {
         return E_OUTOFMEMORY;
     }
+    if (const HRESULT fault = device_state().fault(); failed(fault)) {
+        return fault;
+    }
     if (!event) {
         timeline().wait(value_, value);
         landings_->observe(value);

@@ -6,6 +6,7 @@
 
 #include "software_adapter/calls.h"
 #include "software_adapter/command_list.h"
+#include "software_adapter/counters.h"
 
 namespace dmlgraph::software {
 namespace {
@@ -24,6 +25,7 @@ void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const*
     if (execution == device_state().strict.remove_at) {
         device_state().remove(DXGI_ERROR_DEVICE_HUNG, "remove_at asks for it");
     }
+    device_state().fault();  // only the loss of the device matters
     if (execution == device_state().strict.hang_at) {
         submit(WaitWork{ComPtr<Fence>::attach(new Fence(owner(), 0)), 1});
     }
@@ -77,6 +79,9 @@ HRESULT CommandQueue::Signal(ID3D12Fence* fence, uint64_t value) {
     const auto call = signals.next(device_state().adapter);
     if (call == strict.fail_signal || (strict.fail_signals_from && call >= strict.fail_signals_from)) {
         return E_OUTOFMEMORY;
+    }
+    if (const HRESULT fault = device_state().fault(); failed(fault)) {
+        return fault;
     }
     submit(SignalWork{ComPtr(static_cast<Fence*>(fence)), value});
     return S_OK;

@@ -133,6 +133,9 @@ HRESULT Resource::Map(uint32_t subresource, const D3D12_RANGE* read_range, void*
     if (device_state().removed()) {
         return DXGI_ERROR_DEVICE_REMOVED;
     }
+    if (const HRESULT fault = device_state().fault(); failed(fault)) {
+        return fault;
+    }
     char* const seen = cached_ ? cached_->map(read_range) : data_;
     if (data) {
         *data = seen;

@@ -25,7 +25,7 @@ FOLDERS = tuple(map(Path, software.__path__))
 LIBRARIES = ("libd3d12.so", "libdxcore.so")
 
 # The adapter's counters; those of the compiler are in compiler.Statistics.
-ADAPTER_COUNTERS = ("dispatches", "bytes_copied", "pipelines_compiled", "live_objects")
+ADAPTER_COUNTERS = ("dispatches", "bytes_copied", "pipelines_compiled", "fallible_calls", "live_objects")
 
 
 # ---- The interface of the adapter, as in its shader_abi.h ----
@@ -168,6 +168,8 @@ class Adapter:
         library.sw_use_helpers.argtypes = [ctypes.c_void_p]
         library.sw_use_helpers.restype = None
         library.sw_use_helpers(_native.cpu_helpers())
+        library.sw_fail_call.argtypes = [ctypes.c_uint64, ctypes.c_int]
+        library.sw_fail_call.restype = None
         library.sw_set_compiler(callbacks.describe, callbacks.compile)
 
     @property
@@ -190,6 +192,10 @@ class Adapter:
         """Resets the counters to 0, except `live_objects`."""
         self._library.sw_reset_counters()
         self.compiler.statistics.reset()
+
+    def fail_call(self, number: int, *, removes_device: bool = False) -> None:
+        """Makes one of the next calls that may fail do so, or lose its device: the first if `number` is 1; 0: none."""
+        self._library.sw_fail_call(number, removes_device)
 
     def live_objects(self) -> list[tuple[str, str]]:
         """The type and the name of each existing object of Direct3D; a name is empty if there is none."""
