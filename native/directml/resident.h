@@ -12,8 +12,8 @@
 
 namespace dmlgraph {
 
-// Gives the buffer of a dropped tensor to the next one of the same size, so that a command list that was recorded with it
-// can be used again.
+// Gives the buffer of a dropped tensor to the next one of the same size, so that a command list that was recorded with
+// it can be used again.
 class Recycler {
 public:
     // Null if there is none.

@@ -71,9 +71,9 @@ SW_EXPORT void sw_set_threads(uint32_t count);
 SW_EXPORT void sw_use_helpers(void* helpers);
 // While it is on, dispatches are counted but do nothing.
 SW_EXPORT void sw_suppress_dispatches(int on);
-// Makes one of the next calls that may fail (objects made, memory mapped, lists closed and reset, work submitted, fences
-// signalled and waited for) return E_OUTOFMEMORY, or lose its device: the first one if `number` is 1; 0: none of them.
-// Submitting work cannot run out of memory. The counter "fallible_calls" counts such calls.
+// Makes one of the next calls that may fail (objects made, memory mapped, lists closed and reset, work submitted,
+// fences signalled and waited for) return E_OUTOFMEMORY, or lose its device: the first one if `number` is 1; 0: none
+// of them. Submitting work cannot run out of memory. The counter "fallible_calls" counts such calls.
 SW_EXPORT void sw_fail_call(uint64_t number, int removes_device);
 // The work that this thread submits until sw_end is abandoned once cancelled(context) is not 0, or when the compiler
 // is interrupted: the rest of it is not run. Several threads call `cancelled`; null: never cancelled.

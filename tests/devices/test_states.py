@@ -273,6 +273,26 @@ def test_what_a_next_value_may_be(device: DeviceName, fuse: bool) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("fuse", [False, True])
+def test_next_values_and_rows_in_other_layouts(device: DeviceName, fuse: bool) -> None:
+    """A state lies packed in its memory, whatever strides the value has that changes it."""
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[2, 3], dtype="float32")
+    whole = g.state("whole", sizes=[2, 3], dtype="float32")
+    grown = g.state("grown", sizes=[2, 9], dtype="float32", grows=1)
+    g.update(whole, dg.add(whole, x, output={"strides": [1, 2]}))
+    g.append(grown, dg.negate(x, output={"strides": [4, 1]}))
+    g.output("whole", dg.identity(whole))
+    given = np.arange(6, dtype=np.float32).reshape(2, 3)
+    with g.compile(device, fuse=fuse) as exe:
+        exe.run({"x": given})
+        got = exe.run({"x": given}, steps=2, collect=["whole"])["whole"]
+        np.testing.assert_array_equal(got, [given, 2 * given])
+        np.testing.assert_array_equal(exe.states["whole"], 3 * given)
+        np.testing.assert_array_equal(exe.states["grown"], np.concatenate([-given] * 3, axis=1))
+
+
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_a_mask_of_the_length(device: DeviceName, dtype: str) -> None:
     g = dg.Graph("g", dims={"capacity": 6})

@@ -39,7 +39,7 @@ from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices, shar
 from dmlgraph.devices.directml.plain import PlainArrays
 from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
-from dmlgraph.devices.directml.resident import NO_STATES, AdapterMemory, StatesOfRun
+from dmlgraph.devices.directml.resident import NO_STATES, AdapterMemory, StatesOfRun, with_packed_states
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
 from dmlgraph.devices.directml.transfer import Collected, Kept, Result, given, given_bytes
 from dmlgraph.devices.executable import Array, Executable, Step, Wanted
@@ -162,7 +162,8 @@ class DirectMLDevice(Device):
         problems = list(type_problems(graph, opened.types))
         if problems:
             raise DirectMLError(problems, graph=graph.name)
-        safe, added = make_safe(graph)
+        packed, copies = with_packed_states(graph)
+        safe, added = make_safe(packed)
         try:
             executable = DirectMLExecutable(safe, self.name, reason, opened, flags)
         except DeviceRemovedError:
@@ -172,7 +173,7 @@ class DirectMLDevice(Device):
             if error.call != "CompileGraph":
                 raise
             raise self._explained(error, safe, flags) from None
-        executable.stats["added_copies"] = added
+        executable.stats["added_copies"] = copies + added
         return executable
 
     def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:

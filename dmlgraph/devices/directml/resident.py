@@ -12,6 +12,9 @@ import numpy as np
 from dmlgraph import _native
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.desc import GraphDesc
+from dmlgraph.compiler.lowering import frozen, thawed
+from dmlgraph.devices.directml.faults.aliases import whole_slice
+from dmlgraph.devices.directml.faults.edits import insert_before_output
 from dmlgraph.devices.directml.transfer import Result, given_bytes
 from dmlgraph.devices.memory import Array, Part
 from dmlgraph.devices.states import Turn
@@ -54,6 +57,22 @@ class AdapterMemory:
 
     def resource(self, tensor: _native.Resident) -> int:
         return tensor.resource
+
+
+def with_packed_states(graph: GraphDesc) -> tuple[GraphDesc, int]:
+    """The graph with copies of next values and rows that do not lie packed in a buffer, as in a state; and how many."""
+    changing = {state.output for state in graph.states}
+    strided = {
+        slot.name: slot.desc
+        for slot in graph.outputs
+        if slot.name in changing and slot.desc.effective_strides != slot.desc.packed_strides
+    }
+    ir = thawed(graph) if strided else None
+    if ir is None:
+        return graph, 0
+    for name, desc in strided.items():
+        insert_before_output(ir, name, "packed", whole_slice(desc, desc.like(strides=None)))
+    return frozen(ir), len(strided)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
