@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LONGEST = 34  # columns of a line in a box; longer lines are cut, and complete in the rows
 LISTED = 3  # origins listed in a fused node's box; more are counted
-LOOP = "↻"  # before the name of a state, where it gets its next value
+LOOP = "↻ "  # before the name of a state, where it gets its next value
 OUTPUT = "output"
 VALUES = 16  # elements of a constant that are shown
 
@@ -47,6 +47,7 @@ class Box:
         rows: all of its details.
         origins: for a fused node, the names of the nodes it was fused from.
         is_weight: whether it is a constant or an owned input.
+        mark: what stands before the name in the title.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Box:
     rows: Rows
     origins: tuple[str, ...] = ()
     is_weight: bool = False
+    mark: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -131,8 +133,8 @@ def draw(
         desc, reference = graph.desc(*source_of), graph.reference(*source_of)
         rows = ((what, name), *_tensor_rows(desc), ("from", reference))
         edges.append(Edge(index[source_of[0]], len(boxes), _short(desc), rows))
-        caption = name if what == OUTPUT else f"{LOOP} {name}"
-        boxes.append(Box(name, Kind.OUTPUT, (cut(caption), _short(desc)), rows))
+        mark = "" if what == OUTPUT else LOOP
+        boxes.append(Box(name, Kind.OUTPUT, (cut(mark + name), _short(desc)), rows, mark=mark))
     groups = {}
     if source is not None:
         groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}

@@ -41,12 +41,14 @@ class Scope:
 def scopes(drawing: Drawing) -> Scope:
     """The scopes of a drawing; a scope has at least two boxes, and is not the only thing in another.
 
-    Outputs are in no scope: they are what leaves the graph.  A weight whose name has no scope is in that of its
-    readers.
+    Outputs are in no scope: they are what leaves the graph.  The next value of a state is in the state's scope.  A
+    weight whose name has no scope is in that of its readers.
     """
     root = Scope("")
+    leaves = [box.kind is Kind.OUTPUT and not box.mark for box in drawing.boxes]
     paths = [
-        box.name.split(SEPARATOR)[:-1][:MOST_LEVELS] if box.kind is not Kind.OUTPUT else [] for box in drawing.boxes
+        [] if out else box.name.split(SEPARATOR)[:-1][:MOST_LEVELS]
+        for box, out in zip(drawing.boxes, leaves, strict=True)
     ]
     readers: dict[int, list[str]] = {}  # of a weight: where all that read it are
     for edge in drawing.edges:
@@ -103,7 +105,8 @@ def _inside(drawing: Drawing, scope: Scope, edges: Sequence[Edge], title: str) -
     for index, each in sorted(order, key=operator.itemgetter(0)):
         if each is None:
             box = drawing.boxes[index]
-            lines = (cut(box.name.removeprefix(scope.name)), *box.lines[1:]) if scope.name else box.lines
+            short = cut(box.mark + box.name.removeprefix(scope.name))
+            lines = (short, *box.lines[1:]) if scope.name else box.lines
             if index in drawing.groups:
                 groups[len(boxes)] = drawing.groups[index]
             place[index] = len(boxes)
@@ -163,7 +166,7 @@ def _without_cycles(boxes: list[Box], edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _box(drawing: Drawing, scope: Scope, around: str) -> Box:
-    inside = [drawing.boxes[index] for index in scope.all_boxes()]
+    inside = [box for box in map(drawing.boxes.__getitem__, scope.all_boxes()) if not box.mark]
     name = scope.name.rstrip(SEPARATOR)
     lines = (cut(name.removeprefix(around)), f"{len(inside):,} nodes", *counted(inside))
     rows = (("scope", name), ("nodes", f"{len(inside):,}"), ("operators", ", ".join(counted(inside, most=None))))

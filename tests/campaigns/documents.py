@@ -63,6 +63,7 @@ templates:
   inner:
     dims: {N: 1, w: N + 1}
     inputs: [x]
+    states: {rows: {dtype: float32, sizes: [3 * M + 9, 9], grows: 0, append: x}, s: {dtype: int8, sizes: [w], next: s}}
     nodes: {y: {op: subscript, input: x, index: "..., :w, -N:"}}
     outputs: [y]
   outer:

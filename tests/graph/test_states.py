@@ -51,6 +51,21 @@ def test_a_scope_is_in_the_name() -> None:
     assert (k.reference, k.length.reference) == ("layer/k", "layer/k.length")
 
 
+def test_every_scope_has_its_own_state() -> None:
+    g = dg.Graph("g")
+    total = g.input("x", sizes=[1], dtype="float32")
+    for layer in range(2):
+        with g.scope(f"layer.{layer}"):
+            s = g.state("s", sizes=[1], dtype="float32")
+            total = total + s
+            g.update(s, total)
+    g.output("y", total)
+    exe = g.compile("cpu")
+    results = [exe.run({"x": np.ones(1, np.float32)})["y"].item() for _ in range(3)]
+    assert results == [1, 3, 6]
+    assert [exe.states[name].item() for name in ("layer.0/s", "layer.1/s")] == [3, 6]
+
+
 @pytest.mark.parametrize("made", [copy.copy, copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
 def test_copies_have_the_same_states(made: Callable[[dg.Graph], dg.Graph]) -> None:
     g = counter()

@@ -79,6 +79,28 @@ def test_scopes_are_boxes_with_drawings_inside():
     assert [box.lines[0] for box in first.groups[2].boxes] == [*relus, "↑ layers/0/gemm"]
 
 
+def test_a_state_is_drawn_as_a_loop_in_its_scope() -> None:
+    g = dg.Graph("network")
+    value = g.input("x", sizes=[2], dtype="float32")
+    for layer in range(2):
+        with g.scope(f"layers/{layer}"):
+            s = g.state("s", sizes=[2], dtype="float32")
+            rows = g.state("rows", sizes=[9, 2], dtype="float32", grows=0)
+            value = dg.add(value, s)
+            g.update(s, value)
+            g.append(rows, value.reshape(1, 2))
+    g.output("y", value)
+    drawing = in_scopes(draw(g))
+    assert [box.lines[0] for box in drawing.boxes] == ["x", "layers", "y"]
+    layers = drawing.groups[1]
+    assert layers.boxes[0].lines == ("0", "4 nodes", "2 × state", "1 × add", "1 × reshape")
+    first = layers.groups[0]
+    assert [box.lines[0] for box in first.boxes] == ["s", "rows", "add", "reshape", "↻ s", "↻ rows", "↑ x"]
+    names = [box.lines[0] for box in first.boxes]
+    edges = {(names[edge.source], names[edge.target]) for edge in first.edges}
+    assert edges == {("s", "add"), ("↑ x", "add"), ("add", "reshape"), ("add", "↻ s"), ("reshape", "↻ rows")}
+
+
 def test_a_scope_of_one_box_is_none_and_one_that_is_all_of_another_takes_its_place():
     g = dg.Graph()
     x = g.input("alone/x", sizes=[1], dtype="float32")

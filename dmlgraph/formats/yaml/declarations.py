@@ -13,6 +13,8 @@ from dmlgraph.operators.catalog.registry import find
 from dmlgraph.operators.declaration.operator import Operator
 
 FORMAT_VERSION = 1
+STATE_KEYS = ("dtype", "sizes", "initial", "next", "grows", "append")
+CHANGES = ("next", "append")  # the keys of a state that name what changes it
 
 
 def problem_at(message: str, tree: Tree, *, code: str, **fields: Any) -> Problem:

@@ -1,7 +1,7 @@
-"""Expansion: the nodes that the uses of templates stand for.
+"""Expansion: the nodes and states that the uses of templates stand for.
 
-A node `h` of a template that `tower` uses is the node `tower/h`; with `repeat`, `tower/0/h`, `tower/1/h`, ….  What is
-expanded is an ordinary section of nodes: the reader reads it like one that is written out.
+A node `h` of a template that `tower` uses is the node `tower/h`; with `repeat`, `tower/0/h`, `tower/1/h`, ….  States
+have such names, too.  What is expanded are ordinary sections: the reader reads them like those that are written out.
 
 Before anything is made, each template is planned once for each choice of its dims, and the nodes are counted.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from dmlgraph.base.errors import Location, Problem, listing, plural, suggestion
@@ -20,12 +20,12 @@ from dmlgraph.base.report import Placing, Report, used_by
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.formats.yaml.copies import number_of_copies
 from dmlgraph.formats.yaml.declarations import problem_at as at
-from dmlgraph.formats.yaml.substitution import Params, filled, node_with, value_of
-from dmlgraph.formats.yaml.template import INDEX, Names, Reference, Template, Use, cuts, given_names, references
+from dmlgraph.formats.yaml.substitution import Params, filled, node_with, state_with, value_of
+from dmlgraph.formats.yaml.template import INDEX, Names, Reference, Template, Use, cuts, given_names
 from dmlgraph.formats.yaml.templates import Templates
 from dmlgraph.graph.graph import Graph
 
-MOST_NODES = 100_000  # that the templates of a file expand to
+MOST_NODES = 100_000  # that the templates of a file expand to, states among them
 MOST_PLANS = 20_000  # different choices of the dims of templates
 
 
@@ -87,9 +87,9 @@ class _Plan:
     """A template with values for its dims.
 
     Attributes:
-        nodes: its nodes, with the dims replaced in their fields, each with the fields that name tensors.
+        nodes: its nodes and states, with the dims replaced in their fields, each with the fields that name tensors.
         copies: its uses, by name.
-        total: the number of nodes that it becomes.
+        total: the number of nodes and states that it becomes.
     """
 
     __slots__ = ("_outputs", "copies", "nodes", "template", "total")
@@ -114,24 +114,50 @@ class _Plan:
         return prefix + self.copies[found.name].output(found.rest, found.copy)
 
 
+class _Section:
+    """A section of the file to which uses add what they stand for.
+
+    Args:
+        tree: the section; a use in it is not part of it any more.
+        uses: the names of the uses.
+    """
+
+    def __init__(self, tree: Tree, uses: Collection[str]) -> None:
+        self._written = tree
+        self.values: dict[Any, Tree] = {name: item for name, item in tree.value.items() if name not in uses}
+        self.keys: dict[Any, Any] = {name: tree.keys[name] for name in self.values}
+
+    def shorten(self, count: int) -> None:
+        """Removes what was added last."""
+        while len(self.values) > count:
+            self.keys.pop(self.values.popitem()[0])
+
+    @property
+    def tree(self) -> Tree:
+        return self._written.with_value(self.values, self.keys)
+
+
 class Expansion:
-    """The nodes of a graph file, those of its uses among them.
+    """The nodes and states of a graph file, those of its uses among them.
 
     Attributes:
         nodes: the section of nodes, without uses.
-        used: by node, the use that made it.
+        states: the section of states.
+        used: by node and state, the use that made it.
         broken: the names of uses that could not be expanded.
         fixed: by dim, what cannot follow it: the number of copies of a use.
 
     Args:
-        nodes: the section of nodes as it is written.
+        nodes, states: the sections as they are written.
         names: what the nodes in it can read.
         templates: the templates of the file.
         graph: has the file's dims.
         report: collects what is wrong.
     """
 
-    def __init__(self, nodes: Tree, names: Names, templates: Templates, graph: Graph, report: Report) -> None:
+    def __init__(
+        self, nodes: Tree, states: Tree, names: Names, templates: Templates, graph: Graph, report: Report
+    ) -> None:
         self.names, self.report = names, report
         self._templates, self._graph = templates, graph
         self._plans: dict[object, _Plan] = {}
@@ -148,14 +174,13 @@ class Expansion:
         if self._total > MOST_NODES:
             self._copies.clear()
             self.broken |= set(names.uses)
-        self._values: dict[Any, Tree] = {name: tree for name, tree in nodes.value.items() if name not in names.uses}
-        self._keys: dict[Any, Any] = {name: nodes.keys[name] for name in self._values}
+        self._nodes_made, self._states_made = _Section(nodes, names.uses), _Section(states, ())
         for name in self._copies:
-            count = len(self._values)
+            sections = [(section, len(section.values)) for section in (self._nodes_made, self._states_made)]
             self._attempt(name, lambda name=name: self._root(name))  # type: ignore[misc]
-            while name in self.broken and len(self._values) > count:
-                self._keys.pop(self._values.popitem()[0])
-        self.nodes = nodes.with_value(self._values, self._keys)
+            for section, count in sections if name in self.broken else ():
+                section.shorten(count)
+        self.nodes, self.states = self._nodes_made.tree, self._states_made.tree
 
     def _attempt(self, name: str, work: Callable[[], None]) -> None:
         try:
@@ -281,15 +306,17 @@ class Expansion:
         return plan
 
     def _nodes(self, template: Template, params: Params, used: Used) -> dict[str, tuple[Tree, list[str]]]:
-        """The nodes of a template with values for its dims, each with its fields that name tensors."""
+        """The nodes and states of a template with values for its dims, each with its fields that name tensors."""
         fill = functools.partial(filled, params=params, dims=self._graph.dims)
         nodes: dict[str, tuple[Tree, list[str]]] = {}
-        for name, operator in template.operators.items():
-            tree = template.nodes[name]
+        names = (*template.states, *template.operators)
+        for name in names:
+            tree, operator = template.declared(name), template.operators.get(name)
             with self.report.at(node=f"{template.name}/{name}", place=_placing(used, tree.find)):
-                made = node_with(tree, operator, fill) if params else tree
-                nodes[name] = made, [field for field in operator.input_arrays if any(references(made.value.get(field)))]
-        if len(nodes) < len(template.operators):
+                if params:
+                    tree = state_with(tree, fill) if operator is None else node_with(tree, operator, fill)
+                nodes[name] = tree, list(dict.fromkeys(field for field, _ in template.sources(name)))
+        if len(nodes) < len(names):
             raise _WrongError
         return nodes
 
@@ -351,8 +378,8 @@ class Expansion:
             self._expand(copies.plan(copy), prefix + copies.prefix(copy), given, used)
 
     def _expand(self, plan: _Plan, prefix: str, given: Mapping[str, str | None], used: Used) -> None:
-        """Makes the nodes of a template, with what is given for its inputs."""
-        names, values = plan.template.names, self._values
+        """Makes the nodes and states of a template, with what is given for its inputs."""
+        names = plan.template.names
 
         def read(text: str) -> str | None:
             found = names.find(text)
@@ -363,10 +390,11 @@ class Expansion:
                 self._expand_use(plan.copies[name], prefix, names, read, used)
                 continue
             tree, fields = plan.nodes[name]
+            section = self._states_made if name in plan.template.states else self._nodes_made
             whole = prefix + name
-            if whole in values:
-                hint = f"a node of the use '{used.name}' has it"
-                self.report.problem("the name is taken", self._keys[whole], "duplicate", node=whole, hint=hint)
+            if whole in section.values:
+                hint = f"a {'state' if name in plan.template.states else 'node'} of the use '{used.name}' has it"
+                self.report.problem("the name is taken", section.keys[whole], "duplicate", node=whole, hint=hint)
                 raise _WrongError
             made = dict(tree.value)
             for field in fields:
@@ -375,8 +403,8 @@ class Expansion:
                     made[field] = item.with_value([each.with_value(read(each.value)) for each in item.value])
                 else:
                     made[field] = item.with_value(read(item.value))
-            values[whole] = tree.with_value(made, tree.keys)
-            self._keys[whole] = UsedKey(key, used)
+            section.values[whole] = tree.with_value(made, tree.keys)
+            section.keys[whole] = UsedKey(key, used)
             self.used[whole] = used
 
     # Problems.

@@ -30,7 +30,9 @@ from dmlgraph.formats.text_tree.tree import Tree, parse
 from dmlgraph.formats.yaml.contents import read_content
 from dmlgraph.formats.yaml.copies import Declared
 from dmlgraph.formats.yaml.declarations import (
+    CHANGES,
     FORMAT_VERSION,
+    STATE_KEYS,
     check_version,
     node_keys,
     operator_of,
@@ -62,7 +64,6 @@ SECTIONS = (
 DECLARED = ("inputs", "states", "constants", "nodes")
 INPUT_KEYS = ("dtype", "sizes", "strides", "owned")
 MOST_SHOWN = 20  # nodes of a cycle
-STATE_KEYS = ("dtype", "sizes", "initial", "next", "grows", "append")
 INITIAL = ("value", "data", "file")  # contents of a state
 CONSTANT_KEYS = ("file", "tensor", "dtype", "sizes", "data")
 
@@ -143,7 +144,7 @@ class _Reader:
         self.growing: set[str] = set()  # states that have a length
         self.uses: Expansion | None = None  # of templates, if there are any
         self._meant: dict[str, str | None] = {}  # see `_source`
-        self.archives: dict[str, Archive] = {}  # safetensors files by name
+        self.archives: dict[tuple[Folder, str], Archive] = {}  # safetensors files by folder and name
         self.file_dims: dict[str, int] = {}  # before others replace them
         self.graph = Graph()
 
@@ -223,7 +224,7 @@ class _Reader:
         return all(declared.is_whole for declared in made.values())
 
     def _expand(self) -> None:
-        """Replaces the uses of templates among the nodes by the nodes of the templates."""
+        """Replaces the uses of templates among the nodes by the nodes and states of the templates."""
         nodes = dict(self._section("nodes", quiet=True))
         in_use = {name: tree for name, tree in nodes.items() if isinstance(tree.value, dict) and "use" in tree.value}
         given = self.tree.value.get("templates")
@@ -238,7 +239,9 @@ class _Reader:
         keys = self._names("nodes")
         uses = {name: templates.use(name, keys[name], tree) for name, tree in in_use.items()}
         section = self.tree.with_value(nodes, keys if nodes else {})
-        self.uses = Expansion(section, Names((), operators, uses), templates, self.graph, self.report)
+        states = self.tree.with_value(dict(self._section("states", quiet=True)), self._names("states"))
+        names = Names((), (), operators, uses)
+        self.uses = Expansion(section, states, names, templates, self.graph, self.report)
         self.report.uses = {**self.report.uses, **self.uses.used}
         self.graph.origin.remarks = tuple(self.uses.warnings())
         self.graph.origin.fixed |= self.uses.fixed
@@ -248,6 +251,8 @@ class _Reader:
         if in_use:
             self.tree = self.tree.copy()
             self.tree.value["nodes"] = self.uses.nodes
+            if self.uses.states.value and not self._unreadable("states"):
+                self.tree.value["states"] = self.uses.states
 
     def _declare(self) -> None:
         """Registers the names of inputs, constants and nodes; a name used twice is a problem."""
@@ -274,16 +279,21 @@ class _Reader:
         given = tree.value.get("initial")
         if given is not None and given.value is not None:
             desc = self.graph.checker.describe(dtype=fields["dtype"], sizes=fields["sizes"])
-            fields["initial"] = self._initial(given, desc)
+            fields["initial"] = self._initial(given, desc, self._folder_of(name))
         self.graph.state(name, **fields)
 
-    def _initial(self, tree: Tree, desc: TensorDesc) -> Array | Scalar | None:
-        """What a state holds at first."""
+    def _folder_of(self, name: str) -> Folder:
+        """Where the files are that a declaration names: beside its own file, which may be one of templates."""
+        used = None if self.uses is None else self.uses.used.get(name)
+        return self.folder if used is None else used.template.folder
+
+    def _initial(self, tree: Tree, desc: TensorDesc, folder: Folder) -> Array | Scalar | None:
+        """What a state holds at first; `folder` has the files."""
         if isinstance(tree.value, dict) and tree.value.keys() == {"file", "tensor"}:
             with Report(field="initial"):
-                return check_file(self._array(tree.plain), desc.dtype, desc.sizes, tree.value["file"].plain)
+                return check_file(self._array(tree.plain, folder), desc.dtype, desc.sizes, tree.value["file"].plain)
         with Report(GraphError) as report:
-            content = read_content(tree, "initial", INITIAL, self.folder, report)
+            content = read_content(tree, "initial", INITIAL, folder, report)
         if content is None or content.kind != "value":
             return None if content is None else content.array(desc, self.graph.dims)
         with Report(field="initial.value"):
@@ -294,7 +304,7 @@ class _Reader:
         for name, tree in self._section("states", quiet=True):
             if name in self.broken or not isinstance(tree.value, dict):
                 continue
-            for key, change in (("next", self.graph.update), ("append", self.graph.append)):
+            for key, change in zip(CHANGES, (self.graph.update, self.graph.append), strict=True):
                 item = tree.value.get(key)
                 source = None if item is None or item.value is None else self._reference(item, key, name)
                 if item is not None and source is not None and source not in self.broken:
@@ -315,7 +325,7 @@ class _Reader:
                 )
             with Report(GraphError) as report:
                 with report.at():
-                    array = self._array(plain)
+                    array = self._array(plain, self.folder)
                 # The tensor description checks the given dtype and sizes; placeholders replace missing ones.
                 stated = self.graph.checker.describe(dtype=plain.get("dtype", "uint8"), sizes=plain.get("sizes", [1]))
             array = check_file(
@@ -330,22 +340,22 @@ class _Reader:
             desc = self.graph.checker.describe(dtype=plain["dtype"], sizes=plain["sizes"])
             self.graph.constant(name, from_numbers(tree.value["data"], desc))
 
-    def _array(self, plain: Mapping[str, Any]) -> Array:
-        """The array of a constant's file: of a .npy file, or of one tensor in a safetensors file."""
+    def _array(self, plain: Mapping[str, Any], folder: Folder) -> Array:
+        """The array of a file in a folder: of a .npy file, or of one tensor in a safetensors file."""
         name = plain["file"]
         if not isinstance(name, str) or not name.lower().endswith(SUFFIX):
             if "tensor" in plain:
                 raise GraphError(
                     "only safetensors files have several tensors", code="conflict", field="tensor", got=plain["tensor"]
                 )
-            return load_file(name, self.folder)
+            return load_file(name, folder)
         if "tensor" not in plain:
             raise GraphError(
                 "must be given: the file has several tensors", code="missing", field="tensor", hint="tensor: NAME"
             )
-        archive = self.archives.get(name)
+        archive = self.archives.get((folder, name))
         if archive is None:
-            archive = self.archives[name] = Archive(find_file(name, self.folder, SUFFIX), name)
+            archive = self.archives[folder, name] = Archive(find_file(name, folder, SUFFIX), name)
         return archive.read(plain["tensor"])
 
     def _nodes(self) -> None:

@@ -149,10 +149,12 @@ _TEMPLATES: Schema = {
             "dims": _named({"anyOf": [_PARAMETER, {"type": "null"}]})
             | {"description": "its parameters and their defaults; null: every use gives one"},
             "inputs": {"type": "array", "items": {"type": "string"}, "description": "the names of what it is given"},
+            "states": _told({"$ref": "#/properties/states"}, "Tensors that every copy has of its own, by name."),
             "nodes": _told({"$ref": "#/properties/nodes"}, "Operators and uses of templates, by name."),
             "outputs": _told(_OUTPUTS, "What the template gives: a list, or a mapping from names to references."),
         },
-        ["nodes", "outputs"],
+        ["outputs"],
+        anyOf=[{"required": ["nodes"]}, {"required": ["states"]}],
     ),
 }
 

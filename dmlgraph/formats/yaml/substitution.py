@@ -94,6 +94,24 @@ def node_with(tree: Tree, operator: type[Operator], fill: Fill) -> Tree:
     return tree.with_value(value, tree.keys)
 
 
+def state_with(tree: Tree, fill: Fill) -> Tree:
+    """A state with values in its sizes, and in the number that it holds at first.
+
+    Raises:
+        GraphError: a number cannot have them.
+    """
+    value = dict(tree.value)
+    if "sizes" in value:
+        with Report(field="sizes"):
+            value["sizes"] = _field(value["sizes"], Computed.WHOLE, fill)
+    first = value.get("initial")
+    if first is not None and isinstance(first.value, dict) and "value" in first.value:
+        with Report(field="initial.value"):
+            number = _field(first.value["value"], Computed.REAL, fill)
+        value["initial"] = first.with_value(first.value | {"value": number}, first.keys)
+    return tree.with_value(value, tree.keys)
+
+
 def _field(tree: Tree, computed: Computed, fill: Fill) -> Tree:
     given = tree.value
     if computed is Computed.NONE:

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from dmlgraph.base.errors import Problem, listing, nearest, shorten
 from dmlgraph.base.expressions import names_in
+from dmlgraph.formats.arrays import Folder
 from dmlgraph.formats.text_tree.tree import Tree
+from dmlgraph.formats.yaml.declarations import CHANGES
 from dmlgraph.formats.yaml.declarations import problem_at as at
 from dmlgraph.graph.nodes import may_have_output
 from dmlgraph.operators.declaration.operator import Operator
@@ -22,7 +24,7 @@ class Reference(NamedTuple):
     """What a text in a template, or in the nodes of a file, reads.
 
     Attributes:
-        kind: "input" of the template, "node", or "use": an output of a use.
+        kind: "input" of the template, "node", also a state, or "use": an output of a use.
         name: of the input, the node or the use.
         rest: the path of the node's output, or the name of the use's output.
         copy: which copy of the use; None: the last.
@@ -61,6 +63,7 @@ class Names:
 
     Attributes:
         inputs: a template's inputs.
+        states: a template's states.
         operators: the nodes, and whatever else has one output; None where an operator is unknown.
         uses: the uses.
         template: the name of the template; None: these are the names of the file itself.
@@ -69,11 +72,13 @@ class Names:
     def __init__(
         self,
         inputs: Collection[str],
+        states: Collection[str],
         operators: Mapping[str, type[Operator] | None],
         uses: Mapping[str, Use],
         template: str | None = None,
     ) -> None:
-        self.inputs, self.operators, self.uses, self.template = inputs, operators, uses, template
+        self.inputs, self.states, self.operators = inputs, states, operators
+        self.uses, self.template = uses, template
         self._found: dict[str, Reference | None] = {}
 
     def find(self, text: str) -> Reference | None:
@@ -87,8 +92,8 @@ class Names:
         for name, path in cuts(text):
             if name in self.inputs and not path:
                 yield Reference("input", name)
-            elif name in self.operators:
-                operator = self.operators[name]
+            elif name in self.states or name in self.operators:
+                operator = self.operators.get(name)
                 if not path if operator is None else may_have_output(operator, path):
                     yield Reference("node", name, path)
                 unknown = unknown or Reference("node", name, path)  # its operator is known better later
@@ -131,19 +136,23 @@ class Names:
         near = self.nearest(text)
         what, hint = "input, constant or node", None
         if self.template is not None:
-            what = "input or node"
+            what = "input, state or node" if self.states else "input or node"
             hint = f"only what a use gives to '{self.template}' and its own nodes can be read in it"
         return at(
             f"there is no {what} called '{shorten(text)}'",
             tree,
             code="unknown-node",
-            allowed=None if near else listing([*self.inputs, *self.operators, *self.uses], at_most=8),
+            allowed=None if near else listing(self._all, at_most=8),
             hint=f"did you mean '{near}'?" if near else hint,
         )
 
     def nearest(self, text: str) -> str | None:
-        names = {*self.inputs, *self.operators, *self.uses}
+        names = set(self._all)
         return next((near + path for name, path in cuts(text) if (near := nearest(name, names)) is not None), None)
+
+    @property
+    def _all(self) -> list[str]:
+        return [*self.inputs, *self.states, *self.operators, *self.uses]
 
 
 def cuts(text: str) -> Iterator[tuple[str, str]]:
@@ -166,40 +175,48 @@ class Template:
         name, key, tree: its name, and where it is.
         dims: its parameters with their defaults; null: one that every use gives.
         inputs: the names of its inputs, and where they are.
+        states: its states by name, with the places of the names in `keys`.
         nodes: its nodes by name, uses among them, with the places of the names in `keys`.
         operators: of the nodes that are no uses.
         uses: of other templates.
         outputs: what each output reads: a node, or an output of a use.
         is_broken: whether it is wrong, so that its uses cannot be read.
+        folder: of its file.
         is_own: whether it is in the graph file itself.
     """
 
-    def __init__(self, name: str, key: Tree, tree: Tree, *, is_own: bool) -> None:
-        self.name, self.key, self.tree, self.is_own = name, key, tree, is_own
+    def __init__(self, name: str, key: Tree, tree: Tree, folder: Folder, *, is_own: bool) -> None:
+        self.name, self.key, self.tree, self.folder, self.is_own = name, key, tree, folder, is_own
         self.dims: dict[str, Tree] = {}
         self.inputs: dict[str, Tree] = {}
+        self.states: dict[str, Tree] = {}
         self.nodes: dict[str, Tree] = {}
         self.keys: dict[str, Tree] = {}
         self.operators: dict[str, type[Operator]] = {}
         self.uses: dict[str, Use] = {}
         self.outputs: dict[str, Reference] = {}
         self.is_broken = False
-        self.names = Names(self.inputs, self.operators, self.uses, name)
+        self.names = Names(self.inputs, self.states, self.operators, self.uses, name)
 
     @property
     def called(self) -> str:
         """What messages call it in place of a node."""
         return f"template {self.name}"
 
+    def sources(self, name: str) -> Iterator[tuple[str, Tree]]:
+        """What a node that is not a use reads, or what changes a state: the field, and the tree that names it."""
+        for field in self._input_fields(name):
+            yield from ((field, each) for each in references(self.declared(name).value.get(field)))
+
+    def declared(self, name: str) -> Tree:
+        """The declaration of a node or state."""
+        return self.states[name] if name in self.states else self.nodes[name]
+
     @functools.cached_property
     def numbered(self) -> list[tuple[str, str, Tree, Reference]]:
         """All that reads a copy of a use by its number: node, field, its text, what it means."""
-        texts = [
-            (name, field, each)
-            for name, operator in self.operators.items()
-            for field in operator.input_arrays
-            for each in references(self.nodes[name].value.get(field))
-        ]
+        readers = [*self.states, *self.operators]
+        texts = [(name, field, each) for name in readers for field, each in self.sources(name)]
         texts += [(name, field, each) for name, use in self.uses.items() for field, each in given_names(use)]
         outputs = self.tree.value["outputs"].value
         listed = outputs.values() if isinstance(outputs, dict) else outputs
@@ -211,14 +228,18 @@ class Template:
     def words(self) -> set[str]:
         """The words in its fields, its uses and the defaults of its dims: those that are its dims are used."""
         texts: set[str] = set()
-        for name, tree in self.nodes.items():
-            fields = self.operators[name].input_arrays if name in self.operators else ()
+        for name, tree in (*self.states.items(), *self.nodes.items()):
+            fields = self._input_fields(name)
             for field, item in tree.value.items():
                 if field not in fields:
                     texts |= _texts(item)
         for default in self.dims.values():
             texts |= _texts(default)
         return {name for text in texts for name in names_in(text)}
+
+    def _input_fields(self, name: str) -> Collection[str]:
+        """The fields of a state or node that name tensors; none of a use."""
+        return CHANGES if name in self.states else self.operators[name].input_arrays if name in self.operators else ()
 
 
 def _texts(tree: Tree) -> set[str]:

@@ -19,14 +19,14 @@ from dmlgraph.formats.arrays import Folder
 from dmlgraph.formats.text_tree.keys import known_keys
 from dmlgraph.formats.text_tree.text import read_text
 from dmlgraph.formats.text_tree.tree import Tree, is_finite, parse
-from dmlgraph.formats.yaml.declarations import check_version, node_keys, operator_of, report_operator
+from dmlgraph.formats.yaml.declarations import STATE_KEYS, check_version, node_keys, operator_of, report_operator
 from dmlgraph.formats.yaml.declarations import problem_at as at
 from dmlgraph.formats.yaml.order import in_order
-from dmlgraph.formats.yaml.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names, references
+from dmlgraph.formats.yaml.template import INDEX, RESERVED, USE_KEYS, Template, Use, given_names
 from dmlgraph.graph.dims import check_name
 
 MOST_LEVELS = 50  # of templates inside one another
-TEMPLATE_KEYS = ("dims", "inputs", "nodes", "outputs")
+TEMPLATE_KEYS = ("dims", "inputs", "states", "nodes", "outputs")
 _A_TEMPLATE = "such as {inputs: [x], nodes: {y: {op: exp, input: x}}, outputs: [y]}"
 
 
@@ -42,6 +42,7 @@ class Templates:
             self._section(tree, folder, is_own=True)
         for template in self.by_name.values():
             self._attempt(template, self._parameters)
+            self._attempt(template, self._states)
         for template in self.by_name.values():
             self._attempt(template, self._nodes)
         for template in self._inner_first():
@@ -65,7 +66,7 @@ class Templates:
                 field, hint = f"templates.{name}", f"first in {where}"
                 self.report.problem("the name is taken", key, "duplicate", field, hint=hint)
             else:
-                self.by_name[name] = Template(name, key, item, is_own=is_own)
+                self.by_name[name] = Template(name, key, item, folder, is_own=is_own)
 
     def _file(self, tree: Tree, folder: Folder) -> None:
         place = functools.partial(dataclasses.replace, field="templates.file", got=tree.plain, location=tree.location)
@@ -139,8 +140,35 @@ class Templates:
             raise _wrong(template, f"the input '{name}' is given twice", each, "inputs", code="duplicate")
         template.inputs[name] = each
 
+    def _states(self, template: Template, part: Report) -> None:
+        tree = template.tree.value.get("states")
+        if tree is None or tree.value is None:
+            return
+        if not isinstance(tree.value, dict):
+            message, hint = "must be a mapping from names", "such as {s: {dtype: float32, sizes: [1], next: y}}"
+            raise _wrong(template, message, tree, "states", code="kind", got=tree.plain, hint=hint)
+        for name, item in tree.value.items():
+            called = f"{template.name}/{name}"
+            with part.at(node=called) as state:
+                if self._is_free(template, name, tree.keys[name], state):
+                    template.keys[name] = tree.keys[name]
+                    if isinstance(item.value, dict):
+                        template.states[name] = known_keys(item, STATE_KEYS, self.report, node=called)
+                    else:
+                        _not_a_mapping(item, state)
+
+    @staticmethod
+    def _is_free(template: Template, name: str, key: Tree, part: Report) -> bool:
+        """Whether nothing of the template has a name yet; else that is a problem."""
+        what = "an input" if name in template.inputs else "a state" if name in template.states else None
+        if what is not None:
+            part.problem("the name is taken", key, "duplicate", hint=f"it is {what} of the template '{template.name}'")
+        return what is None
+
     def _nodes(self, template: Template, part: Report) -> None:
         tree = template.tree.value.get("nodes")
+        if template.states and (tree is None or tree.value is None):
+            return
         if tree is None or not isinstance(tree.value, dict) or not tree.value:
             where, code = (template.key, "missing") if tree is None else (tree, "kind")
             raise _wrong(template, "must have nodes", where, "nodes", code=code, hint=_A_TEMPLATE)
@@ -150,14 +178,12 @@ class Templates:
 
     def _node(self, template: Template, name: str, key: Tree, tree: Tree, part: Report) -> None:
         """Reads a node of a template: a use, or a node with its operator; without unknown keys."""
-        if name in template.inputs:
-            hint = f"it is an input of the template '{template.name}'"
-            part.problem("the name is taken", key, "duplicate", hint=hint)
+        if not self._is_free(template, name, key, part):
             return
         template.keys[name] = key
         operator = operator_of(tree)
         if not isinstance(tree.value, dict):
-            part.problem("must be a mapping", tree, "kind", got=tree.plain, hint="such as {key: value, …}")
+            _not_a_mapping(tree, part)
         elif "use" in tree.value:
             use = self.use(name, key, tree, f"{template.name}/")
             template.is_broken |= use.is_broken
@@ -312,15 +338,13 @@ class Templates:
             for field, each in given_names(use):
                 if INDEX not in each.value and names.find(each.value) is None:
                     part.add(_at_use(names.problem(each.value, each), use, field))
-        for name, operator in template.operators.items():
-            called = f"{template.name}/{name}"
-            for field in operator.input_arrays:
-                for each in references(template.nodes[name].value.get(field)):
-                    if not isinstance(each.value, str):
-                        message = "must be the name of an input or node"
-                        part.problem(message, each, "kind", field, node=name, got=each.plain)
-                    elif names.find(each.value) is None:
-                        part.add(_fill(names.problem(each.value, each), called, field))
+        for name in (*template.states, *template.operators):
+            for field, each in template.sources(name):
+                if not isinstance(each.value, str):
+                    message = "must be the name of an input or node"
+                    part.problem(message, each, "kind", field, node=name, got=each.plain)
+                elif names.find(each.value) is None:
+                    part.add(_fill(names.problem(each.value, each), f"{template.name}/{name}", field))
         self._outputs(template)
 
     @staticmethod
@@ -364,7 +388,8 @@ class Templates:
                     yield at(message, template.key, code="unused-template", field=f"templates.{name}", hint=hint)
                 continue
             path = f"templates.{name}"
-            read = {each.value for key in template.operators for each in self._read_by(template, key)}
+            readers = (*template.states, *template.operators)
+            read = {each.value for name in readers for _, each in template.sources(name)}
             read |= {each.value for use in template.uses.values() for _, each in given_names(use)}
             for each, place in template.inputs.items():
                 if each not in read and not any(INDEX in text for text in read):
@@ -375,13 +400,6 @@ class Templates:
                     place = template.tree.value["dims"].keys[dim]
                     message = "nothing in the template uses this dim"
                     yield at(message, place, code="unused-dim", field=f"{path}.dims.{dim}")
-
-    @staticmethod
-    def _read_by(template: Template, node: str) -> Iterator[Tree]:
-        for field in template.operators[node].input_arrays:
-            yield from references(template.nodes[node].value.get(field))
-
-    # Problems.
 
 
 def _check_number(node: str, field: str, tree: Tree) -> None:
@@ -397,6 +415,10 @@ def _check_name_of_source(tree: Tree, part: Report) -> None:
         is_number = isinstance(tree.value, (int, float))
         hint = "use a fill_value_constant to make a tensor of a number" if is_number else None
         part.problem("must be the name of an input, constant or node", tree, "kind", got=tree.plain, hint=hint)
+
+
+def _not_a_mapping(tree: Tree, part: Report) -> None:
+    part.problem("must be a mapping", tree, "kind", got=tree.plain, hint="such as {key: value, …}")
 
 
 def _wrong(template: Template, message: str, tree: Tree, field: str, *, code: str, **more: Any) -> DocumentError:

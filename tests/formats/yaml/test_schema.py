@@ -56,8 +56,10 @@ templates:
   block:
     dims: {width: 64, half: width / 2, rate: null}
     inputs: [x, w]
+    states: {s: {dtype: float32, sizes: [width], initial: {value: half}, next: y}}
     nodes: {y: {op: gemm, a: x, b: w}}
     outputs: [y]
+  delay: {inputs: [x], states: {s: {dtype: float32, sizes: [1], next: x}}, outputs: [s]}
 """
 
 
@@ -86,6 +88,7 @@ def test_templates_and_uses_that_are_right(validator: jsonschema.Draft202012Vali
         "templates: {block: {inputs: x, nodes: {}, outputs: [y]}}",
         "templates: {block: {inputs: [x], nodes: {y: {op: none}}, outputs: [y]}}",
         "templates: {block: {inputs: [x], outputs: [y]}}",
+        "templates: {block: {states: {s: {sizes: [1]}}, outputs: [s]}}",
         "templates: {file: 3}",
     ],
 )
