@@ -54,15 +54,14 @@ def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = No
     """
     path = pathlib.Path(path)
     with enough_memory("write", graph):
-        text, files = _document(graph, path.stem, weights)
+        text, stored = _document(graph, path.stem, weights)
     with NewFiles() as new:
-        if weights is not None and files:
+        if weights is not None and stored.tensors:
             with new.open(path.parent / weights) as stream:
-                safetensors.write(stream, files)
-        else:
-            for name, array in files.items():
-                with new.open(path.parent / name) as stream:
-                    np.save(stream, array)
+                safetensors.write(stream, stored.tensors)
+        for name, array in stored.files.items():
+            with new.open(path.parent / name) as stream:
+                np.save(stream, array)
         with new.open(path) as stream:
             stream.write(text.encode())
 
@@ -74,10 +73,10 @@ def dumps(graph: Graph) -> str:
         GraphError: a constant is too large to be written as numbers, or the graph is fused.
     """
     with enough_memory("write", graph):
-        text, files = _document(graph, "graph", None)
-    if files:
+        text, stored = _document(graph, "graph", None)
+    if stored.files:
         raise GraphError(
-            "has constants that need separate files: save it to a file", code="no-folder", got=sorted(files)
+            "has constants that need separate files: save it to a file", code="no-folder", got=sorted(stored.files)
         )
     return text
 
@@ -89,16 +88,12 @@ def parts(graph: Graph) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
         GraphError: the graph is fused.
     """
     with enough_memory("write", graph):
-        return _document(graph, "graph", None, inline=0)
+        text, stored = _document(graph, "graph", None, inline=0)
+    return text, stored.files
 
 
-def _document(
-    graph: Graph, stem: str, weights: str | None, *, inline: int = INLINE_ELEMENTS
-) -> tuple[str, dict[str, np.ndarray[Any, Any]]]:
-    """The text, and the arrays of the files it names; of the tensors it names, if there is one file for all.
-
-    Constants of up to `inline` elements are in the text.
-    """
+def _document(graph: Graph, stem: str, weights: str | None, *, inline: int = INLINE_ELEMENTS) -> tuple[str, _Stored]:
+    """The text, and the arrays of the files it names; constants of up to `inline` elements are in the text."""
     if isinstance(graph, IrGraph):
         raise not_saved("a graph file")
     stored, next_values = _Stored(stem, weights, inline), graph.next_values
@@ -128,7 +123,7 @@ def _document(
     if graph.origin.tests:
         renamed = _test_files(graph, stem, stored)
         top["tests"] = {test.name: test.plain(renamed) for test in graph.origin.tests.values()}
-    return _emit(top), stored.files
+    return _emit(top), stored
 
 
 class _Stored:
@@ -136,15 +131,17 @@ class _Stored:
 
     Args:
         stem: the beginning of files' names.
-        weights: the name of one file for all; None: each has its own.
+        weights: the name of one file for all constants; None: each has its own.
         inline: the most elements that are in the text.
 
     Attributes:
-        files: the arrays by file, or by tensor of the one file.
+        files: the arrays by file.
+        tensors: the arrays in the one file, by the tensor's name.
     """
 
     def __init__(self, stem: str, weights: str | None, inline: int) -> None:
         self.files: dict[str, np.ndarray[Any, Any]] = {}
+        self.tensors: dict[str, np.ndarray[Any, Any]] = {}
         self.names = FileNames()
         self._stem, self._weights, self._inline = stem, weights, inline
 
@@ -153,7 +150,7 @@ class _Stored:
         if array.size <= self._inline:
             return {"data": [Scalar.of(each, dtype).plain for each in array.ravel()]}
         if self._weights is not None:
-            self.files[name] = to_stored(array, dtype)
+            self.tensors[name] = to_stored(array, dtype)
             return {"file": self._weights, "tensor": name}
         file = f"{self.names.take(f'{self._stem}.{name}')}.npy"
         self.files[file] = to_stored(array, dtype)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dmlgraph as dg
-from dmlgraph.formats.yaml import dumps, loads
+from dmlgraph.formats.yaml import dumps, loads, save
 from dmlgraph.formats.yaml.tests import check_tests
 
 HEAD = """\
@@ -168,6 +168,18 @@ def test_saving_keeps_everything_and_copies_files(tmp_path: pathlib.Path) -> Non
         "h.tests.a.inputs.x.npy",
         "h.tests.a.expect.y.npy",
     }
+
+
+def test_files_of_tests_stay_files_beside_one_file_of_weights(tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((1, 3), np.float32))
+    np.save(tmp_path / "w.npy", np.ones((40, 3), np.float32))
+    text = HEAD.replace("nodes:", "constants: {w: {file: w.npy}}\nnodes:").replace("[y, z]", "[y, z, w]")
+    g = loads(f"{text}tests: {{a: {{inputs: {{x: {{file: x.npy}}}}, expect: {{y: {{value: 1}}}}}}}}\n", folder=tmp_path)
+    (tmp_path / "out").mkdir()
+    save(g, tmp_path / "out" / "h.yaml", weights="h.safetensors")
+    again = dg.load(tmp_path / "out" / "h.yaml")
+    check_tests(again)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"h.yaml", "h.safetensors", "h.tests.a.inputs.x.npy"}
 
 
 def test_a_graph_whose_tests_lack_a_file_can_be_saved(tmp_path: pathlib.Path) -> None:
