@@ -6,8 +6,10 @@ may vanish during the search; the result says so.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,6 @@ from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
 from dmlgraph.devices.executable import Array
-from dmlgraph.devices.states import first_value
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import LENGTH, StateNode
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
@@ -70,9 +71,10 @@ class Difference:
     Attributes:
         sides: the two.
         reasons: why each device was chosen.
-        outputs: the comparison of each output, and of each state after the run.
+        outputs: the comparison of each output, and of each state after the step.
         first: the first node that differs; None if the outputs are equal, or no single node differs.
         changed: without such a node, the sides whose outputs change when all values are kept.
+        step: the first one in which they differ, counted from 0; else the last.
     """
 
     sides: tuple[Side, Side]
@@ -80,6 +82,7 @@ class Difference:
     outputs: Mapping[str, Comparison]
     first: Finding | None = None
     changed: tuple[Side, ...] = ()
+    step: int = 0
 
     @property
     def equal(self) -> bool:
@@ -88,7 +91,13 @@ class Difference:
 
 
 def diff(
-    graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: Tolerance | int = 0
+    graph: Graph,
+    sides: tuple[Side, Side],
+    inputs: Mapping[str, Array],
+    tolerance: Tolerance | int = 0,
+    *,
+    states: Mapping[str, Any] | None = None,
+    steps: int = 1,
 ) -> Difference:
     """Runs a graph on both sides and compares; where the outputs differ, looks for the first node that does.
 
@@ -97,45 +106,87 @@ def diff(
         sides: what to compare.
         inputs: an array for every input.
         tolerance: what counts as equal; a number means units in the last place.
+        states: what states hold before; others hold what they hold at first.
+        steps: how often to run; each is compared, until one differs.
 
     Raises:
         DmlGraphError: as when compiling and running the graph.
     """
     with enough_memory("compare", graph):
-        return _diff(graph, sides, inputs, tolerance)
+        given = _Given(inputs, {} if states is None else states, steps)
+        return _diff(graph, sides, given, tolerance)
 
 
-def _diff(
-    graph: Graph, sides: tuple[Side, Side], inputs: Mapping[str, Array], tolerance: Tolerance | int
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Given:
+    """What a graph is run on; `states` by name."""
+
+    inputs: Mapping[str, Array]
+    states: Mapping[str, Any]
+    steps: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Step:
+    """One run: why the device was chosen, what every state held before, and the outputs and states after."""
+
+    reason: str
+    before: Mapping[str, Array]
+    results: Mapping[str, Array]
+
+
+def _diff(graph: Graph, sides: tuple[Side, Side], given: _Given, tolerance: Tolerance | int) -> Difference:
+    with contextlib.ExitStack() as stack:
+        runs = [stack.enter_context(contextlib.closing(_run(graph, side, given))) for side in sides]
+        for number, (a, b) in enumerate(zip(*runs, strict=True)):
+            compared = {name: compare(value, b.results[name], tolerance) for name, value in a.results.items()}
+            found = Difference(sides, (a.reason, b.reason), compared, step=number)
+            if not found.equal:
+                break
+        else:
+            return found
+    return _with_cause(graph, found, _Given(given.inputs, a.before), (a.results, b.results), tolerance)
+
+
+def _with_cause(
+    graph: Graph,
+    found: Difference,
+    given: _Given,
+    results: tuple[Mapping[str, Array], Mapping[str, Array]],
+    tolerance: Tolerance | int,
 ) -> Difference:
-    results = [_run(graph, side, inputs) for side in sides]
-    (reason_a, a), (reason_b, b) = results
-    outputs = {name: compare(a[name], b[name], tolerance) for name in a}
-    found = Difference(sides, (reason_a, reason_b), outputs)
-    if found.equal:
-        return found
+    """A difference in one step, with the first node that differs in it."""
     kept: tuple[dict[str, Array], dict[str, Array]] = ({}, {})
-    for pair in _pairs(graph, sides):
-        first = _first_difference(pair, inputs, tolerance, kept)
+    for pair in _pairs(graph, found.sides):
+        first = _first_difference(pair, given, tolerance, kept)
         if first is not None:
             return dataclasses.replace(found, first=first)
     changed = tuple(
         side
-        for side, given, values in zip(sides, (a, b), kept, strict=True)
-        if any(not compare(given[name], value).equal for name, value in values.items())
+        for side, computed, values in zip(found.sides, results, kept, strict=True)
+        if any(not compare(computed[name], value).equal for name, value in values.items())
     )
     return dataclasses.replace(found, changed=changed)
 
 
-def _run(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> tuple[str, dict[str, Array]]:
+def _run(graph: Graph, side: Side, given: _Given) -> Generator[_Step, None, None]:
+    """Each step of a side."""
     with compile_graph(graph, side.device, fuse=side.fuse) as executable:
-        results = executable.run(inputs)
-        held = {label: executable.states[state.name] for label, state in labels_of_states(graph).items()}
-        return executable.reason, results | held
+        states = executable.new_states()
+        for name, array in given.states.items():
+            states[name] = array
+        labels = labels_of_states(graph)
+        for number in range(given.steps):
+            before = {name: states[name] for name in states}
+            results = executable.run(given.inputs, states=states)
+            after = {label: states[state.name] for label, state in labels.items()}
+            if number == given.steps - 1:
+                executable.close()  # before the other side needs the memory
+            yield _Step(executable.reason, before, results | after)
 
 
 def labels_of_states(graph: Graph) -> dict[str, StateNode]:
-    """The states, whose values after a run are compared as outputs are, by names that no output has."""
+    """The states, whose values after a step are compared as outputs are, by names that no output has."""
     names = FreeNames(graph.outputs)
     return {names.take(f"state {state.name}"): state for state in graph.states}
 
@@ -178,7 +229,7 @@ def _pairs(graph: Graph, sides: tuple[Side, Side]) -> Iterator[_Pair]:
 
 def _first_difference(
     pair: _Pair,
-    inputs: Mapping[str, Array],
+    given: _Given,
     tolerance: Tolerance | int,
     kept: tuple[dict[str, Array], dict[str, Array]],
 ) -> Finding | None:
@@ -190,9 +241,7 @@ def _first_difference(
     changing = {state.output for state in a.states}
     outputs = {source: name for name, source in a.outputs.items() if name not in changing}
     for batch in _batches(_shared_values(a, b)):
-        values = [
-            _run_exposing(each, batch, side.device, inputs) for each, side in zip((a, b), pair.sides, strict=True)
-        ]
+        values = [_run_exposing(each, batch, side.device, given) for each, side in zip((a, b), pair.sides, strict=True)]
         for source in batch:
             name = a.reference(*source)
             comparison = compare(values[0][name], values[1][name], tolerance)
@@ -238,24 +287,27 @@ def _batches(values: Iterable[tuple[Source, TensorDesc]]) -> Iterator[list[Sourc
         yield batch
 
 
-def _run_exposing(
-    graph: IrGraph, values: Sequence[Source], device: Choice, inputs: Mapping[str, Array]
-) -> dict[str, Array]:
+def _run_exposing(graph: IrGraph, values: Sequence[Source], device: Choice, given: _Given) -> dict[str, Array]:
     """Runs the same nodes with these values as outputs, named by their references."""
     exposing = IrGraph(graph.name, graph.level)
     nodes = ((node.content, node.sources) for node in graph.in_order())
     exposing.assemble(nodes, {graph.reference(*source): source for source in values})
     with compile_ir(exposing, device) as executable:
-        return executable.run({**_held(graph), **inputs})
+        return executable.run({**_held(graph, given.states), **given.inputs})
 
 
-def _held(graph: IrGraph) -> dict[str, Array]:
-    """What the states of a graph hold before the first run, by input."""
+def _held(graph: IrGraph, states: Mapping[str, Array]) -> dict[str, Array]:
+    """What the inputs that stand for states have where these hold such arrays: of a growing state, its rows."""
     held = {}
     for state in graph.states:
-        held[state.input] = first_value(graph.desc(state.input, 0), state.initial)
+        held[state.input] = value = states[state.name]
+        if state.grows is None:
+            continue
+        desc = graph.desc(state.input, 0)
+        held[state.input] = np.zeros(desc.sizes, desc.dtype.numpy)
+        held[state.input][tuple(map(slice, value.shape))] = value
         if state.length is not None:
-            held[state.length] = np.zeros(LENGTH.sizes, LENGTH.dtype.numpy)
+            held[state.length] = np.full(LENGTH.sizes, value.shape[state.grows], LENGTH.dtype.numpy)
     return held
 
 

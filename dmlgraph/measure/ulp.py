@@ -76,6 +76,8 @@ def compare(a: Array, b: Array, tolerance: Tolerance | int = 0) -> Comparison:
     """
     if a.dtype != b.dtype or a.shape != b.shape:
         raise ValueError(f"{a.dtype} {a.shape} cannot be compared with {b.dtype} {b.shape}")
+    if not a.size:
+        return Comparison(0, 0, ulp=0, absolute=0.0, index=(), values=(None, None), nans=0)
     first, second = _ordered(a), _ordered(b)
     distances = np.maximum(first, second) - np.minimum(first, second)
     both = one = np.zeros(a.shape, bool)

@@ -32,11 +32,13 @@ def assert_devices_agree(
     inputs: Mapping[str, Any] | None = None,
     *,
     devices: Sequence[DeviceName | str] | None = None,
+    states: Mapping[str, Any] | None = None,
+    steps: int = 1,
     ulp: int = 0,
     relative: float = 0.0,
     absolute: float = 0.0,
 ) -> None:
-    """Asserts that devices compute the same outputs of a graph.
+    """Asserts that devices compute the same outputs of a graph, and leave the same in its states.
 
     Numbers are equal within any of `ulp`, `relative` and `absolute`.  −0.0 and 0.0 are one unit apart; any two NaNs are
     equal.
@@ -46,14 +48,17 @@ def assert_devices_agree(
         inputs: an array for every input; random ones by default.
         devices: the first is compared with each other one, all of them fused; by default `reference` with all other
             devices of this machine.  One device is compared with itself without fusion.
+        states: arrays that states hold before, by name; of a growing state, its rows.  Others hold what they hold at
+            first.
+        steps: how often to run, with the same inputs; outputs and states are compared after each step.
         ulp: units in the last place.
         relative: a fraction of the larger magnitude.
         absolute: the difference.
 
     Raises:
-        AssertionError: they differ; says in which output and from which node on, with the values around the element
-            that differs most.
-        DmlGraphError: a device is not here, or cannot run the graph.
+        AssertionError: they differ; says in which step, output or state and from which node on, with the values around
+            the element that differs most.
+        DmlGraphError: a device is not here, or cannot run the graph, or an array does not fit.
     """
     from dmlgraph.devices import choose
     from dmlgraph.measure.diff import Side, diff
@@ -64,10 +69,12 @@ def assert_devices_agree(
     names = list(devices) if devices is not None else ["reference", *(n for n in devices_here() if n != "reference")]
     if isinstance(devices, str) or not names:
         raise ValueError(f"devices must be a list of names, not {devices!r}")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise ValueError(f"steps must be a whole number of at least 1, not {steps!r}")
     first, *others = (Side(choose(name), fuse=True) for name in names)
     arrays = random_inputs(graph) if inputs is None else inputs
     for other in others or [Side(first.device, fuse=False)]:
-        found = diff(graph, (first, other), arrays, Tolerance(ulp, relative, absolute))
+        found = diff(graph, (first, other), arrays, Tolerance(ulp, relative, absolute), states=states, steps=steps)
         if not found.equal:
             raise AssertionError("\n".join(difference(graph, found)))
 

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dmlgraph.base.errors import DeviceError, DmlGraphError
+from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
 from dmlgraph.devices import Choice, choose, list_devices
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.devices.device import lacks
-from dmlgraph.measure.diff import Side, diff
+from dmlgraph.measure.diff import Side, diff, labels_of_states
 from dmlgraph.measure.inputs import complete
 from dmlgraph.measure.report import INDENT, cause
 from dmlgraph.measure.ulp import Tolerance, compare
@@ -43,6 +43,16 @@ class Case:
     @property
     def name(self) -> str:
         return case_name(self.test.name, self.device)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Given:
+    """What a graph is run on: inputs, what states hold before, how often it runs, the outputs to collect."""
+
+    inputs: Mapping[str, Array]
+    states: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    steps: int | None = None
+    collect: tuple[str, ...] = ()
 
 
 class _SkippedError(Exception):
@@ -110,7 +120,7 @@ class Runner:
     def _try_out(self, name: str) -> str:
         device = Side(_here(name), fuse=True)
         try:
-            self._results(self.graph, device, complete(self.graph, {})[0])
+            self._results(self.graph, device, _Given(complete(self.graph, {})[0]))
         except DmlGraphError as error:
             if lacks(error):
                 raise _SkippedError(str(error)) from None
@@ -121,47 +131,54 @@ class Runner:
         """The report of a failure; empty if the test passes."""
         test = case.test
         device = Side(_here(case.device), fuse=True)
-        others = {name: Side(_here(other), fuse=False) for name, other in test.same_as.items()}
         graph = self._graph(test)
-        inputs = test.input_arrays(graph)
+        labels = {state.name: label for label, state in labels_of_states(graph).items()}
+        same_as = {**test.same_as, **{labels[name]: other for name, other in test.states_same_as.items()}}
+        others = {name: Side(_here(other), fuse=False) for name, other in same_as.items()}
+        given = _Given(test.input_arrays(graph), test.state_arrays(graph), test.steps, test.collect)
         expected = test.expected_arrays(graph)
+        expected |= {labels[name]: array for name, array in test.expected_states(graph).items()}
         try:
-            results = self._results(graph, device, inputs)
+            results = self._results(graph, device, given)
         except DmlGraphError as error:
             if not case.named and lacks(error):
                 raise _SkippedError(str(error)) from None
             raise
         for side in set(others.values()):
-            computed = self._results(graph, side, inputs)
+            computed = self._results(graph, side, given)
             expected |= {name: computed[name] for name, wanted in others.items() if wanted == side}
-        compared = {name: compare(array, results[name], _tolerance(test)) for name, array in expected.items()}
-        if all(comparison.equal for comparison in compared.values()):
+        failed = {name: array for name, array in expected.items() if not _is_equal(array, results[name], test)}
+        if not failed:
             return ""
-        failed = [name for name, comparison in compared.items() if not comparison.equal]
         basis = next((others[name] for name in failed if name in others), Side(choose("reference"), fuse=False))
         lines = [f"{test.location}: test '{test.name}' failed on {case.device}"]
-        lines += outputs(compared, ("expected", case.device))
-        lines += self._cause(graph, (basis, device), inputs, test, {name: expected[name] for name in failed})
+        lines += _what_failed(graph, failed, results, test, case.device)
+        lines += self._cause(graph, (basis, device), given, test, failed)
         return "\n".join((lines[0], *(INDENT + line for line in lines[1:])))
 
     def _cause(
         self,
         graph: Graph,
         sides: tuple[Side, Side],
-        inputs: Mapping[str, Array],
+        given: _Given,
         test: GraphTest,
         failed: Mapping[str, Array],
     ) -> Iterator[str]:
-        """The first node in which the device differs from a side that computes the `failed` outputs as expected."""
+        """The first node in which the device differs from a side that computes some of `failed` as expected."""
         basis, device = sides
         try:
-            computed = self._results(graph, basis, inputs)
-            right = any(compare(array, computed[name], _tolerance(test)).equal for name, array in failed.items())
-            found = diff(graph, sides, inputs, _tolerance(test)) if right else None
+            computed = self._results(graph, basis, given)
+            right = any(_is_equal(array, computed[name], test) for name, array in failed.items())
+            found = None
+            if right:
+                steps = given.steps or 1
+                found = diff(graph, sides, given.inputs, _tolerance(test), states=given.states, steps=steps)
         except DmlGraphError as error:
             yield f"'{basis}' cannot run the graph for a comparison: {error}"
             return
         if found is not None:
+            if found.step:
+                yield f"'{basis}' and '{device}' differ from step {found.step} on"
             yield from cause(graph, found)
         elif basis.device == device.device:
             yield "without fusion, too: the graph computes something else than the test expects"
@@ -174,12 +191,41 @@ class Runner:
             self._sized[key] = test.sized(self.graph)
         return self._sized[key]
 
-    def _results(self, graph: Graph, side: Side, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    def _results(self, graph: Graph, side: Side, given: _Given) -> dict[str, Array]:
+        """The outputs, and the states after the last step by their labels."""
         key = id(graph), side
         if key not in self._compiled:
             self._compiled[key] = self._open.enter_context(compile_graph(graph, side.device, fuse=side.fuse))
         executable = self._compiled[key]
-        return executable.run(inputs, states=executable.new_states() if graph.states else None)
+        if not graph.states:
+            return executable.run(given.inputs, steps=given.steps, collect=given.collect)
+        states = executable.new_states()
+        for name, array in given.states.items():
+            states[name] = array
+        results = executable.run(given.inputs, states=states, steps=given.steps, collect=given.collect)
+        return results | {label: states[state.name] for label, state in labels_of_states(graph).items()}
+
+
+def _is_equal(expected: Array, computed: Array, test: GraphTest) -> bool:
+    """Whether an array is as expected; of a growing state, with as many rows."""
+    return expected.shape == computed.shape and compare(expected, computed, _tolerance(test)).equal
+
+
+def _what_failed(
+    graph: Graph, failed: Mapping[str, Array], results: Mapping[str, Array], test: GraphTest, device: str
+) -> Iterator[str]:
+    """The outputs and states that are not as expected."""
+    states = labels_of_states(graph)
+    for label, expected in failed.items():
+        computed = results[label]
+        if expected.shape == computed.shape:
+            compared = {label: compare(expected, computed, _tolerance(test))}
+            yield from outputs(graph, compared, ("expected", device))
+        else:
+            axis = states[label].grows
+            assert axis is not None  # everything else has the sizes that were checked
+            has, wanted = (plural(array.shape[axis], "row") for array in (computed, expected))
+            yield f"state '{states[label].name}': has {has} on {device}, {wanted} expected"
 
 
 def _tolerance(test: GraphTest) -> Tolerance:

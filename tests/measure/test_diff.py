@@ -150,6 +150,31 @@ def test_states_after_a_run_are_compared(broken: Any, fuse: bool) -> None:
     assert diff(g, (Side(choose("reference"), True), Side(choose("cpu"), True)), {"x": X}, 4).equal
 
 
+def test_the_first_step_that_differs_is_searched(broken: Any) -> None:
+    """A fault that shows only for large numbers is found with what the states held before that step."""
+
+    def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        return tuple(each + 1 if operator.name == "sqrt" and each.max() > 3 else each for each in results)
+
+    g = dg.Graph("steps")
+    x = g.input("x", sizes=[1], dtype="float32")
+    s = g.state("s", sizes=[1], dtype="float32")
+    rows = g.state("rows", sizes=[9], dtype="float32", grows=0)
+    g.append(rows, s)
+    g.update(s, s + x)
+    total = dg.reduce(rows, function="sum", axes=[0])
+    g.output("y", dg.sqrt(total, name="root"))
+    inputs, states = {"x": np.ones(1, np.float32)}, {"s": np.full(1, 2, np.float32)}
+    sides = Side(choose("reference"), False), Side(choose(broken(fault)), False)
+    found = diff(g, sides, inputs, states=states, steps=9)  # rows: 2, 3, 4, …: their sum is above 9 at first in step 4
+    assert (found.step, found.equal) == (4, False)
+    assert found.first is not None
+    root = np.sqrt(np.float32(2 + 3 + 4 + 5))
+    assert (found.first.node, found.first.comparison.values) == ("root", (root, root + 1))
+    assert diff(g, sides, inputs, states=states, steps=3).step == 2
+    assert diff(g, sides, inputs, states=states, steps=3).equal
+
+
 def test_what_is_within_the_tolerance_is_passed_over(broken: Any) -> None:
     def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
         steps = {"sqrt": 1, "exp": 50}.get(operator.name, 0)

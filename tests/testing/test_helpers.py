@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,45 @@ def test_a_device_that_is_not_here_is_an_error() -> None:
 def test_devices_are_a_list(devices: object) -> None:
     with pytest.raises(ValueError, match="must be a list of names"):
         assert_devices_agree(graph(), devices=devices)  # type: ignore[arg-type]
+
+
+def cache() -> dg.Graph:
+    g = dg.Graph("cache")
+    x = g.input("x", sizes=[1, 2], dtype="float32")
+    total = g.state("total", sizes=[1, 2], dtype="float32", initial=1)
+    g.update(total, total + x)
+    rows = g.state("rows", sizes=[4, 2], dtype="float32", grows=0)
+    g.append(rows, x)
+    g.output("y", dg.add(dg.reduce(rows, function="sum", axes=[0]), total))
+    return g
+
+
+def test_states_are_set_before_and_compared_after_every_step() -> None:
+    states = {"total": np.float32([[3, 4]]), "rows": np.float32([[1, 2]])}  # type: ignore[arg-type]
+    assert_devices_agree(cache(), states=states, steps=3)
+    for wrong, message in (({"totl": 0}, "no state of this name"), ({"rows": np.zeros((5, 2), "f4")}, "other sizes")):
+        with pytest.raises(dg.BindingError, match=message):
+            assert_devices_agree(cache(), states=wrong)
+    with pytest.raises(dg.BindingError, match="do not fit the state"):
+        assert_devices_agree(cache(), states=states, steps=4)
+
+
+@pytest.mark.parametrize("steps", [0, 1.5, True])
+def test_steps_are_a_whole_number(steps: object) -> None:
+    with pytest.raises(ValueError, match="steps must be a whole number of at least 1"):
+        assert_devices_agree(cache(), steps=steps)  # type: ignore[arg-type]
+
+
+def test_a_state_that_differs_is_named_with_its_step() -> None:
+    g = dg.Graph()
+    w = g.input("w", sizes=[2, 2], dtype="float32")
+    s = g.state("s", sizes=[1, 2], dtype="float32", initial=1)
+    g.update(s, dg.gemm(s, w) * 3)  # fused, the product is not rounded before it is scaled
+    g.output("before", dg.identity(s))
+    inputs = {"w": np.array([[1, 1], [1, 0]], np.float32) + np.float32(2**-12)}  # exact in the first step
+    with pytest.raises(AssertionError) as caught:
+        assert_devices_agree(g, inputs, devices=["reference"], steps=9)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "'reference, fused' and 'reference, not fused' differ in step 1"
+    assert re.fullmatch(r"state 's': \d of 2 elements differ, most .*", lines[1])
+    assert_devices_agree(g, inputs, devices=["reference"], steps=1)

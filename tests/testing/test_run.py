@@ -169,3 +169,68 @@ def test_a_graph_is_compiled_once_for_each_device_and_choice_of_dims(monkeypatch
     done = results(test, test, f"dims: {{N: 1}}, {test}", f"dims: {{N: 2}}, {test}")
     assert {each.outcome for each in done.values()} == {Outcome.PASSED}
     assert len(compiled) <= 6
+
+
+STATES = """\
+dmlgraph: 1
+dims: {capacity: 6}
+inputs:
+  x: {dtype: float32, sizes: [1, 2]}
+states:
+  sum: {dtype: float32, sizes: [1, 2], initial: {value: 1}, next: after}
+  keys: {dtype: float32, sizes: [capacity, 2], grows: 0, append: x}
+nodes:
+  after: {op: add, a: sum, b: x}
+outputs: {after: after, keys: keys, length: keys.length}
+tests:
+"""
+X = "inputs: {x: {data: [1, 2]}}"
+
+
+def test_states_are_set_before_and_compared_after_all_steps_on_every_device() -> None:
+    done = results(
+        f"{X}, states: {{sum: {{value: 4}}, keys: {{data: [9, 8]}}}}, steps: 3, collect: [after, length], "
+        "expect: {after: {data: [5, 6, 6, 8, 7, 10]}, length: {data: [1, 2, 3]}, "
+        "keys: {data: [[9, 8], [1, 2], [1, 2], [0, 0], [0, 0], [0, 0]]}}, "
+        "expect_states: {sum: {data: [7, 10]}, keys: {data: [[9, 8], [1, 2], [1, 2], [1, 2]]}}",
+        f"{X}, expect_states: {{sum: {{data: [2, 3]}}, keys: {{data: [1, 2]}}}}",
+        f"{X}, states: {{keys: {{random: {{seed: 3}}, length: 2}}}}, steps: 2, expect_states: {{same_as: reference}}",
+        head=STATES,
+    )
+    assert {each.report for each in done.values()} == {""}
+    assert len(done) == 3 * len(devices_here())
+
+
+def test_a_state_that_is_not_as_expected_is_named() -> None:
+    done = result(
+        f"{X}, steps: 2, expect: {{length: {{value: 1}}}}, expect_states: {{sum: {{data: [3, 4]}}}}, {CPU}", STATES
+    )
+    assert done.report.splitlines()[1:] == [
+        "  state 'sum': 1 of 2 elements differ, most of all this one: 2097152 ULP, 1",
+        "       element    expected          cpu                   ULP  absolute",
+        "       sum[0, 0]  3.0 (0x40400000)  3.0 (0x40400000)        0         0",
+        "    >  sum[0, 1]  4.0 (0x40800000)  5.0 (0x40a00000)  2097152         1",
+        "  on 'reference', too: the graph computes something else than the test expects",
+    ]
+
+
+def test_another_number_of_rows_is_said() -> None:
+    done = result(f"{X}, steps: 2, expect_states: {{keys: {{data: [1, 2]}}}}, {CPU}", STATES)
+    assert "state 'keys': has 2 rows on cpu, 1 row expected" in done.report
+    done = result(f"{X}, steps: 1, expect_states: {{keys: {{data: []}}}}, {CPU}", STATES)
+    assert "state 'keys': has 1 row on cpu, 0 rows expected" in done.report
+
+
+def test_rows_that_do_not_fit_fail_the_test() -> None:
+    done = result(
+        f"{X}, states: {{keys: {{value: 0, length: 5}}}}, steps: 2, expect_states: {{same_as: cpu}}, {CPU}", STATES
+    )
+    assert done.outcome is Outcome.FAILED
+    assert "the rows do not fit the state; got 5 rows and 2 more" in done.report
+
+
+def test_a_graph_without_states_may_run_several_steps() -> None:
+    done = result(
+        f"inputs: {{x: {{value: 1}}}}, steps: 2, collect: [p], expect: {{p: {{data: [1, 1, 1, 1, 1, 1]}}}}, {CPU}"
+    )
+    assert done.report == ""

@@ -51,7 +51,7 @@ class Content:
         Raises:
             GraphError: the content does not fit the tensor, or its file cannot be read.
         """
-        with self._placing():
+        with placing(self.tree, self.field):
             return _MAKERS[self.kind](self, _Tensor(desc, dims, name))
 
     def check(self, desc: TensorDesc, dims: Mapping[str, int]) -> None:
@@ -76,7 +76,7 @@ class Content:
         Raises:
             GraphError: it cannot be read.
         """
-        with self._placing():
+        with placing(self.tree, self.field):
             return load_file(self.file, self.folder)
 
     def numbers(self, dims: Mapping[str, int], defaults: Mapping[str, Any]) -> list[Any]:
@@ -89,12 +89,14 @@ class Content:
         with Report(GraphError) as report:
             return Dims(dims).resolve(given, field, report, whole=False)
 
-    def _placing(self) -> Report:
-        def place(problem: Problem) -> Problem:
-            location = self.tree.find(problem.field).location
-            return dataclasses.replace(problem.within(self.field), location=location)
 
-        return Report(GraphError, place=place)
+def placing(tree: Tree, field: str) -> Report:
+    """A report that places problems in a content: a tree that is at a field of the document."""
+
+    def place(problem: Problem) -> Problem:
+        return dataclasses.replace(problem.within(field), location=tree.find(problem.field).location)
+
+    return Report(GraphError, place=place)
 
 
 class _Tensor(NamedTuple):

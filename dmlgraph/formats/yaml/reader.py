@@ -437,12 +437,13 @@ class _Reader:
     def _tests(self) -> None:
         """The tests beside the graph; they are checked, and kept for those who run or save them."""
         if any(self._section("tests")):
-            from dmlgraph.formats.yaml.tests import Facts, read_tests  # few files have tests
+            from dmlgraph.formats.yaml.reading_tests import Facts, read_tests  # few files have tests
 
             outputs = self.tree.value.get("outputs")
             named = outputs.value if outputs is not None and isinstance(outputs.value, (list, dict)) else ()
             names = tuple(each if isinstance(each, str) else str(each.value) for each in named)
-            facts = Facts(self.graph, self.file_dims, tuple(self._names("inputs")), names, self.folder)
+            inputs, states = (tuple(self._names(section)) for section in ("inputs", "states"))
+            facts = Facts(self.graph, self.file_dims, inputs, states, names, self.folder)
             self.graph.origin.tests = read_tests(self.tree.value["tests"], facts, self.report)
 
     # References.

@@ -27,7 +27,7 @@ OUTPUT = "_output"  # a definition beside those of operators: what may be reques
 _REFERENCE = {"type": "string", "description": "an input, constant or node; node.field for one of several outputs"}
 _COMPUTED = {"type": "string", "description": "a dim, or an expression over dims"}
 _SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, _COMPUTED]}
-_STRIDE = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
+_COUNT = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
 _DTYPE = Kind.DATA_TYPE.form.schema
 _DEVICES = dict.fromkeys(re.sub(r"\d+$", r"\\d+", name) for name in NAMES)  # with any index
 _AXIS = {
@@ -62,7 +62,7 @@ def _told(schema: Schema, text: str) -> Schema:
 
 _TENSOR_DTYPE = _told(_DTYPE, "The data type.")
 _TENSOR_SIZES = _told(_list(_SIZE), "The sizes, outermost first: numbers, dims, or expressions over dims.")
-_TENSOR_STRIDES = _told(_list(_STRIDE), "The strides in elements, one for each size; packed by default.")
+_TENSOR_STRIDES = _told(_list(_COUNT), "The strides in elements, one for each size; packed by default.")
 _OUTPUT = _object({"dtype": _TENSOR_DTYPE, "sizes": _TENSOR_SIZES, "strides": _TENSOR_STRIDES})
 _FILE = _told({"type": "string"}, "A .npy file in the folder of this file or below it.")
 _WEIGHTS = _told({"type": "string"}, "A .npy or .safetensors file in the folder of this file or below it.")
@@ -239,8 +239,52 @@ def write_beside(path: pathlib.Path) -> bool:
     return True
 
 
+_DEVICE = {"type": "string", "pattern": f"^({'|'.join(_DEVICES)})$"}
+_SAME_AS: dict[str, Schema] = {"same_as": _told(_DEVICE, "The device that computes what is expected, without fusion.")}
+_LENGTH = {"length": _told(_COUNT, "How many rows a growing state has, where the content does not say it.")}
+
+
 def _test() -> Schema:
     """A test beside the graph."""
+    given, expected = _contents()
+    all_same = _object(_SAME_AS, ["same_as"])
+    distance = {"type": "number", "minimum": 0}
+    keys: dict[str, tuple[Schema, str]] = {
+        "dims": (_named({"type": "integer", "minimum": 1}), "The sizes of dims in this test."),
+        "inputs": (_named(_one(given)), "The content of every input."),
+        "states": (_named(_one(given, _LENGTH)), "What states hold before; others hold what they hold at first."),
+        "steps": ({"type": "integer", "minimum": 1}, "How often the graph runs; once by default."),
+        "collect": (
+            {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+            "Outputs that are expected of every step: they have a new first axis.",
+        ),
+        "expect": (
+            {"anyOf": [all_same, _named(_one(expected))]},
+            "The content of outputs, or {same_as: DEVICE} for all of them.",
+        ),
+        "expect_states": (
+            {"anyOf": [all_same, _named(_one(expected, _LENGTH))]},
+            "The content of states after the last step, or {same_as: DEVICE} for all of them.",
+        ),
+        "ulp": (
+            {"type": "integer", "minimum": 0},
+            "Numbers at most this many units in the last place apart are equal.",
+        ),
+        "absolute": (distance, "Numbers that differ by at most this much are equal."),
+        "relative": (distance, "Numbers that differ by at most this fraction of the larger one are equal."),
+        "devices": (
+            {"type": "array", "items": _DEVICE, "minItems": 1, "uniqueItems": True},
+            "Where the test runs; by default on all devices of the machine.",
+        ),
+    }
+    return _object(
+        {key: _told(schema, text) for key, (schema, text) in keys.items()},
+        anyOf=[{"required": ["expect"]}, {"required": ["expect_states"]}],
+    )
+
+
+def _contents() -> tuple[dict[str, Schema], dict[str, Schema]]:
+    """The contents that a test gives and expects."""
     number = {"anyOf": [{"type": "number"}, _COMPUTED]}
     sequence = _object(
         {"start": _told(number, "The first element; 0 by default."), "delta": _told(number, "The step; 1 by default.")}
@@ -259,31 +303,12 @@ def _test() -> Schema:
         "data": _DATA,
         "file": _FILE,
     }
-    made = {"random": _told({"anyOf": [random, {"type": "null"}]}, "Random numbers.")}
-    device = {"type": "string", "pattern": f"^({'|'.join(_DEVICES)})$"}
-    same_as = {"same_as": _told(device, "The device that computes what is expected, without fusion.")}
-    one: Schema = {"minProperties": 1, "maxProperties": 1}
-    distance = {"type": "number", "minimum": 0}
-    return _object(
-        {
-            "dims": _told(_named({"type": "integer", "minimum": 1}), "The sizes of dims in this test."),
-            "inputs": _told(_named(_object(contents | made, **one)), "The content of every input."),
-            "expect": _told(
-                {"anyOf": [_object(same_as, ["same_as"]), _named(_object(contents | same_as, **one))]},
-                "The content of outputs, or {same_as: DEVICE} for all of them.",
-            ),
-            "ulp": _told(
-                {"type": "integer", "minimum": 0}, "Numbers at most this many units in the last place apart are equal."
-            ),
-            "absolute": _told(distance, "Numbers that differ by at most this much are equal."),
-            "relative": _told(distance, "Numbers that differ by at most this fraction of the larger one are equal."),
-            "devices": _told(
-                {"type": "array", "items": device, "minItems": 1, "uniqueItems": True},
-                "Where the test runs; by default on all devices of the machine.",
-            ),
-        },
-        ["expect"],
-    )
+    return contents | {"random": _told({"anyOf": [random, {"type": "null"}]}, "Random numbers.")}, contents | _SAME_AS
+
+
+def _one(kinds: dict[str, Schema], beside: dict[str, Schema] | None = None) -> Schema:
+    """One of these contents, with what may stand beside it."""
+    return _object(kinds | (beside or {}), oneOf=[{"required": [kind]} for kind in kinds])
 
 
 def _names(operator: type[Operator]) -> list[str]:

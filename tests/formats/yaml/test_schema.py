@@ -142,6 +142,8 @@ TEST = "{inputs: {x: {value: 1}}, expect: {y: {data: [1, 2]}}}"
         "{inputs: {x: {random: {seed: 3, low: -1, high: 1}}}, expect: {y: {same_as: 'directml:0'}}}",
         "{inputs: {x: {file: x.npy}}, expect: {y: {value: {bits: 0x7fc00001}}}, devices: [cpu, 'directml:software']}",
         "{expect: {same_as: {value: 1}}, absolute: 1e-6, relative: 0}",
+        "{states: {s: {random: {}, length: N}, t: {value: 1}}, steps: 3, collect: [y], expect_states: {same_as: cpu}}",
+        "{states: {'u/*': {data: []}}, expect_states: {s: {same_as: cpu}, t: {file: t.npy, length: 3}}}",
     ],
 )
 def test_tests_that_are_right(validator: jsonschema.Draft202012Validator, test: str) -> None:
@@ -160,6 +162,13 @@ def test_tests_that_are_right(validator: jsonschema.Draft202012Validator, test: 
         "{expect: {same_as: cpu}, ulp: -1}",
         "{expect: {same_as: cpu}, devices: cpu}",
         "{expect: {same_as: cpu}, upl: 1}",
+        "{expect_states: {s: {random: {}}}}",
+        "{expect_states: {s: {length: 3}}}",
+        "{expect_states: {s: {value: 3, length: -1}}}",
+        "{expect_states: {s: {value: 3, data: [3]}}}",
+        "{expect: {same_as: cpu}, states: {s: {same_as: cpu}}}",
+        "{expect: {same_as: cpu}, steps: 0}",
+        "{expect: {same_as: cpu}, collect: y}",
     ],
 )
 def test_tests_that_are_wrong(validator: jsonschema.Draft202012Validator, test: str) -> None:
