@@ -177,7 +177,7 @@ class Runner:
             yield f"'{basis}' cannot run the graph for a comparison: {error}"
             return
         if found is not None:
-            if found.step:
+            if found.step and not found.equal:
                 yield f"'{basis}' and '{device}' differ from step {found.step} on"
             yield from cause(graph, found)
         elif basis.device == device.device:

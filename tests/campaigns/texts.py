@@ -1,6 +1,8 @@
 """Texts of examples/generate_text: the graphs give that of a NumPy implementation, one token at a time and 50 per call.
 
-The first three cases are texts of 1,000 tokens, one on each device; the others are short ones after random prompts.
+Most texts are short ones after random prompts.  Three are of 1,000 tokens, one on each device:
+
+    python tests/campaigns texts --seed 1000 --cases 3 --seconds 600
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from dmlgraph.formats import safetensors
 FOLDER = pathlib.Path(__file__).parent.parent.parent / "examples" / "generate_text"
 DEVICES: tuple[DeviceName, ...] = ("cpu", "reference", "directml:software")
 LONG, SHORT, AT_ONCE = 1000, 20, 50
+FIRST_LONG = 1000  # the first seed of a long text
 WORDS = ("if", "the value", "of an object", "def x(self):", "return None", "in", "1 + 2", "_", "[ ]", "~", "try:", "Q")
 
 
@@ -46,7 +49,7 @@ def text_of(device: DeviceName, prompt: list[int], tokens: int, at_once: int) ->
 
 def one_case(seed: int) -> str | None:
     dice = random.Random(seed)
-    is_long = seed < len(DEVICES)
+    is_long = 0 <= seed - FIRST_LONG < len(DEVICES)
     device, tokens = DEVICES[seed % len(DEVICES)], LONG if is_long else SHORT
     prompt = " ".join(dice.choices(WORDS, k=dice.randint(1, 9)))
     coded = example()["tokens_of"](prompt).tolist()

@@ -15,12 +15,13 @@ import numpy as np
 from dmlgraph.base.errors import GraphError, plural
 from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.formats.arrays import Array, Folder
+from dmlgraph.formats.arrays import Array, Folder, load_file
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.formats.yaml.contents import KINDS, Content, placing, read_content
 from dmlgraph.graph.dims import Dims
 
 LENGTH = "length"
+SAY_ROWS = ("data", "file")  # contents that have a number of rows
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +77,16 @@ class StateContent:
                 field = self.content.kind if self.length is None else LENGTH
                 message = "is not a number of rows of the state"
                 raise GraphError(message, code="range", field=field, got=rows, allowed=f"0 to {capacity}")
+            if self.length is not None and self.content.kind in SAY_ROWS:
+                self._check_rows(self._of_content(desc, grows), rows)
             return rows
+
+    def _check_rows(self, has: int, length: int) -> None:
+        if has != length:
+            got, allowed = plural(has, "row"), f"{length}, as 'length' says"
+            raise GraphError(
+                "has another number of rows", code="sizes", field=self.content.kind, got=got, allowed=allowed
+            )
 
     def _given(self, length: Tree, dims: Mapping[str, int]) -> object:
         with Report(GraphError) as report:
@@ -85,12 +95,12 @@ class StateContent:
     def _of_content(self, desc: TensorDesc, grows: int) -> int:
         """How many rows the numbers or the file have."""
         kind = self.content.kind
-        if kind == "file":
-            shape = self.content.stored().shape
-            return shape[grows] if len(shape) == desc.rank else desc.sizes[grows]  # else `array` refuses it
-        if kind != "data":
+        if kind not in SAY_ROWS:
             hint = "such as length: 2"
             raise GraphError("must be given: the number of rows", code="missing", field=LENGTH, hint=hint)
+        if kind == "file":
+            shape = load_file(self.content.file, self.content.folder).shape
+            return shape[grows] if len(shape) == desc.rank else desc.sizes[grows]  # else `array` refuses it
         numbers, row = _count(self.content.tree.value["data"]), desc.element_count // desc.sizes[grows]
         if numbers % row:
             got, allowed = plural(numbers, "number"), f"a multiple of {row}"

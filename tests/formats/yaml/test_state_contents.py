@@ -90,8 +90,11 @@ def test_rows_in_a_file(tmp_path: pathlib.Path) -> None:
     check_tests(g)
     for wrong in (np.zeros((2, 7), np.float32), np.zeros((3, 2), np.float32), np.zeros(4, np.float32)):
         np.save(tmp_path / "k.npy", wrong)
-        with pytest.raises(dg.DocumentError, match=r"states\.keys\.file"):
+        with pytest.raises(dg.DocumentError, match=r"field 'tests\.t\.states\.keys\.file'"):
             check_tests(g)
+    (tmp_path / "k.npy").unlink()
+    with pytest.raises(dg.DocumentError, match=r"field 'tests\.t\.states\.keys\.file': there is no such file"):
+        check_tests(g)
 
 
 def test_a_name_with_a_star_stands_for_several_states() -> None:
@@ -127,7 +130,12 @@ WRONG = [  # a test, a part of the message, and the text that is marked
     (f"{{{SAME}, states: {{keys: {{value: 1, length: m}}}}}}", "states.keys.length'", "m"),
     (f"{{{SAME}, states: {{keys: {{data: [1, 2, 3]}}}}}}", "the data does not fill its last row; got 3", "[1, 2, 3]"),
     (f"{{{SAME}, states: {{keys: {{data: 3}}}}}}", "states.keys.data'", "3"),
-    (f"{{{SAME}, states: {{keys: {{data: [1, 2], length: 2}}}}}}", "does not fill the sizes; got 2 numbers", "[1, 2]"),
+    (
+        f"{{{SAME}, states: {{keys: {{data: [1, 2], length: 2}}}}}}",
+        "has another number of rows; got 1 row; allowed: 2",
+        "[1, 2]",
+    ),
+    (f"{{{SAME}, states: {{keys: {{data: [1, 2], length: 0}}}}}}", "rows; got 1 row; allowed: 0", "[1, 2]"),
     (f"{{{SAME}, states: {{keys: {{length: 2}}}}}}", "states.keys.length': is not known here", "length"),
     (f"{{{X}, expect_states: {{sum: {{random: {{}}}}}}}}", "expect_states.sum.random': is not known", "random"),
     (f"{{{X}, expect_states: {{same_as: gpu}}}}", "expect_states.same_as': is not a device", "gpu"),
