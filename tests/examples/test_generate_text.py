@@ -16,7 +16,7 @@ from dmlgraph.devices.names import DeviceName
 from dmlgraph.formats import safetensors
 
 STEPS = 24
-PROMPT = "class A:"
+PROMPT = "The expression list after it is evaluated to a tuple, from left "  # 64 tokens
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def test_the_text_is_that_of_numpy(
     names: dict[str, Any], expected: list[int], examples: pathlib.Path, device: DeviceName, at_once: int
 ) -> None:
     folder = examples / "generate_text"
-    prefill = dg.load(folder / "prefill.yaml", dims={"count": len(PROMPT), "capacity": 64}).compile(device)
-    decode = dg.load(folder / "decode.yaml", dims={"capacity": 64}).compile(device)
+    prefill = dg.load(folder / "prefill.yaml", dims={"count": len(PROMPT), "capacity": 100}).compile(device)
+    decode = dg.load(folder / "decode.yaml", dims={"capacity": 100}).compile(device)
     states = decode.new_states()
     tokens = [prefill.run({"tokens": names["tokens_of"](PROMPT)}, states=states)["token"]]
     for _ in range((STEPS - 1) // at_once):
@@ -51,20 +51,20 @@ def test_the_text_is_that_of_numpy(
     assert len(states.lengths) == 4
 
 
-def test_rewinding_goes_on_bit_for_bit(names: dict[str, Any], device: DeviceName) -> None:
+def test_rewinding_and_going_on_gives_the_same_bit_for_bit(names: dict[str, Any], device: DeviceName) -> None:
     decode = names["sampling"](capacity=32).compile(device)
     states = decode.new_states()
     decode.run(states=states, steps=5)
-    before = states.copy()
-    texts = []
-    for each in (states, before):
-        texts.append(decode.run(states=each, steps=10, collect=["token"])["token"].tolist())
-    assert texts[0] == texts[1]
-    assert states.lengths == before.lengths == dict.fromkeys(states.lengths, 15)
+    kept, fresh = states.copy(), states.copy()
+    decode.run(states=states, steps=10)
     states.rewind(10)
-    assert set(states.lengths.values()) == {5}
-    for name in states.lengths:
-        np.testing.assert_array_equal(states[name], before[name][:, :, :5])
+    for name in ("token", "sample/random"):  # what does not grow cannot be rewound
+        states[name] = kept[name]
+    texts = [decode.run(states=each, steps=10, collect=["token"])["token"].tolist() for each in (states, fresh)]
+    assert texts[0] == texts[1]
+    assert states.lengths == dict.fromkeys(states.lengths, 15)
+    for name in states:
+        np.testing.assert_array_equal(states[name], fresh[name])
 
 
 def test_beam_search_is_that_of_numpy(names: dict[str, Any], weights: dict[str, Any], examples: pathlib.Path) -> None:
