@@ -245,7 +245,7 @@ def with_dims(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options --value, --convert and --target; `options_of_models` has what is given."""
+    """The options --value, --state, --convert and --target; `options_of_models` has what is given."""
     value = click.option(
         "--value",
         "values",
@@ -254,6 +254,15 @@ def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
         callback=_keep(_parse_values),
         metavar="NAME=NUMBER,…|FILE.npy",
         help="For an ONNX model: an input that is known now.",
+    )
+    state = click.option(
+        "--state",
+        "states",
+        multiple=True,
+        expose_value=False,
+        callback=_keep(_parse_states),
+        metavar="INPUT=OUTPUT",
+        help='For an ONNX model: what is a state, such as "past_key_values.*=present.*".',
     )
     convert = click.option(
         "--convert",
@@ -270,7 +279,7 @@ def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="LEVEL",
         help="For an ONNX model: its feature level, such as 5.0; by default that of the device, else the newest.",
     )
-    return value(convert(target(command)))
+    return value(state(convert(target(command))))
 
 
 def _keep(parse: Callable[..., Any]) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -285,7 +294,7 @@ def _keep(parse: Callable[..., Any]) -> Callable[[click.Context, click.Parameter
 
 
 def options_of_models() -> dict[str, Any]:
-    """The options for ONNX models that are given: `values`, `convert`, `target`."""
+    """The options for ONNX models that are given: `values`, `states`, `convert`, `target`."""
     return dict(click.get_current_context().meta.get(_OF_MODELS, {}))
 
 
@@ -316,6 +325,11 @@ def _number(text: str) -> int | float | None:
             raise click.BadParameter(f"{shorten(text)} is too large a number")
         return number
     return None
+
+
+def _parse_states(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """`past.*=present.*` pairs."""
+    return dict(split_pairs(given, "INPUT=OUTPUT, such as past_key_values.*=present.*"))
 
 
 def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

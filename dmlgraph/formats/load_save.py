@@ -22,6 +22,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Graph:
     """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 
@@ -31,6 +32,7 @@ def load(
         values: for a model: inputs that are known now, by name.
         target: for a model: the feature level of the graph.
         convert: for a model: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
+        states: for a model: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`.
 
     Raises:
         DocumentError: every problem of a graph file, each with its line and column.
@@ -39,9 +41,9 @@ def load(
     if holds_model(path):
         from dmlgraph.formats import onnx
 
-        return onnx.load(path, dims=dims, values=values, target=target, convert=convert)
+        return onnx.load(path, dims=dims, values=values, target=target, convert=convert, states=states)
     place = Location(os.fspath(path), 1, 1)
-    given = {"values": values, "target": target, "convert": convert}
+    given = {"values": values, "target": target, "convert": convert, "states": states}
     problems = [
         Problem("is for ONNX models; a graph file says this itself", code="unknown-field", field=key, location=place)
         for key, value in given.items()

@@ -103,6 +103,28 @@ def test_every_command_takes_values(
     assert done.exit_code == 0, done.output
 
 
+def test_import_writes_states_and_commands_take_them(tmp_path: pathlib.Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[past] before, float[n] x, float[total] mask) => (float[s] after, float[total] y) {
+        after = Concat <axis = 0> (before, x)
+        y = Mul (after, mask)
+    }"""
+    path = tmp_path / "model.onnx"
+    onnx.save_model(onnx.parser.parse_model(text), path)
+    given = ("--dim", "past=4", "--dim", "n=1", "--dim", "total=5", "--state", "be*=af*")
+    done = command("check", path, *given)
+    assert done.exit_code == 1
+    assert "the model has no output of this name; got affore" in done.stderr
+    given = (*given[:-1], "before=after")
+    assert command("check", path, *given).exit_code == 0
+    done = command("import", path, "-o", tmp_path / "folder", *given)
+    assert done.exit_code == 0, done.output
+    written = (tmp_path / "folder" / "model.yaml").read_text(encoding="utf-8")
+    assert "before: {dtype: float32, sizes: [4], grows: 0, append: x}" in written
+    done = command("check", path, *given, "--state", "before=y")
+    assert "'before' is given twice" in done.stderr
+
+
 def test_all_that_is_missing_is_asked_for_at_once(tmp_path: pathlib.Path) -> None:
     path = shaped(tmp_path)
     done = command("check", path)

@@ -149,8 +149,5 @@ def test_a_refused_state_leaves_no_trace() -> None:
 
 def test_formats_without_states_say_so(tmp_path: object) -> None:
     with pytest.raises(dg.GraphError) as caught:
-        dg.save(counter(), f"{tmp_path}/g.onnx")
-    assert (caught.value.code, caught.value.node) == ("states", "s")
-    with pytest.raises(dg.GraphError) as caught:
         dg.save_dxdispatch(counter(), f"{tmp_path}/g.json")
     assert (caught.value.code, caught.value.node) == ("states", "s")

@@ -238,7 +238,7 @@ dg.loads(f"dmlgraph: 1\\ninputs:\\n{names}outputs: [x0]\\n")
 """,
     "strict": "$ dmlgraph check --strict graph.yaml\n",
     "not-a-state": _X + "g.update(x, dg.exp(x))\n",
-    "states": _STATE + 'g.save("model.onnx")\n',
+    "states": _STATE + 'dg.save_dxdispatch(g, "model.json")\n',
     "capacity": _STATE + 'exe = g.compile("cpu")\nexe.run({"x": np.ones((2, 3), "f4")}, steps=2)\n',
     "unknown-state": _STATE + 'g.compile("cpu").states["t"]\n',
     "missing-input": _RUN + "exe.run({})\n",

@@ -35,6 +35,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Graph:
     """The graph of an ONNX model.
 
@@ -44,11 +45,14 @@ def load(
         values: inputs that are known now, by name; they are no inputs of the graph.
         target: the feature level of the graph.
         convert: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
+        states: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`; `*` stands for any
+            text, which is the same in both.  None: those that dmlgraph wrote into the model.
 
     Raises:
         ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
     """
-    return convert_model(read(path), path, dims=dims, values=values, target=target, convert=convert)
+    model = read(path)
+    return convert_model(model, path, dims=dims, values=values, target=target, convert=convert, states=states)
 
 
 def read(path: str | os.PathLike[str]) -> ir.Model:
@@ -77,6 +81,7 @@ def convert_model(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | None = None,
 ) -> Graph:
     """The graph of a model that is read; `path` is its file, the rest as in `load`.
 
@@ -88,7 +93,12 @@ def convert_model(
 
     with _at(path), enough_memory(f"read '{path}'"):
         return Importer(
-            model, dims={} if dims is None else dims, values=values or {}, target=target, convert=convert
+            model,
+            dims={} if dims is None else dims,
+            values=values or {},
+            target=target,
+            convert=convert,
+            states=states,
         ).read()
 
 

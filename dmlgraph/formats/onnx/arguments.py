@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -43,6 +43,7 @@ class Arguments:
         graph: the model's.
         dims, values: as in `dmlgraph.formats.onnx.load`.
         converted: the type in place of a type.
+        states: inputs that are states; initializers of theirs are what these hold at first.
 
     Raises:
         ModelError: the dims are not sizes by name.
@@ -54,10 +55,11 @@ class Arguments:
         dims: Mapping[str, int],
         values: Mapping[str, Any],
         converted: Callable[[np.dtype[Any]], np.dtype[Any]],
+        states: Collection[ir.Value] = (),
     ) -> None:
         _check_dims(dims)
         self.graph, self.dims, self.values, self.converted = graph, dict(dims), dict(values), converted
-        self.inputs = [each for each in graph.inputs if each.name not in graph.initializers]
+        self.inputs = [each for each in graph.inputs if each in states or each.name not in graph.initializers]
 
     def unknown(self) -> Iterator[Problem]:
         """Problems: values for no input, and sizes for no dim."""

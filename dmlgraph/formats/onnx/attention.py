@@ -16,7 +16,7 @@ from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import exports
-from dmlgraph.formats.onnx.tensors import Tensor
+from dmlgraph.formats.onnx.tensors import Appended, Tensor
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.attention import SOURCES, Attention, Dimensions
 from dmlgraph.operators.directml_enums import MultiheadAttentionMaskType as MaskType
@@ -87,6 +87,12 @@ def extended(node: Node, past: Any, new: Value) -> Value:
     if past is None or (isinstance(past, Tensor) and 0 in past.shape):
         return new
     return node.join([past, new], axis=2)
+
+
+def present(past: Any, new: Value, whole: Value, *, counts: bool = False) -> Tensor:
+    """Past keys or values and new ones, of which it is known what they are made of; `counts` as in `Appended`."""
+    appended = None if past is None else Appended(past, lambda _: new, 2, counts)
+    return Tensor(whole.dtype.numpy, whole.sizes, made=whole, appended=appended)
 
 
 # Masks, which are added to scores.

@@ -25,7 +25,9 @@ from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.formats.onnx.node import Node, Result
 from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Notes, Refusal
+from dmlgraph.formats.onnx.states import Pairs
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
+from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.graph.value import Value
 
 UNDETERMINED, UNKNOWN_VALUE = "undetermined", "unknown-value"  # codes of what the caller must give
@@ -43,7 +45,7 @@ class Importer:
 
     Args:
         model: prepared by `dmlgraph.formats.onnx.model`.
-        dims, values, target, convert: as in `dmlgraph.formats.onnx.load`.
+        dims, values, target, convert, states: as in `dmlgraph.formats.onnx.load`.
     """
 
     def __init__(
@@ -54,16 +56,19 @@ class Importer:
         values: Mapping[str, Any],
         target: str | FeatureLevel | None,
         convert: Mapping[str, str] | None,
+        states: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
         self.notes = Notes()
         with self.notes.noting("convert"):
             self.convert = resolve_conversions(convert)
         self._settle()
-        self.arguments = Arguments(model.graph, dims, values, self._converted)
+        self.pairs = Pairs(model, states, values)
+        self.arguments = Arguments(model.graph, dims, values, self._converted, self.pairs.by_past)
         self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
         self.graph.origin.is_model = True
-        self.names = Names(map(as_label, model.graph.initializers), map(_label, model.graph))
+        weights = (name for name, each in model.graph.initializers.items() if each not in self.pairs.by_past)
+        self.names = Names(map(as_label, weights), map(_label, model.graph))
         self.depth = 0
         self.most_nodes = MOST_NODES + MOST_OF_ONE * len(model.graph)
         self.expanded = 0  # nodes of functions and subgraphs, and uses of these
@@ -107,17 +112,32 @@ class Importer:
         problems += self.arguments.unknown()
         told: set[str] = set()
         for each in self.arguments.inputs:
+            if each in self.pairs.by_length:
+                continue
             with self.notes.noting(as_text(each.name) or "input"):
                 tensor, missing = self.arguments.tensor(each)
-                if tensor.known is None:
-                    name = self.names.take(printable(each.name) or "input")
-                    tensor.made = self.graph.input(name, sizes=tensor.sizes, dtype=stored(tensor.dtype))
                 env[each] = tensor
+                self._add_input(each, tensor)
                 new = [dim for dim in missing if dim not in told]
                 told.update(new)
                 if new:
                     raise not_given(new)
+        for length, pair in self.pairs.by_length.items():
+            if pair.state is not None:
+                env[length] = Tensor(LENGTH.dtype.numpy, LENGTH.sizes, made=pair.state.length)
         return env
+
+    def _add_input(self, value: ir.Value, tensor: Tensor) -> None:
+        """Adds an input or a state to the graph; a known input is neither."""
+        pair = self.pairs.by_past.get(value)
+        if pair is None and tensor.known is not None:
+            return
+        name = self.names.take(printable(value.name) or "input")
+        if pair is None:
+            tensor.made = self.graph.input(name, sizes=tensor.sizes, dtype=stored(tensor.dtype))
+        else:
+            initial = None if value.const_value is None else self.constant(value.const_value)
+            pair.declare(self.graph, name, tensor, initial)
 
     def _initializers(self, graph: ir.Graph, env: Env) -> None:
         for name, value in graph.initializers.items():
@@ -155,11 +175,13 @@ class Importer:
                 continue
             name = printable(value.name) or "output"
             with self.notes.noting(name):
-                tensor = env.get(value)
+                tensor, pair = env.get(value), self.pairs.by_present.get(value)
                 if tensor is None:
                     raise Refusal("no node computes the output", code="unknown-node")
                 calls = Calls(self.graph, self.names, name)
-                if isinstance(tensor, TensorList):
+                if pair is not None:
+                    pair.change(calls, tensor)
+                elif isinstance(tensor, TensorList):
                     if not tensor.items:
                         raise Refusal("a graph cannot have a sequence without tensors as an output", code="count")
                     for index, each in enumerate(tensor.items):
@@ -240,6 +262,10 @@ class Importer:
     def _run_node(self, source: ir.Node, label: str, env: Env, opset: int, attributes: Attributes) -> None:
         given = _resolved(source.attributes, attributes)
         inputs = [self._read(each, env) for each in source.inputs]
+        appending = self.pairs.only_appends(source)
+        if appending is not None:
+            env[appending.present] = appending.unmade(inputs)
+            return
         if self._has_function(source):
             function = self.model.functions[source.op_identifier()]
             results: Sequence[Tensor | None] = self.call(function, inputs, given, label)
@@ -421,7 +447,7 @@ def _tensor(node: Node, result: Tensor | Value | Array | None, dtype: np.dtype[A
     dtype = result.dtype if dtype is None else node.dtype_of(dtype)
     if result.made is not None and result.known is None:
         made = node.converted(result.made, stored(dtype))
-        result = Tensor(dtype, result.shape, made=made, name=result.name)
+        result = Tensor(dtype, result.shape, made=made, name=result.name, appended=result.appended)
     result.depends |= node.depends if result.known is None else node.depends - {DATA}  # of data only the sizes
     return result
 

@@ -16,6 +16,7 @@ from dmlgraph.formats.onnx.attention import (
     extended,
     masking,
     padding,
+    present,
     rotary_table,
     rotated,
     seen,
@@ -27,7 +28,7 @@ from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
 from dmlgraph.formats.onnx.table import MICROSOFT, imports
-from dmlgraph.formats.onnx.tensors import Array, Tensor
+from dmlgraph.formats.onnx.tensors import Appended, Array, Calls, Tensor
 from dmlgraph.graph.value import Value
 
 Heads = tuple[Value, Value, Value]  # queries, keys and values: {B, N, S, H}, {B, N, T, H}, {B, N, T, V}
@@ -83,6 +84,7 @@ def _projected(node: Node, product: Value, batch: int, widths: list[int], past: 
     parts = node.split(product, axis=1, outputs=widths)
     length = product.sizes[0] // batch
     q, k, v = (as_heads(node, node.reshaped(each, (batch, length, each.sizes[1])), count) for each in parts)
+    new = k, v
     if past is not None and 0 not in past.shape:
         if past.rank != 5 or past.shape[0] != 2:
             raise Refusal("must hold keys and values", code="sizes", field="past", got=list(past.shape))
@@ -93,7 +95,15 @@ def _projected(node: Node, product: Value, batch: int, widths: list[int], past: 
         return (q, k, v), None
     if k.sizes != v.sizes:
         raise Refusal("a present needs keys and values of one size", code="sizes", field="qkv_hidden_sizes")
-    return (q, k, v), node.join([node.reshaped(each, (1, *each.sizes)) for each in (k, v)], axis=0)
+    made = node.tensor(_stacked(node, (k, v)))
+    if past is not None:
+        made.appended = Appended(past, lambda calls: _stacked(calls, new), 3)
+    return (q, k, v), made
+
+
+def _stacked(calls: Calls, parts: tuple[Value, Value]) -> Value:
+    """{2, B, N, T, H} of keys and values."""
+    return calls.join([calls.reshaped(each, (1, *each.sizes)) for each in parts], axis=0)
 
 
 _HOW = "multihead_attention; below level 6.1, and unidirectional: gemm, add, activation_softmax1"
@@ -182,8 +192,9 @@ def MultiHeadAttention(
         raise Refusal("the scores are not read", field="outputs", got="qk")
     q, k, v = _separate(node, query, key, value, bias, num_heads)
     new = k.sizes[2]
-    k, v = extended(node, past_key, k), extended(node, past_value, v)
-    return [_attended(node, (q, k, v), new, key_padding_mask, attention_bias, **attributes), k, v]
+    keys, values = extended(node, past_key, k), extended(node, past_value, v)
+    made = _attended(node, (q, keys, values), new, key_padding_mask, attention_bias, **attributes)
+    return [made, present(past_key, k, keys), present(past_value, v, values)]
 
 
 def _separate(node: Node, query: Tensor, key: Maybe, value: Maybe, bias: Maybe, count: int) -> Heads:
@@ -398,14 +409,16 @@ def GroupQueryAttention(
         cosines, sines = (rotary_table(node, each, places) for each in tables)
         turn = bool(rotary_interleaved)
         q, k = (rotated(node, each, cosines, sines, interleaved=turn) for each in (q, k))
-    k, v = (cache.filled(node, before, new) for before, new in zip(past, (k, v), strict=True))
+    whole = [cache.filled(node, before, new) for before, new in zip(past, (k, v), strict=True)]
     cut = [slice(None), slice(None), slice(cache.total), slice(None)]
-    keys, values = (node.value(sliced(node, node.tensor(each), cut)) for each in (k, v))
+    keys, values = (node.value(sliced(node, node.tensor(each), cut)) for each in whole)
     masks: list[Any] = [] if attention_bias is None else [attention_bias]
     masks.append(cache.mask(node, max(local_window_size, 0), q) if causal else cache.ends(node, q))
     factor, sink = scale or 1 / math.sqrt(q.sizes[3]), _sink(node, q, head_sink, smooth_softmax)
     made = attend(node, q, keys, values, scale=factor, added=masks, softcap=softcap, sink=sink)
-    return [side_by_side(node, made), k, v]
+    pasts = past if not cache.fixed else (None, None)  # at a known place the model has one length only
+    presents = [present(*each, counts=True) for each in zip(pasts, (k, v), whole, strict=True)]
+    return [side_by_side(node, made), *presents]
 
 
 def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> Value:

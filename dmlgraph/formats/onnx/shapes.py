@@ -13,7 +13,8 @@ from dmlgraph.formats.onnx.export.emitter import Emitter, Sizes, Symbol
 from dmlgraph.formats.onnx.node import Ints, Maybe, Node, Result, at_axis, broadcast
 from dmlgraph.formats.onnx.refusals import ByDefinition, Refusal, one_of
 from dmlgraph.formats.onnx.table import exports, imports
-from dmlgraph.formats.onnx.tensors import Array, Tensor, repeated
+from dmlgraph.formats.onnx.tensors import Appended, Array, Calls, Tensor, repeated
+from dmlgraph.graph.value import Value
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.common.subscripts import take
 from dmlgraph.operators.directml_enums import DepthSpaceOrder
@@ -127,7 +128,20 @@ def concatenated(node: Node, tensors: Sequence[Tensor], axis: int) -> Tensor:
     if all(each.known is not None for each in tensors):
         return Tensor.of(np.concatenate([each.known for each in tensors if each.known is not None], axis))
     parts = [each for each in tensors if 0 not in each.shape]
-    return parts[0] if len(parts) == 1 else node.tensor(node.join(parts, axis=axis))
+    if len(parts) == 1:
+        return parts[0]
+    made = node.tensor(node.join(parts, axis=axis))
+    made.appended = appended(parts[0], parts[1:], axis)
+    return made
+
+
+def appended(past: Tensor, rows: Sequence[Tensor], axis: int) -> Appended:
+    """Past rows, and new ones of one or several tensors."""
+
+    def together(calls: Calls) -> Value:
+        return calls.value(rows[0]) if len(rows) == 1 else calls.join(rows, axis=axis)
+
+    return Appended(past, together, axis)
 
 
 @exports("join", how="Concat")

@@ -44,6 +44,7 @@ class Tensor:
         make: adds a source with the known numbers, where that is better than a constant.
         depends: the model's inputs from which it is computed; DATA for those that are never given as values.
         name: the label of the input, the weight or the node that it comes from; "" if there is none.
+        appended: what it is made of, if it is past rows and new ones.
     """
 
     dtype: np.dtype[Any]
@@ -53,6 +54,7 @@ class Tensor:
     make: Callable[[Calls], Value] | None = None
     depends: frozenset[str] = frozenset()
     name: str = ""
+    appended: Appended | None = None
 
     @classmethod
     def of(cls, array: Any, **fields: Any) -> Tensor:
@@ -81,6 +83,24 @@ class Tensor:
     @property
     def is_text(self) -> bool:
         return self.dtype.kind in _TEXT
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Appended:
+    """Past rows and new ones: a cache of keys, for example, to which a state may grow.
+
+    Attributes:
+        past: the past rows, tensor or value.
+        rows: gives the new rows.
+        axis: along which the rows lie.
+        counts: whether the new rows take their place behind those that count, whose number the operator reads; else
+            they are behind all of the past, and what reads them needs to know which rows of the past count.
+    """
+
+    past: Any
+    rows: Callable[[Calls], Value]
+    axis: int
+    counts: bool = False
 
 
 @dataclasses.dataclass(slots=True, eq=False)

@@ -20,7 +20,6 @@ from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.onnx.export.emitter import Array
 from dmlgraph.formats.onnx.export.writer import Writer, Written
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.states import refuse_states
 
 EXTERNAL_BYTES = 1 << 20  # constants of more bytes are in a file beside the model
 ALIGNMENT = 4096  # of their places in it, so that it can be mapped into memory
@@ -74,7 +73,6 @@ def _written(graph: Graph) -> Written:
         raise not_saved("ONNX")
     if not graph.outputs:
         raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
-    refuse_states(graph, "an ONNX model")
     written = Writer(graph).write()
     _check(written)
     return written
@@ -86,8 +84,9 @@ def _check(written: Written) -> None:
     model.CopyFrom(written.model)
     for name, array in written.constants.items():
         if array.nbytes > EXTERNAL_BYTES:
-            kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
-            model.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
+            if all(each.name != name for each in model.graph.input):  # what a state holds at first
+                kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+                model.graph.input.append(onnx.helper.make_tensor_value_info(name, kind, array.shape))
         else:
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.metadata
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import onnx
 
 from dmlgraph.base.errors import ModelError, Problem
@@ -14,9 +16,12 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.formats.onnx.export.emitter import OPSET, Array, DType, Emitter, Given, Result, Symbol
 from dmlgraph.formats.onnx.refusals import Refusal
+from dmlgraph.formats.onnx.state_names import LENGTH, NEXT, PROPERTY
 from dmlgraph.formats.onnx.table import REFUSED, written
+from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode
+from dmlgraph.graph.nodes import LENGTH as LENGTH_DESC
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode, StateNode
 from dmlgraph.operators.fill import FillValueConstant
 
 IR_VERSION = 10  # that of opset 21
@@ -40,13 +45,17 @@ class Writer:
         self._problems: list[Problem] = []
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, Array] = {}
+        self._defaults: dict[str, Array] = {}  # of inputs: what states hold at first
         self._shared: dict[tuple[str, tuple[int, ...], bytes], Symbol] = {}
         self._bases: dict[str, str] = {}  # by the name of a constant: the name without a number
         self._given: dict[Port, Given] = {}
         self.truths: dict[str, Symbol] = {}  # by the name of numbers 1 and 0: the bools they are made of
         self.reshaped: dict[str, Symbol] = {}  # by the name of a result of Reshape: what it reshapes
         self._labels = FreeNames(node.name for node in graph.nodes)
-        self._names = FreeNames([node.name for node in graph.inputs] + list(graph.outputs))
+        self._inputs = {node.name: node.desc for node in graph.inputs}
+        self._outputs = {name: value.desc for name, value in graph.outputs.items()}
+        self._names = FreeNames([*self._inputs, *self._outputs])
+        self._states = {node.name: self._names.take(node.name, ("", LENGTH, NEXT)) for node in graph.states}
         self.node: Emitter  # of the node that is written
         self._wanted: dict[Port, str] = {}  # what an output of the graph is called
 
@@ -61,6 +70,8 @@ class Writer:
         for node in graph.nodes:
             if isinstance(node, InputNode):
                 self._given[node.name, 0] = self._named(node.name, node.desc)
+            elif isinstance(node, StateNode):
+                self._read_state(node)
             elif node.name in live and isinstance(node, ConstantNode):
                 name = self._names.take(node.name)
                 self._constants[name] = node.data
@@ -71,16 +82,50 @@ class Writer:
             problems = [graph.origin.located(each) for each in self._problems]
             raise ModelError(problems)
         self._write_outputs()
-        return Written(self._model(), self._constants)
+        for state in graph.states:
+            self._write_next(state)
+        return Written(self._model(), self._constants | self._defaults)
 
     def _named(self, name: str, desc: TensorDesc, known: Array | None = None) -> Given:
         return Given(Symbol(name, desc.dtype.numpy, self), desc.sizes, known)
 
+    def _read_state(self, node: StateNode) -> None:
+        """A state is an input, with what it holds at first as its default; its length is another, if it is read."""
+        name = self._states[node.name]
+        self._inputs[name] = node.desc
+        self._given[node.name, 0] = self._named(name, node.desc)
+        if node.name not in self._graph.next_values:
+            message = "a model has no state that nothing changes"
+            self._problems.append(
+                Problem(message, code="states", node=node.name, hint="make it an input or a constant")
+            )
+        if node.initial is not None:
+            value = node.initial.array if isinstance(node.initial, ConstantData) else node.initial.value
+            self._defaults[name] = np.broadcast_to(np.asarray(value, node.desc.dtype.numpy), node.desc.sizes)
+        if node.grows is not None:
+            length = name + LENGTH
+            self._inputs[length] = LENGTH_DESC
+            self._given[node.name, 1] = self._named(length, LENGTH_DESC)
+
+    def _write_next(self, node: StateNode) -> None:
+        """An output for the next value of a state; of a growing one, its rows and the new ones."""
+        value = self._graph.next_values[node.name]
+        tensor = self._given[value.node, value.port].tensor
+        name = self._states[node.name] + NEXT
+        sizes = list(node.desc.sizes)
+        if node.grows is None:
+            self.add(name, "Identity", [tensor], [tensor.dtype], {}, [name])
+        else:
+            sizes[node.grows] += value.sizes[node.grows]
+            parts = self._given[node.name, 0].tensor, tensor
+            self.add(name, "Concat", parts, [tensor.dtype], {"axis": node.grows}, [name])
+        self._nodes[-1].name = self._labels.take(name)
+        self._outputs[name] = TensorDesc(dtype=node.desc.dtype, sizes=tuple(sizes))
+
     def _take_output_names(self) -> None:
-        inputs = {node.name for node in self._graph.inputs}
         for name, value in self._graph.outputs.items():
             port = value.node, value.port
-            if name in inputs and port != (name, 0):
+            if name in self._inputs and port != (name, 0):
                 message = "a model cannot have an input and another output of this name"
                 self._problems.append(Problem(message, code="duplicate", field=f"outputs.{name}"))
             self._wanted.setdefault(port, name)
@@ -196,22 +241,26 @@ class Writer:
                 self._nodes[-1].name = self._labels.take(name)
 
     def _model(self) -> onnx.ModelProto:
-        graph = self._graph
         used = {name for node in self._nodes for name in node.input}
         self._constants = {name: array for name, array in self._constants.items() if name in used}
+        lengths = {name + LENGTH for name in self._states.values()}
         made = onnx.helper.make_graph(
             self._nodes,
-            graph.name,
-            [_info(node.name, node.desc) for node in graph.inputs],
-            [_info(name, value.desc) for name, value in graph.outputs.items()],
+            self._graph.name,
+            [_info(name, desc) for name, desc in self._inputs.items() if name in used or name not in lengths],
+            [_info(name, desc) for name, desc in self._outputs.items()],
         )
-        return onnx.helper.make_model(
+        model = onnx.helper.make_model(
             made,
             producer_name="dmlgraph",
             producer_version=importlib.metadata.version("dmlgraph"),
             ir_version=IR_VERSION,
             opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         )
+        if self._states:
+            pairs = {name: name + NEXT for name in self._states.values()}
+            onnx.helper.set_model_props(model, {PROPERTY: json.dumps(pairs)})
+        return model
 
 
 def _info(name: str, desc: TensorDesc) -> onnx.ValueInfoProto:

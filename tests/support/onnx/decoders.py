@@ -1,0 +1,206 @@
+"""Small decoders with caches of keys and values, in the forms in which exporters write them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+
+LAYERS, HEADS, WIDTH, VOCABULARY = 2, 2, 16, 11
+HIDDEN = HEADS * WIDTH
+SHAPE = f"batch, {HEADS}, past_sequence_length, WIDTH".replace("WIDTH", str(WIDTH))
+LOWEST = float(np.finfo(np.float32).min)
+
+
+def _caches(form: str) -> str:
+    """Declarations of all caches: `form` has a place for the layer, and for key or value."""
+    names = [form.format(layer, part) for layer in range(LAYERS) for part in ("key", "value")]
+    return ", ".join(f'float[{SHAPE}] "{name}"' for name in names)
+
+
+def _outputs() -> str:
+    names = [f"present.{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
+    return ", ".join(f'float[p, q, r, s] "{name}"' for name in names)
+
+
+def _model(inputs: str, before: str, layer: Callable[[int], str], opset: int = 18) -> onnx.ModelProto:
+    """The model whose layers add to the tensor `h0`, `h1`, ….  A layer has attention, and then a product and Silu."""
+    body = "".join(
+        f"""
+        q{at} = MatMul (h{at}, wq{at})
+        k{at} = MatMul (h{at}, wk{at})
+        v{at} = MatMul (h{at}, wv{at})
+        {layer(at)}
+        o{at} = MatMul (a{at}, wo{at})
+        r{at} = Add (h{at}, o{at})
+        g{at} = MatMul (r{at}, wg{at})
+        e{at} = Sigmoid (g{at})
+        m{at} = Mul (g{at}, e{at})
+        h{at + 1} = Add (r{at}, m{at})"""
+        for at in range(LAYERS)
+    )
+    text = f"""<ir_version: 10, opset_import: ["" : {opset}, "com.microsoft" : 1]>
+    decoder (int64[batch, sequence_length] input_ids, int64[batch, total_sequence_length] attention_mask, {inputs}
+        {_caches("past_key_values.{}.{}")}) => (float[b, l, {VOCABULARY}] logits, {_outputs()})
+    {{
+        h0 = Gather (table, input_ids)
+        {before}
+        {body}
+        logits = MatMul (h{LAYERS}, head)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(5)
+    sizes = {f"w{name}{at}": (HIDDEN, HIDDEN) for name in "qkvog" for at in range(LAYERS)}
+    sizes |= {"table": (VOCABULARY, HIDDEN), "head": (HIDDEN, VOCABULARY)}
+    rates = 10.0 ** -np.arange(WIDTH // 2)
+    angles = np.arange(64)[:, None] * rates
+    arrays = {name: (rng.normal(size=size) / 4).astype(np.float32) for name, size in sizes.items()}
+    tables = {"cosines": np.cos(angles), "sines": np.sin(angles), "rates": rates}
+    arrays |= {name: each.astype(np.float32) for name, each in tables.items()}
+    used = {name for node in model.graph.node for name in node.input}
+    model.graph.initializer.extend(
+        onnx.numpy_helper.from_array(each, name) for name, each in arrays.items() if name in used
+    )
+    return model
+
+
+def _as_heads(name: str, at: int) -> str:
+    return f"""
+        {name}{at}_parts = Reshape ({name}{at}, heads)
+        {name}{at}_heads = Transpose <perm = [0, 2, 1, 3]> ({name}{at}_parts)"""
+
+
+def _turned(name: str, at: int) -> str:
+    """The halves of each head turned by the angles of its position, as PyTorch's models write it."""
+    return f"""
+        {name}{at}_first, {name}{at}_second = Split <axis = 3, num_outputs = 2> ({name}{at}_heads)
+        {name}{at}_minus = Neg ({name}{at}_second)
+        {name}{at}_half = Concat <axis = 3> ({name}{at}_minus, {name}{at}_first)
+        {name}{at}_c = Mul ({name}{at}_heads, cos)
+        {name}{at}_s = Mul ({name}{at}_half, sin)
+        {name}{at}_turned = Add ({name}{at}_c, {name}{at}_s)"""
+
+
+_MASK = f"""
+        zero = Constant <value_ints = [0]> ()
+        one = Constant <value_ints = [1]> ()
+        no = Constant <value_int = 0> ()
+        yes = Constant <value_int = 1> ()
+        two = Constant <value_ints = [2]> ()
+        three = Constant <value_ints = [3]> ()
+        lowest = Constant <value_float = {LOWEST}> ()
+        nothing = Constant <value_float = 0.0> ()
+        heads = Constant <value_ints = [0, 0, {HEADS}, {WIDTH}]> ()
+        flat = Constant <value_ints = [0, 0, {HIDDEN}]> ()
+        before = Shape <start = 2, end = 3> ("past_key_values.0.key")
+        new = Shape <start = 1, end = 2> (input_ids)
+        after = Add (before, new)
+        start = Squeeze (before, zero)
+        stop = Squeeze (after, zero)
+        queries = Range (start, stop, yes)
+        keys = Range (no, stop, yes)
+        queries_down = Unsqueeze (queries, one)
+        later = Greater (keys, queries_down)
+        causal = Where (later, lowest, nothing)
+        rows = Constant <value_ints = [1, 2]> ()
+        given = Unsqueeze (attention_mask, rows)
+        excluded = Equal (given, zero)
+        padding = Where (excluded, lowest, nothing)
+        both = Add (causal, padding)
+        mask = Max (both, lowest)"""
+
+
+def pytorch() -> onnx.ModelProto:
+    """As PyTorch's and optimum's exporters write it: joins, products and a softmax; positions are an input."""
+    before = f"""{_MASK}
+        numbers = Cast <to = 1> (position_ids)
+        down = Unsqueeze (numbers, two)
+        angles = Mul (down, rates)
+        whole = Concat <axis = 2> (angles, angles)
+        c = Cos (whole)
+        s = Sin (whole)
+        cos = Unsqueeze (c, one)
+        sin = Unsqueeze (s, one)"""
+
+    def layer(at: int) -> str:
+        return f"""{_as_heads("q", at)}{_as_heads("k", at)}{_as_heads("v", at)}{_turned("q", at)}{_turned("k", at)}
+        "present.{at}.key" = Concat <axis = -2> ("past_key_values.{at}.key", k{at}_turned)
+        "present.{at}.value" = Concat <axis = -2> ("past_key_values.{at}.value", v{at}_heads)
+        across{at} = Transpose <perm = [0, 1, 3, 2]> ("present.{at}.key")
+        dots{at} = MatMul (q{at}_turned, across{at})
+        root{at} = Constant <value_float = 4.0> ()
+        scaled{at} = Div (dots{at}, root{at})
+        scores{at} = Add (scaled{at}, mask)
+        shares{at} = Softmax <axis = -1> (scores{at})
+        seen{at} = MatMul (shares{at}, "present.{at}.value")
+        rows{at} = Transpose <perm = [0, 2, 1, 3]> (seen{at})
+        a{at} = Reshape (rows{at}, flat)"""
+
+    return _model("int64[batch, sequence_length] position_ids,", before, layer)
+
+
+def positions_from_the_past() -> onnx.ModelProto:
+    """The same, but positions are counted from the size of the past."""
+    model = pytorch()
+    model.graph.input.remove(next(each for each in model.graph.input if each.name == "position_ids"))
+    for node in model.graph.node:
+        if "position_ids" in node.input:
+            node.input[0] = "counted"
+    made = onnx.helper.make_node("Unsqueeze", ["queries", "zero"], ["counted"], name="counted")
+    at = next(index for index, node in enumerate(model.graph.node) if "counted" in node.input)
+    model.graph.node.insert(at, made)
+    return model
+
+
+def multi_head() -> onnx.ModelProto:
+    """As onnxruntime-genai's builder writes it for MultiHeadAttention: the mask is its bias."""
+
+    def layer(at: int) -> str:
+        return f"""{_turned_at_once(at)}
+        a{at}, "present.{at}.key", "present.{at}.value" = com.microsoft.MultiHeadAttention <num_heads = {HEADS}>
+            (q{at}_turned, k{at}_turned, v{at}, , , mask, "past_key_values.{at}.key", "past_key_values.{at}.value")"""
+
+    return _model("int64[batch, sequence_length] position_ids,", _MASK, layer)
+
+
+def attention() -> onnx.ModelProto:
+    """With ONNX's own Attention, which is defined by a function."""
+
+    def layer(at: int) -> str:
+        return f"""{_turned_at_once(at)}
+        a{at}, "present.{at}.key", "present.{at}.value" = Attention <q_num_heads = {HEADS}, kv_num_heads = {HEADS}>
+            (q{at}_turned, k{at}_turned, v{at}, mask, "past_key_values.{at}.key", "past_key_values.{at}.value")"""
+
+    return _model("int64[batch, sequence_length] position_ids,", _MASK, layer, opset=23)
+
+
+def _turned_at_once(at: int) -> str:
+    return "".join(
+        f"""
+        {name}{at}_turned = com.microsoft.RotaryEmbedding <num_heads = {HEADS}>
+            ({name}{at}, position_ids, cosines, sines)"""
+        for name in "qk"
+    )
+
+
+def group_query() -> onnx.ModelProto:
+    """As onnxruntime-genai's builder writes it for GroupQueryAttention: lengths are counted from the mask."""
+    before = """
+        one = Constant <value_ints = [1]> ()
+        at_one = Constant <value_int = 1> ()
+        total = ReduceSum (attention_mask, one)
+        less = Sub (total, one)
+        lengths = Cast <to = 6> (less)
+        sizes = Shape (attention_mask)
+        size = Gather (sizes, at_one)
+        longest = Cast <to = 6> (size)"""
+
+    def layer(at: int) -> str:
+        return f"""
+        a{at}, "present.{at}.key", "present.{at}.value" =
+            com.microsoft.GroupQueryAttention <num_heads = {HEADS}, kv_num_heads = {HEADS}, do_rotary = 1>
+            (q{at}, k{at}, v{at}, "past_key_values.{at}.key", "past_key_values.{at}.value", lengths, longest,
+            cosines, sines)"""
+
+    return _model("", before, layer)
