@@ -25,7 +25,7 @@ from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.formats.onnx.node import Node, Result
 from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Notes, Refusal
-from dmlgraph.formats.onnx.states import Pairs
+from dmlgraph.formats.onnx.states import Pairs, PastSizes
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.graph.value import Value
@@ -63,7 +63,7 @@ class Importer:
         with self.notes.noting("convert"):
             self.convert = resolve_conversions(convert)
         self._settle()
-        self.pairs = Pairs(model, states, values)
+        self.pairs, self.past_sizes = Pairs(model, states, values), PastSizes()
         self.arguments = Arguments(model.graph, dims, values, self._converted, self.pairs.by_past)
         self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
         self.graph.origin.is_model = True
@@ -138,6 +138,8 @@ class Importer:
         else:
             initial = None if value.const_value is None else self.constant(value.const_value)
             pair.declare(self.graph, name, tensor, initial)
+            if pair.grows is not None:
+                self.past_sizes.add(tensor.shape[pair.grows])
 
     def _initializers(self, graph: ir.Graph, env: Env) -> None:
         for name, value in graph.initializers.items():
@@ -284,6 +286,7 @@ class Importer:
                 dtype_of=self._converted,
             )
             results = self._apply(node, row)
+            self.past_sizes.follow(node, results)
         for value, tensor in zip(source.outputs, results, strict=False):
             if tensor is not None:
                 tensor.name = tensor.name or label

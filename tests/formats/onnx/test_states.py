@@ -117,6 +117,35 @@ def test_a_decoder_gives_the_logits_of_onnx_runtime_step_by_step(
         np.testing.assert_allclose(states[name], expected, rtol=1e-4, atol=1e-4)
 
 
+def test_positions_that_are_counted_from_the_size_of_the_past_are_refused(tmp_path: pathlib.Path) -> None:
+    """They would be those behind the capacity.  The mask and shapes follow that size, too, and are right."""
+    dims = {"batch": 1, "sequence_length": 1, "past_sequence_length": 50, "total_sequence_length": 51}
+    onnx.save_model(decoders.pytorch(), tmp_path / "right.onnx")
+    onnx.save_model(decoders.positions_from_the_past(), tmp_path / "wrong.onnx")
+    assert dg.load(tmp_path / "right.onnx", dims=dims, states=CACHES).states
+    assert not dg.load(tmp_path / "wrong.onnx", dims=dims).states
+    with pytest.raises(dg.ModelError) as caught:
+        dg.load(tmp_path / "wrong.onnx", dims=dims, states=CACHES)
+    assert {each.code for each in caught.value.problems} == {"states"}
+    assert "is counted from the size of the past, which is the capacity of a state and not its length" in str(
+        caught.value
+    )
+
+
+@pytest.mark.parametrize("size", ["Shape <start = 1, end = 2> (keys)", "Shape <start = 1, end = 2> (all)"])
+def test_a_row_of_a_table_that_the_size_of_the_past_chooses_is_refused(size: str, tmp_path: pathlib.Path) -> None:
+    """The table is no constant: only the index says that it is counted."""
+    text = f"""g (float[1, past, 2] keys, float[1, n, 2] new, float[total] mask, float[64, 2] table)
+        => (float[1, s, 2] all, float[1, 2] y) {{
+        all = Concat <axis = 1> (keys, new)
+        size = {size}
+        y = Gather <axis = 0> (table, size)
+    }}"""
+    with pytest.raises(dg.ModelError) as caught:
+        dg.load(written(text, tmp_path), dims={"past": 8, "n": 1, "total": 9}, states={"keys": "all"})
+    assert [(each.node, each.code) for each in caught.value.problems] == [("y", "states")]
+
+
 def test_stacked_keys_and_values_grow(tmp_path: pathlib.Path) -> None:
     """As GPT-2's exporters write them: one past of keys and values."""
     text = """g (float[1, n, 8] x, int32[1, total] mask, float[2, 1, 2, past, 4] past)
