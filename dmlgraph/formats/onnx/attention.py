@@ -89,10 +89,17 @@ def extended(node: Node, past: Any, new: Value) -> Value:
     return node.join([past, new], axis=2)
 
 
-def present(past: Any, new: Value, whole: Value, *, counts: bool = False) -> Tensor:
-    """Past keys or values and new ones, of which it is known what they are made of; `counts` as in `Appended`."""
+def present(past: Any, new: Value, whole: Value | None, *, counts: bool = False) -> Tensor:
+    """Past keys or values and new ones, of which it is known what they are made of.
+
+    Args:
+        past, new: the parts.
+        whole: all; None where nothing reads it.
+        counts: as in `Appended`.
+    """
     appended = None if past is None else Appended(past, lambda _: new, 2, counts)
-    return Tensor(whole.dtype.numpy, whole.sizes, made=whole, appended=appended)
+    sizes = new.sizes if whole is None else whole.sizes
+    return Tensor(new.dtype.numpy, sizes, made=whole, appended=appended)
 
 
 # Masks, which are added to scores.
@@ -109,17 +116,17 @@ def where_kept(node: Node, kept: Any, excluded: float, like: Value) -> Value:
     return node.if_(kept, zero, number)
 
 
-def seen(node: Node, keys: int, last: Tensor, window: int, like: Value) -> Value:
+def seen(node: Node, keys: int | Tensor, last: Tensor, window: int, like: Value) -> Value:
     """0 for each key up to the last one, and only `window` of them if it is not 0, else the lowest number.
 
     Args:
         node: adds the nodes.
-        keys: how many there are, T.
+        keys: how many there are, T; or the place of each one, {B or 1, 1, 1, T}, int32.
         last: {B or 1, 1, S or 1, 1}, int32: the last key that counts.
         window: how many keys count; 0 for all.
         like: has the data type.
     """
-    places = Tensor.of(np.arange(keys, dtype=np.int32).reshape(1, 1, 1, -1))
+    places = keys if isinstance(keys, Tensor) else Tensor.of(np.arange(keys, dtype=np.int32).reshape(1, 1, 1, -1))
     kept = node.logical_less_than_or_equal(places, last, dtype="uint8")
     if window:
         near = node.logical_greater_than(places, node.subtract(last, window), dtype="uint8")

@@ -284,6 +284,7 @@ class Importer:
                 attributes=given,
                 run=functools.partial(self._subgraph, env, label),
                 dtype_of=self._converted,
+                appends=self.pairs.appended_by(source),
             )
             results = self._apply(node, row)
             self.past_sizes.follow(node, results)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.compiler.passes.canonical.joined import THIN
 from dmlgraph.formats.onnx.attention import (
     as_heads,
     attend,
@@ -44,15 +46,19 @@ def _attended(
     mask_filter_value: float = -10000.0,
     scale: float = 0.0,
     unidirectional: int = 0,
+    by_products: bool = False,
 ) -> Value:
-    """The attention of heads: {B, S, N · V}; `new` keys come after the past ones."""
+    """The attention of heads: {B, S, N · V}; `new` keys come after the past ones.
+
+    With `by_products` it is not one operator, but products and a softmax.
+    """
     q, k, v = heads
     sizes = (q.sizes[0], q.sizes[2], k.sizes[2])
     scale, excluded = scale or 1 / math.sqrt(q.sizes[3]), mask_filter_value
     if unidirectional and sizes[1] not in (1, new):  # ONNX Runtime's devices do not agree; on its CPU the last sees all
         got = f"{sizes[1]} queries, {new} keys"
         raise Refusal("which keys each query sees is not defined", code="sizes", field="unidirectional", got=got)
-    if node.level >= FeatureLevel.V6_1 and (sizes[1] == 1 or not unidirectional):
+    if node.level >= FeatureLevel.V6_1 and not by_products and (sizes[1] == 1 or not unidirectional):
         masked = {} if mask is None else masking(node, mask, sizes, excluded)
         return _by_operator(node, heads, new, {"scale": scale, "relative_position_bias": bias, **masked})
     added: list[Any] = [] if mask is None else [padding(node, mask, sizes, excluded, q)]
@@ -193,7 +199,11 @@ def MultiHeadAttention(
     q, k, v = _separate(node, query, key, value, bias, num_heads)
     new = k.sizes[2]
     keys, values = extended(node, past_key, k), extended(node, past_value, v)
-    made = _attended(node, (q, keys, values), new, key_padding_mask, attention_bias, **attributes)
+    # DirectML's operator copies a past into a join of its own, and so does a join in front of it.  Of few queries
+    # products with a join become products with its parts.
+    by_products = node.appends >= {1, 2} and q.sizes[2] <= THIN
+    heads = (q, keys, values)
+    made = _attended(node, heads, new, key_padding_mask, attention_bias, by_products=by_products, **attributes)
     return [made, present(past_key, k, keys), present(past_value, v, values)]
 
 
@@ -337,19 +347,32 @@ class Cache:
         source = node.if_(node.logical_less_than(place, first, dtype="uint8"), place, moved)
         return node.gather_elements(pool, node.expanded(source, (batch, heads, length, width)), axis=2)
 
-    def mask(self, node: Node, window: int, like: Value) -> Any:
-        """What is added to the scores: keys after the query, and before its window, do not count.
+    def last(self, node: Node, window: int, *, causal: bool) -> tuple[Tensor, int]:
+        """The last key that counts for each query, and how many do: {B or 1, 1, S or 1, 1}, and 0 for all.
 
-        Queries after the end of a sequence are padding; what they see means nothing.
+        Keys after the query, and before its window, do not count, or keys after the end of a sequence.  Queries after
+        the end are padding; what they see means nothing.
         """
-        places = self.places(node)
-        last = node.tensor(places, (places.shape[0], 1, self.queries, 1))
-        return seen(node, self.total, last, window, like)
+        if not causal:
+            return node.tensor(self.lengths, (self.lengths.count, 1, 1, 1)), 0
+        queries = self.places(node)
+        return node.tensor(queries, (queries.shape[0], 1, self.queries, 1)), max(window, 0)
 
-    def ends(self, node: Node, like: Value) -> Any:
-        """What is added to the scores: keys after the end of a sequence do not count."""
-        last = node.tensor(self.lengths, (self.lengths.count, 1, 1, 1))
-        return seen(node, self.total, last, 0, like)
+    def beside(self, node: Node, past: Tensor | None, new: Value) -> Value:
+        """All past keys or values, also those that do not count, and then the new ones: nothing is moved."""
+        assert past is not None
+        before = sliced(node, past, [slice(None), slice(None), slice(self.total), slice(None)])
+        return extended(node, before, new)
+
+    def places_beside(self, node: Node, past: int) -> Tensor:
+        """The place of each key of `beside`, and beyond all places where it does not count: {B, 1, 1, T}, int32."""
+        before = Tensor.of(np.arange(past, dtype=np.int32).reshape(1, 1, 1, past))
+        begin = node.reshaped(self.begin, (self.begin.count, 1, 1, 1))
+        beyond = Tensor.of(np.full((1,) * 4, np.iinfo(np.int32).max, np.int32))
+        counts = node.logical_less_than(before, begin, dtype="uint8")
+        kept = node.if_(counts, before, beyond)
+        places = node.tensor(self.places(node), (self.begin.count, 1, 1, self.queries))
+        return node.tensor(node.join([kept, places], axis=3))
 
 
 @imports(domain=MICROSOFT, how="gemm, activation_softmax1, gather_elements, add, views")
@@ -404,21 +427,40 @@ def GroupQueryAttention(
         q = _normalized_heads(node, q, q_norm_weight, epsilons[0])
         k = _normalized_heads(node, k, node.there(15, k_norm_weight), epsilons[1])
     if do_rotary:
-        places = _positions(node, cache, position_ids)
+        positions = _positions(node, cache, position_ids)
         tables = (node.there(at, each) for at, each in ((7, cos_cache), (8, sin_cache)))
-        cosines, sines = (rotary_table(node, each, places) for each in tables)
+        cosines, sines = (rotary_table(node, each, positions) for each in tables)
         turn = bool(rotary_interleaved)
         q, k = (rotated(node, each, cosines, sines, interleaved=turn) for each in (q, k))
-    whole = [cache.filled(node, before, new) for before, new in zip(past, (k, v), strict=True)]
-    cut = [slice(None), slice(None), slice(cache.total), slice(None)]
-    keys, values = (node.value(sliced(node, node.tensor(each), cut)) for each in whole)
     masks: list[Any] = [] if attention_bias is None else [attention_bias]
-    masks.append(cache.mask(node, max(local_window_size, 0), q) if causal else cache.ends(node, q))
+    keys, values, places, whole = _cached(node, cache, past, (k, v), in_place=attention_bias is not None)
+    masks.append(seen(node, places, *cache.last(node, local_window_size, causal=bool(causal)), q))
     factor, sink = scale or 1 / math.sqrt(q.sizes[3]), _sink(node, q, head_sink, smooth_softmax)
     made = attend(node, q, keys, values, scale=factor, added=masks, softcap=softcap, sink=sink)
-    pasts = past if not cache.fixed else (None, None)  # at a known place the model has one length only
+    # With new keys at a known place the model is for one length, unless it is for none.
+    pasts = past if cache.begin.known is None or cache.fixed == 0 else (None, None)
     presents = [present(*each, counts=True) for each in zip(pasts, (k, v), whole, strict=True)]
     return [side_by_side(node, made), *presents]
+
+
+def _cached(
+    node: Node, cache: Cache, past: list[Maybe], new: tuple[Value, Value], *, in_place: bool
+) -> tuple[Value, Value, int | Tensor, Sequence[Value | None]]:
+    """Keys and values of the past and new ones, their places, and buffers with both, or None where nothing reads them.
+
+    With `in_place` each key is at its place.
+    """
+    nothing = (None, None)
+    if node.appends >= {1, 2} and not in_place:
+        if cache.begin.known is None:
+            keys, values = (cache.beside(node, *each) for each in zip(past, new, strict=True))
+            return keys, values, cache.places_beside(node, keys.sizes[2] - cache.queries), nothing
+        if cache.fixed == 0:
+            return *new, cache.queries, nothing
+    whole = [cache.filled(node, *each) for each in zip(past, new, strict=True)]
+    cut = [slice(None), slice(None), slice(cache.total), slice(None)]
+    keys, values = (node.value(sliced(node, node.tensor(each), cut)) for each in whole)
+    return keys, values, cache.total, whole
 
 
 def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> Value:

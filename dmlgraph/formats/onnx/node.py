@@ -33,10 +33,11 @@ class Node(Calls):
         run: imports a subgraph of the node.
         dtype_of: the type in place of a type, by the `convert` of the import.
         source: the node as it is in the model.
+        appends: which of its outputs only say what is appended to a state: nothing reads them.
 
     Args:
         calls: the arguments of `Calls`.
-        source, opset, inputs, attributes, run, dtype_of: as above.
+        source, opset, inputs, attributes, run, dtype_of, appends: as above.
     """
 
     def __init__(
@@ -48,10 +49,12 @@ class Node(Calls):
         attributes: Mapping[str, ir.Attr],
         run: Callable[..., list[Tensor]],
         dtype_of: Callable[[np.dtype[Any]], np.dtype[Any]],
+        appends: frozenset[int] = frozenset(),
     ) -> None:
         super().__init__(*calls)
         self.source, self.operator, self.domain, self.opset = source, source.op_type, source.domain, opset
         self.inputs, self.attributes, self.run, self.dtype_of = list(inputs), attributes, run, dtype_of
+        self.appends = appends
         self.outputs = [bool(each.uses() or each.is_graph_output()) for each in source.outputs]
 
     def proto(self, *, with_graphs: bool = False) -> onnx.NodeProto:

@@ -180,6 +180,13 @@ class Pairs:
         pair = self.by_present.get(node.outputs[0])
         return None if pair is None or pair.grows is None else pair
 
+    def appended_by(self, node: ir.Node) -> frozenset[int]:
+        """Which outputs of a node only say what is appended to a state: nothing reads them."""
+        if not self.by_present:
+            return frozenset()
+        pairs = {at: self.by_present.get(each) for at, each in enumerate(node.outputs) if not each.uses()}
+        return frozenset(at for at, pair in pairs.items() if pair is not None and pair.grows is not None)
+
     def _match(self, pattern: str, other: str) -> None:
         field, stars = f"states.{pattern}", pattern.count("*")
         if stars != other.count("*"):

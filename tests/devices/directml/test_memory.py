@@ -266,3 +266,23 @@ for turn in range(2):
 """
         printed = run(script, f"no_sharing,budget={60 << 20}", directml_path)
         assert printed.splitlines() == ["True"] * 4
+
+
+class TestTemporary:
+    """What operators take besides their inputs and outputs."""
+
+    @pytest.mark.parametrize("presents", [True, False])
+    def test_attention_copies_the_past(self, device: DirectMLDevice, presents: bool) -> None:
+        """Past and new keys become a join, in a present if there is one, else in temporary memory; so do values."""
+        heads, past, size = 2, 256, 64
+        graph = dg.Graph("attention")
+        x = [graph.input(name, sizes=[1, 1, heads * size], dtype="float32") for name in "qkv"]
+        before = [graph.input(name, sizes=[1, heads, past, size], dtype="float32") for name in ("keys", "values")]
+        fields: dict[str, Any] = {"past_key": before[0], "past_value": before[1], "scale": 1 / 8, "head_count": heads}
+        fields |= dict.fromkeys(("output_present_key", "output_present_value"), presents)
+        made: Any = dg.multihead_attention(*x, **fields)
+        for index, value in enumerate(made if presents else [made]):
+            graph.output(f"y{index}", value)
+        executable = device.compile(lower(graph, device.level), reason="asked for")
+        joins = 2 * heads * (past + 1) * size * 4
+        assert (executable.stats["temporary_bytes"] >= joins) is not presents

@@ -117,6 +117,40 @@ def test_a_decoder_gives_the_logits_of_onnx_runtime_step_by_step(
         np.testing.assert_allclose(states[name], expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    "options", ["causal = 1", "local_window_size = 2", "softcap = 0.5", "smooth_softmax = 1, local_window_size = 3"]
+)
+@pytest.mark.usefixtures("directml_path")
+def test_grouped_queries_of_two_sequences(options: str, device: DeviceName, tmp_path: pathlib.Path) -> None:
+    """Two heads share keys and values; attention reads a part of the buffer, which has more rows than are read."""
+    text = f"""g (float[2, n, 32] q, float[2, n, 16] k, float[2, n, 16] v, float[2, 1, past, 16] keys,
+        float[2, 1, past, 16] values, int32[2] last, int32 total) => (float[2, n, 32] y, float[2, 1, s, 16] keys_after,
+        float[2, 1, s, 16] values_after) {{
+        y, keys_after, values_after = com.microsoft.GroupQueryAttention
+            <num_heads = 2, kv_num_heads = 1, {options}> (q, k, v, keys, values, last, total)
+    }}"""
+    path = written(text, tmp_path)
+    judge = session(str(path))
+    caches = {name: np.zeros((2, 1, 0, 16), np.float32) for name in ("keys", "values")}
+    executables = {}
+    for new, total in ((2, 2), (1, 6)):
+        dims, states = {"n": new, "past": 9}, {"keys": "keys_after", "values": "values_after"}
+        executables[new] = dg.load(path, dims=dims, values={"total": total}, states=states).compile(device)
+    held, length = executables[1].new_states(), 0
+    for new in (2, 1, 1, 1, 1):
+        length += new
+        inputs = {name: numbers(2, new, size) * length for name, size in (("q", 32), ("k", 16), ("v", 16))}
+        inputs["last"] = np.full(2, length - 1, np.int32)
+        expected = judge(inputs | caches | {"total": np.array(length, np.int32)})
+        caches = {name: expected[f"{name}_after"] for name in caches}
+        given = {slot.name: inputs[slot.name] for slot in executables[new].graph.given}
+        got = executables[new].run(given, states=held)["y"]
+        np.testing.assert_allclose(got, expected["y"], rtol=1e-4, atol=1e-4)
+    for name, each in caches.items():
+        np.testing.assert_allclose(held[name], each, rtol=1e-5, atol=1e-5)
+
+
 def test_positions_that_are_counted_from_the_size_of_the_past_are_refused(tmp_path: pathlib.Path) -> None:
     """They would be those behind the capacity.  The mask and shapes follow that size, too, and are right."""
     dims = {"batch": 1, "sequence_length": 1, "past_sequence_length": 50, "total_sequence_length": 51}
