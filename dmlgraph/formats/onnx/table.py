@@ -64,6 +64,7 @@ FAMILIES = (
     "microsoft",
     "microsoft_normalization",
     "microsoft_attention",
+    "microsoft_grouped",
     "microsoft_quantized",
     "attention",
     "gradients",
