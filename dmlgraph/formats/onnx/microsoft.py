@@ -13,7 +13,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.formats.onnx.fills import MOST_COUNTED, Range
 from dmlgraph.formats.onnx.indexing import Gather, GatherND
 from dmlgraph.formats.onnx.matrix import Gemm, as_matrices, product_shape
-from dmlgraph.formats.onnx.node import Maybe, Node, Result
+from dmlgraph.formats.onnx.node import Maybe, Node, Result, at_axis
 from dmlgraph.formats.onnx.one_to_one import ACTIVATIONS, applied, of_one
 from dmlgraph.formats.onnx.refusals import Refusal, one_of, unsupported
 from dmlgraph.formats.onnx.sampling import GridSample
@@ -324,6 +324,35 @@ def MatMulNBits(
     added = None if bias is None else node.expanded(bias, (A.count // K, N))
     made = node.gemm(rows, weights, added, trans_b="transpose")
     return node.tensor(made, (*A.shape[:-1], N))
+
+
+@imports(domain=MICROSOFT, how="gather, dequantize_linear; 2 and 4 bits: bit_shift_right, bit_and")
+def GatherBlockQuantized(
+    node: Node,
+    data: Tensor,
+    indices: Tensor,
+    scales: Tensor,
+    zero_points: Maybe = None,
+    *,
+    bits: int = 4,
+    block_size: int = 128,
+    gather_axis: int = 0,
+    quantize_axis: int = 1,
+) -> Tensor:
+    """Rows of a table {rows, bytes} that stays packed: an embedding.  There are scales {rows, blocks}."""
+    one_of("bits", bits, (2, 4, 8))
+    if data.dtype != np.uint8 or data.rank != 2:
+        got = f"{data.dtype} {list(data.shape)}"
+        raise Refusal("only packed rows are read", code="dtype", field="data", got=got, allowed="uint8 [rows, bytes]")
+    one_of("gather_axis", at_axis(gather_axis, 2), (0,))
+    one_of("quantize_axis", at_axis(quantize_axis, 2), (1,))
+    width = data.shape[1] * 8 // bits
+    if block_size < 1 or width % block_size:
+        raise Refusal("must divide the width of the rows", code="range", field="block_size", got=block_size)
+    packed, scale = (Gather(node, each, indices) for each in (data, scales))
+    zero = None if zero_points is None else Gather(node, zero_points, indices)
+    made = _dequantized(node, packed, scale, zero, (indices.count, width // block_size, block_size), bits)
+    return node.tensor(made, (*indices.shape, width))
 
 
 def _dequantized(

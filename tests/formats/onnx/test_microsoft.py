@@ -105,6 +105,23 @@ def _matmul_n_bits(chance: Chance) -> Case:
     return Case("MatMulNBits", inputs, fields, known=known)
 
 
+@making(24)
+def _gather_block_quantized(chance: Chance) -> Case:
+    """An embedding with rows of 64 numbers, and one or two dimensions of indices."""
+    bits, block, rows = chance.one(4, 4, 8), chance.one(16, 32, 64), chance.size(3, 9)
+    dtype = chance.one(np.float32, np.float16)
+    blocks = 64 // block
+    sizes = chance.one((chance.size(1, 4),), (2, chance.size(1, 3)))
+    inputs = [
+        chance.whole(np.uint8, rows, 64 * bits // 8),
+        chance.below(rows, *sizes, dtype=chance.one(np.int32, np.int64)),
+        chance.floats(rows, blocks, dtype=dtype),
+        chance.maybe(chance.whole(np.uint8, rows, -(-blocks * bits // 8))),
+    ]
+    fields = {"bits": bits, "block_size": block, **chance.one({}, {"quantize_axis": -1, "gather_axis": 0})}
+    return Case("GatherBlockQuantized", inputs, fields, known=chance.one((0, 2, 3), (0,)))
+
+
 # Images, indices and shapes.
 
 
@@ -362,7 +379,12 @@ def test_accuracy_that_onnx_runtime_gives_up_is_kept() -> None:
 
 _BITS = {"K": 32, "N": 5, "bits": 4, "block_size": 16}
 _PACKED: list[Any] = [np.zeros((2, 32), np.float32), np.zeros((5, 2, 8), np.uint8), np.ones((5, 2), np.float32)]
+_TABLE: list[Any] = [np.zeros((3, 8), np.uint8), np.zeros(2, np.int32), np.ones((3, 1), np.float32)]
 REFUSED = {
+    "data": Case("GatherBlockQuantized", [_TABLE[0][None], *_TABLE[1:]], {"block_size": 16}),
+    "gather_axis": Case("GatherBlockQuantized", _TABLE, {"block_size": 16, "gather_axis": 1}),
+    "quantize_axis": Case("GatherBlockQuantized", _TABLE, {"block_size": 16, "quantize_axis": 0}),
+    "block_size": Case("GatherBlockQuantized", _TABLE, {"block_size": 32}),
     "bits": Case("MatMulNBits", _PACKED, _BITS | {"bits": 3}),
     "weight_prepacked": Case("MatMulNBits", _PACKED, _BITS | {"weight_prepacked": 1}),
     "g_idx": Case("MatMulNBits", [*_PACKED, None, np.arange(32, dtype=np.int32)[::-1] // 16], _BITS, known=(4,)),
