@@ -322,11 +322,10 @@ def _filled(pattern: str, texts: Sequence[str]) -> str:
 
 
 def _initial(array: Array) -> Any:
-    """What a state holds at first, as one number where all elements are equal."""
-    array = array.astype(np.uint8) if array.dtype == bool else array
-    if array.size and (array == array.flat[0]).all():
-        return array.flat[0].item()
-    return array.reshape(array.shape or (1,))
+    """What a state holds at first, as one number where all elements have the same bits."""
+    array = np.ascontiguousarray(array.astype(np.uint8) if array.dtype == bool else array).reshape(array.shape or (1,))
+    bits = array.reshape(-1, 1).view(np.uint8)
+    return array.flat[0].item() if (bits == bits[0]).all() else array
 
 
 def _is_length(value: ir.Value) -> bool:

@@ -23,7 +23,6 @@ Array = np.ndarray[Any, Any]
 DEVICES: tuple[DeviceName, ...] = ("reference", "cpu", "directml:software")
 HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
 CACHES = {"past_key_values.*": "present.*"}
-CAPACITY = 7
 CACHE = """g (float[1, past, 2] keys, float[1, n, 2] new, float[total] mask) => (float[1, s, 2] all, float[3] y) {
     all = Concat <axis = 1> (keys, new)
     both = MatMul (mask, all)
@@ -70,51 +69,68 @@ class Judge:
         return inputs, outputs["logits"]
 
 
-def behind_the_capacity(length: int, new: int) -> Array:
+def behind_the_capacity(capacity: int, length: int, new: int) -> Array:
     """A mask of the whole past and the new rows."""
-    places = np.arange(CAPACITY + new)
-    return ((places < length) | (places >= CAPACITY)).astype(np.int64)[None]
+    places = np.arange(capacity + new)
+    return ((places < length) | (places >= capacity)).astype(np.int64)[None]
 
 
-def behind_the_length(length: int, new: int) -> Array:
+def behind_the_length(capacity: int, length: int, new: int) -> Array:
     """A mask of a buffer in which the new rows stand behind the past ones."""
-    return (np.arange(CAPACITY) < length + new).astype(np.int64)[None]
+    return (np.arange(capacity) < length + new).astype(np.int64)[None]
 
 
 MASKS = {decoders.group_query: behind_the_length}
+MAKERS = [decoders.pytorch, decoders.multi_head, decoders.group_query, decoders.attention]
+Maker = Callable[[], onnx.ModelProto]
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("make", [decoders.pytorch, decoders.multi_head, decoders.group_query, decoders.attention])
-@pytest.mark.usefixtures("directml_path")
-def test_a_decoder_gives_the_logits_of_onnx_runtime_step_by_step(
-    make: Callable[[], onnx.ModelProto], device: DeviceName, tmp_path: pathlib.Path
-) -> None:
-    """A prompt of three tokens and then single ones, by two executables on one set of states."""
+def follow(make: Maker, device: DeviceName, capacity: int, steps: list[list[int]], folder: pathlib.Path) -> list[str]:
+    """Compares the steps, on one set of states; gives the rules that applied for single tokens."""
     model, mask = make(), MASKS.get(make, behind_the_capacity)
-    onnx.save_model(model, tmp_path / "decoder.onnx")
+    onnx.save_model(model, folder / "decoder.onnx")
     judge = Judge(model)
     executables = {}
-    for new in (3, 1):
-        dims = {"batch": 1, "sequence_length": new, "past_sequence_length": CAPACITY}
-        dims["total_sequence_length"] = mask(0, new).size
-        graph = dg.load(tmp_path / "decoder.onnx", dims=dims, states=CACHES)
+    for new in {len(tokens) for tokens in steps}:
+        dims = {"batch": 1, "sequence_length": new, "past_sequence_length": capacity}
+        dims["total_sequence_length"] = mask(capacity, 0, new).size
+        graph = dg.load(folder / "decoder.onnx", dims=dims, states=CACHES)
         assert list(graph.outputs) == ["logits"]
         executables[new] = graph.compile(device)
-    states = executables[3].new_states()
-    for tokens in ([3, 7, 1], [4], [0], [9]):
+    states = executables[1].new_states()
+    for tokens in steps:
         length, executable = judge.length, executables[len(tokens)]
         inputs, expected = judge.step(tokens)
-        inputs["attention_mask"] = mask(length, len(tokens))
+        inputs["attention_mask"] = mask(capacity, length, len(tokens))
         given = {slot.name: inputs[slot.name] for slot in executable.graph.given}
         got = executable.run(given, states=states)["logits"]
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 if "directml" in device else 1e-5)
         assert set(states.lengths.values()) == {judge.length}
-        assert executable.stats["state_bytes_written"] == sum(
-            len(tokens) * each[0, :, 0].nbytes for each in judge.caches.values()
-        )
+        rows = [len(tokens) * each[0, :, 0].nbytes for each in judge.caches.values()]
+        assert executable.stats["state_bytes_written"] == sum(rows)
     for name, expected in judge.caches.items():
         np.testing.assert_allclose(states[name], expected, rtol=1e-4, atol=1e-4)
+    return [each.rule for each in executables[1].fusion if each.applied]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.usefixtures("directml_path")
+def test_a_decoder_gives_the_logits_of_onnx_runtime_step_by_step(
+    make: Maker, device: DeviceName, tmp_path: pathlib.Path
+) -> None:
+    """A prompt of three tokens and then single ones, by two executables, up to the last row of the capacity."""
+    follow(make, device, 6, [[3, 7, 1], [4], [0], [9]], tmp_path)
+
+
+@pytest.mark.parametrize("device", ["cpu", "directml:software"])
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.usefixtures("directml_path")
+def test_a_long_cache_is_not_copied(make: Maker, device: DeviceName, tmp_path: pathlib.Path) -> None:
+    """The rules for products with joins apply to keys and values of both layers, where no scale is between."""
+    rules = follow(make, device, 1100, [[3, 7], [4]], tmp_path)
+    assert rules.count("join_of_products") == (0 if make is decoders.attention else 2)
+    assert rules.count("sum_of_products") == 2
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -409,6 +425,16 @@ def test_onnx_runtime_runs_what_is_written_when_it_is_given_what_the_states_hold
         held |= {name: expected[f"{name}.next"] for name in ("step", "mean", "last")}
         held["keys"][step] = expected["keys.next"][4]
     np.testing.assert_allclose(executable.states["keys"], held["keys"], rtol=1e-6)
+
+
+def test_zeros_of_two_signs_are_not_one_number(tmp_path: pathlib.Path) -> None:
+    g = dg.Graph("g")
+    state = g.state("s", sizes=[2], dtype="float32", initial=np.array([0, -0.0], np.float32))
+    g.update(state, state * 2)
+    g.output("y", dg.abs(state))
+    dg.save(g, tmp_path / "model.onnx")
+    held = dg.load(tmp_path / "model.onnx").compile("cpu").new_states()["s"]
+    assert np.signbit(held).tolist() == [False, True]
 
 
 def test_without_pairs_what_was_written_has_inputs_and_outputs(tmp_path: pathlib.Path) -> None:
