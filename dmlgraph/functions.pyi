@@ -42,8 +42,8 @@ __all__ = [
     "resample", "resample1", "resample2", "resample3", "resample_grad", "resample_grad1", "reshape",
     "reverse_subsequences", "rnn", "roi_align", "roi_align1", "roi_align_grad", "roi_pooling", "round",
     "scatter_elements", "scatter_nd", "sign", "sin", "sinh", "slice", "slice1", "slice_grad", "space_to_depth",
-    "space_to_depth1", "split", "sqrt", "squeeze", "subscript", "subtract", "tan", "tanh", "threshold", "tile", "top_k",
-    "top_k1", "transpose", "unfold", "upsample_2d", "value_scale_2d"
+    "space_to_depth1", "split", "sqrt", "squeeze", "stop_gradient", "subscript", "subtract", "tan", "tanh", "threshold",
+    "tile", "top_k", "top_k1", "transpose", "unfold", "upsample_2d", "value_scale_2d"
 ]
 
 class AdamOptimizerOutputs(NamedTuple):
@@ -2051,6 +2051,9 @@ def squeeze(
     input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
+
+def stop_gradient(input: Tensor, *, output: Output | None = None, name: str | None = None) -> Value:
+    """The input, which counts as constant for gradients: no gradient goes further back."""
 
 def subscript(input: Tensor, *, index: str, output: Output | None = None, name: str | None = None) -> Value:
     """NumPy's basic indexing: `index: "1:, 0, ::2, None, ..."`, as in `x[1:, 0, ::2, None, ...]`."""

@@ -22,7 +22,7 @@ LAYERS = (
     {"files"},
     {"operators"},
     {"graph"},
-    {"functions"},
+    {"functions", "training"},
     {"compiler"},
     {"devices"},
     {"passes"},

@@ -53,6 +53,8 @@ ERRORS = {
     "left-out": "A node reads an optional output that is left out.",
     "unknown-dim": "The graph has no dim of this name.",
     "expression": "An expression over dims cannot be read, has no finite value, or is not whole where it must be.",
+    "no-derivative": "An operator between a value and the loss has no derivative.",
+    "independent": "The loss does not depend on a value by which it is differentiated.",
     "not-a-state": "Something that is not a state is updated, or appended to.",
     "states": "Something cannot have states, or a set of states does not fit a graph.",
     "capacity": "The rows of a run do not fit a growing state.",

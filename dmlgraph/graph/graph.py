@@ -225,6 +225,14 @@ class Graph(StatefulGraph):
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
 
+    def remove_unread(self, count: int, wanted: Iterable[Value]) -> None:
+        """Removes the nodes after the first `count` on which no wanted value depends."""
+        kept = self._network.upstream(value.node for value in wanted)
+        unread = [name for name in list(self._network)[count:] if name not in kept]
+        self._network.remove_nodes_from(unread)
+        for name in unread:
+            self.names.release(name)
+
     def dim(self, name: str) -> Expression:
         """A dim as a number to compute with: `sizes=[g.dim("heads") * g.dim("depth")]`.
 

@@ -138,5 +138,5 @@ from dmlgraph.operators.trigonometric import (
 )
 from dmlgraph.operators.view import (
     BroadcastTo as BroadcastTo, ExpandDims as ExpandDims, Flatten as Flatten, Reshape as Reshape, Squeeze as
-    Squeeze, Subscript as Subscript, Transpose as Transpose
+    Squeeze, StopGradient as StopGradient, Subscript as Subscript, Transpose as Transpose
 )

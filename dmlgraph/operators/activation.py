@@ -5,6 +5,7 @@ Those of float16 are rounded once; DirectML rounds every step of most of them to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -15,9 +16,10 @@ from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
-from dmlgraph.operators.common.element_wise import ElementWise, Unary
+from dmlgraph.operators.common.element_wise import ElementWise, Unary, between
 from dmlgraph.operators.common.numerics import accurate, accurately, convert, erf, greater
 from dmlgraph.operators.declaration.constraints import at_least
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor, by_slope, passing
 from dmlgraph.operators.declaration.fields import Float, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.traits import AffineMap, Bounds
@@ -44,6 +46,10 @@ class ActivationIdentity(Activation, dml="ACTIVATION_IDENTITY"):
     def function(self, x: Array) -> Array:
         return x
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> float:
+        return 1.0
+
 
 class ActivationLinear(Activation, dml="ACTIVATION_LINEAR"):
     """A straight line: alpha · x + beta."""
@@ -58,6 +64,10 @@ class ActivationLinear(Activation, dml="ACTIVATION_LINEAR"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * wide + self.beta, x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> float:
+        return self.alpha
 
 
 class ActivationRelu(Activation, dml="ACTIVATION_RELU"):
@@ -74,6 +84,10 @@ class ActivationRelu(Activation, dml="ACTIVATION_RELU"):
     def function(self, x: Array) -> Array:
         return greater(x, x.dtype.type(0))
 
+    def derivative(self, back: Backward) -> Gradients:
+        # Of the output, which has the input's sign, so that the function can be fused into what computes its input.
+        return [back(ops.ActivationReluGrad, back.y, back.g)]
+
 
 class ActivationLeakyRelu(Activation, dml="ACTIVATION_LEAKY_RELU"):
     """x; alpha · x below zero."""
@@ -82,6 +96,10 @@ class ActivationLeakyRelu(Activation, dml="ACTIVATION_LEAKY_RELU"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * wide), x)
+
+    def derivative(self, back: Backward) -> Gradients:
+        sign = back.y if self.alpha > 0 else back.x
+        return [back.choose(sign < 0, back.g * self.alpha, back.g)]
 
 
 class ActivationThresholdedRelu(Activation, dml="ACTIVATION_THRESHOLDED_RELU"):
@@ -104,6 +122,10 @@ class ActivationThresholdedRelu(Activation, dml="ACTIVATION_THRESHOLDED_RELU"):
         passes = x > self.alpha if dtype is DataType.FLOAT16 else ~(x <= self.alpha)
         return np.where(passes, x, x.dtype.type(0))
 
+    @passing
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return x > self.alpha
+
 
 class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_RELU"):
     """x; slope · x below zero.  The slope is a tensor that broadcasts to the input."""
@@ -119,6 +141,10 @@ class ActivationParameterizedRelu(ElementWise, dml="ACTIVATION_PARAMETERIZED_REL
         x, slope = arrays
         return np.where(x >= 0, x, x * slope)
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, slope = back.given
+        return [back.choose(x < 0, back.g * slope, back.g), back.choose(x < 0, back.g * x, 0)]
+
 
 class ActivationElu(Activation, dml="ACTIVATION_ELU"):
     """x; alpha · (e^x − 1) below zero."""
@@ -127,6 +153,10 @@ class ActivationElu(Activation, dml="ACTIVATION_ELU"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return _elu_slope(back, x, self.alpha, 1.0)
 
 
 class ActivationCelu(Activation, dml="ACTIVATION_CELU"):
@@ -141,6 +171,10 @@ class ActivationCelu(Activation, dml="ACTIVATION_CELU"):
         below = self.alpha * np.expm1(x / self.alpha)
         return np.asarray(np.where(x > 0, x, 0.0) + np.where(below < 0, below, 0.0))
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Exp, back(ops.Min, x, 0) * (1 / self.alpha))
+
 
 class ActivationScaledElu(Activation, dml="ACTIVATION_SCALED_ELU"):
     """gamma · x; gamma · alpha · (e^x − 1) below zero."""
@@ -153,12 +187,20 @@ class ActivationScaledElu(Activation, dml="ACTIVATION_SCALED_ELU"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.gamma * np.where(wide >= 0, wide, self.alpha * np.expm1(wide)), x)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return _elu_slope(back, x, self.alpha * self.gamma, self.gamma)
+
 
 class ActivationSigmoid(Activation, dml="ACTIVATION_SIGMOID"):
     """The logistic function: 1 / (1 + e^−x)."""
 
     def function(self, x: Array) -> Array:
         return accurately(_sigmoid, x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back.y * (1 - back.y)
 
 
 class ActivationHardSigmoid(Activation, dml="ACTIVATION_HARD_SIGMOID"):
@@ -170,6 +212,9 @@ class ActivationHardSigmoid(Activation, dml="ACTIVATION_HARD_SIGMOID"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: _unit(self.alpha * wide + self.beta), x)
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [between(back, back.x * self.alpha + self.beta, back.g * self.alpha, 0, 1)]
+
 
 class ActivationTanh(Activation, dml="ACTIVATION_TANH"):
     """The hyperbolic tangent of x."""
@@ -178,6 +223,10 @@ class ActivationTanh(Activation, dml="ACTIVATION_TANH"):
         return ops.Tanh, {}
 
     function: ClassVar = accurate(np.tanh)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 - back.y * back.y
 
 
 class ActivationScaledTanh(Activation, dml="ACTIVATION_SCALED_TANH"):
@@ -188,6 +237,11 @@ class ActivationScaledTanh(Activation, dml="ACTIVATION_SCALED_TANH"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * np.tanh(self.beta * wide), x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        unit = back(ops.ActivationTanh, x * self.beta)
+        return (1 - unit * unit) * (self.alpha * self.beta)
 
 
 class ActivationSoftplus(Activation, dml="ACTIVATION_SOFTPLUS"):
@@ -205,6 +259,10 @@ class ActivationSoftplus(Activation, dml="ACTIVATION_SOFTPLUS"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: np.logaddexp(0, self.steepness * wide) / self.steepness, x)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.ActivationSigmoid, x * self.steepness)
+
 
 class ActivationParametricSoftplus(Activation, dml="ACTIVATION_PARAMETRIC_SOFTPLUS"):
     """A softplus with any slope and height: alpha · ln(1 + e^(beta · x))."""
@@ -217,12 +275,21 @@ class ActivationParametricSoftplus(Activation, dml="ACTIVATION_PARAMETRIC_SOFTPL
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: self.alpha * np.logaddexp(0, self.beta * wide), x)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.ActivationSigmoid, x * self.beta) * (self.alpha * self.beta)
+
 
 class ActivationSoftsign(Activation, dml="ACTIVATION_SOFTSIGN"):
     """x mapped to numbers between −1 and 1: x / (1 + |x|)."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide / (1 + np.abs(wide)), x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        share = 1 / (back(ops.Abs, x) + 1)
+        return share * share
 
 
 class ActivationShrink(Activation, dml="ACTIVATION_SHRINK"):
@@ -245,12 +312,21 @@ class ActivationShrink(Activation, dml="ACTIVATION_SHRINK"):
             return convert(shrunk, DataType.INT32 if x.dtype.kind == "i" else DataType.UINT32)
         return shrunk
 
+    @passing
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Abs, x) > self.threshold
+
 
 class ActivationGelu(Activation, dml="ACTIVATION_GELU"):
     """The Gaussian error linear unit: ½ x (1 + erf(x / √2))."""
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: 0.5 * wide * (1 + erf(wide / np.sqrt(2))), x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        below = back(ops.Erf, x * math.sqrt(0.5)) * 0.5 + 0.5
+        return below + x * back(ops.Exp, x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
 
 
 class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
@@ -265,6 +341,11 @@ class ActivationSwish(Activation, dml="ACTIVATION_SWISH"):
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide * _sigmoid(self.sigmoid_input_scale * wide), x)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        share = back(ops.ActivationSigmoid, x * self.sigmoid_input_scale)
+        return share + back.y * (1 - share) * self.sigmoid_input_scale
+
 
 class ActivationHardSwish(Activation, dml="ACTIVATION_HARD_SWISH"):
     """x times a hard sigmoid of x: x · max(0, min(alpha · x + beta, 1))."""
@@ -277,6 +358,16 @@ class ActivationHardSwish(Activation, dml="ACTIVATION_HARD_SWISH"):
 
     def function(self, x: Array) -> Array:
         return accurately(lambda wide: wide * _unit(self.alpha * wide + self.beta), x)
+
+    def derivative(self, back: Backward) -> Gradients:
+        line = back.x * self.alpha + self.beta
+        bent = between(back, line, back.g * back.x * self.alpha, 0, 1)
+        return [back.g * back(ops.Clip, line, min=0, max=1) + bent]
+
+
+def _elu_slope(back: Backward, x: Tensor, below: float, above: float) -> Tensor:
+    """above; below · e^x below zero."""
+    return back.choose(x < 0, back(ops.Exp, back(ops.Min, x, 0)) * below, above)
 
 
 def _sigmoid(x: Array) -> Array:

@@ -13,6 +13,8 @@ from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.declaration.traits import NumberOfType
 
+_BITS = "it works on bits"
+
 
 def bits_of(array: Array) -> Array:
     """The elements as unsigned integers of their width."""
@@ -21,6 +23,8 @@ def bits_of(array: Array) -> Array:
 
 class BitwiseBinary(Binary):
     """Base of f(a, b) on bits; the result has the inputs' type."""
+
+    no_derivative: ClassVar = _BITS
 
     def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
         arrays = [bits_of(array) for array in inputs]
@@ -91,6 +95,7 @@ def _for_shift(a: Array, b: Array) -> tuple[Array, Array]:
 class BitNot(Unary, dml="ELEMENT_WISE_BIT_NOT"):
     """Every bit inverted."""
 
+    no_derivative: ClassVar = _BITS
     involution: ClassVar = frozenset(DataType)
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:

@@ -26,6 +26,7 @@ from dmlgraph.operators.common.element_wise import (
     ElementWise,
     ScaledUnary,
     Unary,
+    between,
     finite_bound,
     for_typed_store,
     holds_bound,
@@ -34,6 +35,7 @@ from dmlgraph.operators.common.element_wise import (
 from dmlgraph.operators.common.numerics import accurate, accurately, convert, erf, greater, lesser, working
 from dmlgraph.operators.common.powers import half_power, integer_power, power
 from dmlgraph.operators.declaration.constraints import determined, dtype_is
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor, by_slope, flat, passing
 from dmlgraph.operators.declaration.fields import (
     Float,
     Input,
@@ -81,6 +83,10 @@ class Identity(ScaledUnary, dml="ELEMENT_WISE_IDENTITY"):
     def function(self, x: Array) -> Array:
         return x
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> float:
+        return 1.0
+
 
 class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
     """|x|; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
@@ -89,6 +95,10 @@ class Abs(ScaledUnary, dml="ELEMENT_WISE_ABS"):
 
     def function(self, x: Array) -> Array:
         return np.abs(for_typed_store(x))
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Sign, x)
 
 
 class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
@@ -100,6 +110,10 @@ class Exp(ScaledUnary, dml="ELEMENT_WISE_EXP"):
     def half(self, x: Array) -> Array:
         return shader.exp(x)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back.y
+
 
 class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
     """The natural logarithm: −infinity at zero, NaN below.
@@ -109,11 +123,19 @@ class Log(ScaledUnary, dml="ELEMENT_WISE_LOG"):
 
     function: ClassVar = accurate(np.log)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Recip, x)
+
 
 class Sqrt(ScaledUnary, dml="ELEMENT_WISE_SQRT"):
     """The square root of x, NaN below zero."""
 
     function: ClassVar = np.sqrt
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 0.5 / back.y
 
 
 class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
@@ -144,12 +166,20 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
         low, high = (finite_bound(number, self.input.dtype) for number in (self.min, self.max))
         return greater(low, lesser(x, high))
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, scale = self.argument(back)
+        return [between(back, x, back.g * scale, self.min, self.max)]
+
 
 class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):
     """The reciprocal: 1 / x."""
 
     def function(self, x: Array) -> Array:
         return np.asarray(x.dtype.type(1) / x)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return -(back.y * back.y)
 
 
 class Erf(ScaledUnary, dml="ELEMENT_WISE_ERF"):
@@ -161,6 +191,10 @@ class Erf(ScaledUnary, dml="ELEMENT_WISE_ERF"):
     def half(self, x: Array) -> Array:
         return shader.erf(x)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Exp, -(x * x)) * (2 / math.sqrt(math.pi))
+
 
 class Floor(ScaledUnary, dml="ELEMENT_WISE_FLOOR"):
     """The greatest whole number that is not above x."""
@@ -168,12 +202,16 @@ class Floor(ScaledUnary, dml="ELEMENT_WISE_FLOOR"):
     idempotent: ClassVar = True
     function: ClassVar = np.floor
 
+    derivative = flat
+
 
 class Ceil(ScaledUnary, dml="ELEMENT_WISE_CEIL"):
     """The least whole number that is not below x."""
 
     idempotent: ClassVar = True
     function: ClassVar = np.ceil
+
+    derivative = flat
 
 
 class Round(Unary, dml="ELEMENT_WISE_ROUND"):
@@ -190,6 +228,8 @@ class Round(Unary, dml="ELEMENT_WISE_ROUND"):
 
     def function(self, x: Array) -> Array:
         return _ROUNDINGS[self.rounding_mode](x)
+
+    derivative = flat
 
 
 def _halves_away(x: Array) -> Array:
@@ -208,6 +248,8 @@ class Sign(Unary, dml="ELEMENT_WISE_SIGN"):
 
     def function(self, x: Array) -> Array:
         return np.where(x > 0, 1, np.where(x < 0, -1, 0)).astype(x.dtype)
+
+    derivative = flat
 
 
 class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
@@ -234,6 +276,10 @@ class Threshold(ScaledUnary, dml="ELEMENT_WISE_THRESHOLD"):
         wide = x.astype(f"{x.dtype.kind}4") if x.dtype.itemsize == 2 else x
         return greater(wide, convert(np.float32(self.min), DataType.parse(wide.dtype)))
 
+    @passing
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return x > self.min
+
 
 class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
     """x ^ exponent; NaN for a negative x unless the exponent is a whole number.
@@ -254,6 +300,12 @@ class ConstantPow(ScaledUnary, dml="ELEMENT_WISE_CONSTANT_POW"):
     def half(self, x: Array) -> Array:
         return half_power(x, np.asarray(self.exponent, np.float32))
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor | float:
+        if self.exponent in (0, 1):  # 0^0 is NaN
+            return self.exponent
+        return x * 2 if self.exponent == 2 else back(ops.ConstantPow, x, exponent=self.exponent - 1) * self.exponent
+
 
 class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
     """max(min, min(x, max)); the bounds have the tensor's type, and if min > max, min wins."""
@@ -270,6 +322,10 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
     def function(self, x: Array) -> Array:
         return greater(working(self.min.value), lesser(x, working(self.max.value)))
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, scale = self.argument(back)
+        return [between(back, x, back.g * scale, plain(self.min), plain(self.max))]
+
 
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
     """−x; the least integer is unchanged, because its opposite does not exist, but −128 in int8 becomes 127."""
@@ -285,6 +341,10 @@ class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):
 
     def function(self, x: Array) -> Array:
         return np.negative(for_typed_store(x))
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> float:
+        return -1.0
 
 
 class Cast(Operator, dml="CAST"):
@@ -315,6 +375,9 @@ class Cast(Operator, dml="CAST"):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (convert(x, self.output.dtype),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.Cast, back.g, dtype=back.x.dtype)]
+
 
 class Add(Binary, dml="ELEMENT_WISE_ADD"):
     """The sum: a + b."""
@@ -335,6 +398,9 @@ class Add(Binary, dml="ELEMENT_WISE_ADD"):
 
     function: ClassVar = np.add
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back.g, back.g]
+
 
 class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
     """An activation of the sum: activation(a + b)."""
@@ -351,6 +417,9 @@ class Add1(Binary, dml="ELEMENT_WISE_ADD1"):
 
     def function(self, a: Array, b: Array) -> Array:
         return activate(self.fused_activation, a + b, self.output.dtype)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back.g, back.g]
 
 
 class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
@@ -369,6 +438,9 @@ class Subtract(Binary, dml="ELEMENT_WISE_SUBTRACT"):
 
     function: ClassVar = np.subtract
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back.g, -back.g]
+
 
 class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
     """The product: a · b."""
@@ -386,6 +458,10 @@ class Multiply(Binary, dml="ELEMENT_WISE_MULTIPLY"):
         return a * b, da * b + a * db  # one of them is constant
 
     function: ClassVar = np.multiply
+
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        return [back.g * b, back.g * a]
 
 
 class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
@@ -408,6 +484,11 @@ class Divide(Binary, dml="ELEMENT_WISE_DIVIDE"):
         quotient += ((a < 0) != (b < 0)) & (quotient * b != a)
         return np.where(b == 0, _without_quotient(a), quotient)
 
+    def derivative(self, back: Backward) -> Gradients:
+        _, b = back.given
+        numerator = back.g / b
+        return [numerator, -(numerator * back.y)]
+
 
 class Max(Binary, dml="ELEMENT_WISE_MAX"):
     """The greater of a and b; if one is NaN, the other."""
@@ -422,6 +503,10 @@ class Max(Binary, dml="ELEMENT_WISE_MAX"):
         return Bounds.above(plain(number), number.dtype)
 
     function: ClassVar = staticmethod(greater)
+
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        return _shared(back, a - b)
 
 
 class Min(Binary, dml="ELEMENT_WISE_MIN"):
@@ -438,6 +523,10 @@ class Min(Binary, dml="ELEMENT_WISE_MIN"):
 
     function: ClassVar = staticmethod(lesser)
 
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        return _shared(back, b - a)
+
 
 class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
     """The mean: (a + b) / 2; the sum of integers wraps, and its half is truncated."""
@@ -448,12 +537,28 @@ class Mean(Binary, dml="ELEMENT_WISE_MEAN"):
             return np.asarray(total / 2)
         return np.asarray(np.where((total < 0) & (total % 2 != 0), total // 2 + 1, total // 2))
 
+    def derivative(self, back: Backward) -> Gradients:
+        half = back.g * 0.5
+        return [half, half]
+
 
 class DifferenceSquare(Binary, dml="ELEMENT_WISE_DIFFERENCE_SQUARE"):
     """The square of the difference: (a − b)²."""
 
     def function(self, a: Array, b: Array) -> Array:
         return np.asarray((a - b) * (a - b))
+
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        change = back.g * (a - b) * 2
+        return [change, -change]
+
+
+def _shared(back: Backward, difference: Tensor) -> Gradients:
+    """The gradients of a greater or lesser number: for the operand that it is, and half for each where both are."""
+    share = back(ops.Sign, difference) * 0.5 + 0.5
+    first = back.g * share
+    return [first, back.g - first]
 
 
 class Modulus(Binary):
@@ -499,6 +604,10 @@ class ModulusTruncate(Modulus, dml="ELEMENT_WISE_MODULUS_TRUNCATE"):
     def by_zero(self, a: Array) -> Array:
         return a if a.dtype in _DIVIDED_BY_MAGNITUDE else _without_quotient(a)
 
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        return [back.g, -(back.g * back(ops.Round, a / b, rounding_mode="toward_zero"))]
+
 
 class ModulusFloor(Modulus, dml="ELEMENT_WISE_MODULUS_FLOOR"):
     """a − b · floor(a / b): the remainder has the sign of b, as in Python.
@@ -514,6 +623,10 @@ class ModulusFloor(Modulus, dml="ELEMENT_WISE_MODULUS_FLOOR"):
 
     def by_zero(self, a: Array) -> Array:
         return _without_quotient(a)
+
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        return [back.g, -(back.g * back(ops.Floor, a / b))]
 
 
 # DirectML divides the magnitudes of these types and sets the sign afterwards.  For other signed types it divides the
@@ -572,6 +685,18 @@ class Pow(ElementWise, dml="ELEMENT_WISE_POW"):
             return scale_bias.apply(x)
         return working(convert(scale_bias.apply(x.astype(np.float32)), dtype))
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, exponent = back.given
+        scale = 1.0
+        if exponent.dtype is not x.dtype:
+            exponent = back(ops.Cast, exponent, dtype=x.dtype)
+        if self.scale_bias is not None:
+            scale = self.scale_bias.scale
+            x, exponent = (back(ops.Identity, each, scale_bias=self.scale_bias) for each in (x, exponent))
+        logarithm = back(ops.Log, back.choose(x > 0, x, 1))
+        gradient = back.g * scale
+        return [gradient * exponent * back(ops.Pow, x, exponent - 1), gradient * back.y * logarithm]
+
 
 class If(ElementWise, dml="ELEMENT_WISE_IF"):
     """a where the condition (uint8) is not zero, else b."""
@@ -591,3 +716,7 @@ class If(ElementWise, dml="ELEMENT_WISE_IF"):
 
     def evaluate(self, condition: Array, a: Array, b: Array) -> tuple[Array, ...]:
         return (np.where(condition != 0, a, b),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        condition = back.x
+        return [None, back.choose(condition, back.g, 0), back.choose(condition, 0, back.g)]

@@ -8,6 +8,7 @@ import numpy as np
 
 from dmlgraph.operators.common.element_wise import ElementWise, finite_bound
 from dmlgraph.operators.common.numerics import working
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Float, Input, Output, ScalarDataType, ScalarValue, TypedBy, inferred
 from dmlgraph.operators.declaration.operator import Array
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -29,6 +30,9 @@ class Gradient(ElementWise):
     def passes(self, x: Array) -> Array:
         """Where the gradient passes."""
         raise NotImplementedError
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [None, back(type(self), back.x, back.g, **self.attributes)]
 
 
 class ActivationReluGrad(Gradient, dml="ACTIVATION_RELU_GRAD"):

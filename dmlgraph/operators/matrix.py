@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import TensorDesc, broadcast_sizes
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.constraints import require, rule
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
 from dmlgraph.operators.declaration.fields import Float, Input, OptionalInput, Output, inferred
 from dmlgraph.operators.declaration.fused import (
     OptionalActivation,
@@ -101,6 +103,19 @@ class Gemm(Operator, dml="GEMM"):
     def _shape(matrix: TensorDesc, transform: MatrixTransform) -> tuple[int, int]:
         rows, columns = matrix.sizes[-2:]
         return (columns, rows) if _transposed(transform) else (rows, columns)
+
+    def derivative(self, back: Backward) -> Gradients:
+        (a, b), g = back.given[:2], back.g
+        turn_a, turn_b = (_transposed(each) for each in (self.trans_a, self.trans_b))
+        left = (b, g, turn_b, True) if turn_a else (g, b, False, not turn_b)
+        right = (g, a, True, turn_a) if turn_b else (a, g, not turn_a, False)
+        of_c = g if self.beta == 1 else g * self.beta
+        return [_product(back, *left, self.alpha), _product(back, *right, self.alpha), of_c]
+
+
+def _product(back: Backward, a: Tensor, b: Tensor, trans_a: bool, trans_b: bool, alpha: float) -> Tensor:
+    transforms = {name: "transpose" for name, wanted in (("trans_a", trans_a), ("trans_b", trans_b)) if wanted}
+    return back(ops.Gemm, a, b, alpha=alpha, **transforms)
 
 
 def _transposed(transform: object) -> bool:

@@ -31,6 +31,7 @@ class IntegerProduct(Operator):
     """Base: A {…, M, K} times B {…, K, N}; parameters of A and the output are per row, those of B per column."""
 
     heavy: ClassVar = True
+    no_derivative: ClassVar = "its operands are integers"
     multiplies_integers: ClassVar = True
 
     a: Annotated[Input, NumberType("b")]

@@ -28,6 +28,7 @@ class AdamOptimizer(Operator, dml="ADAM_OPTIMIZER"):
     Source: Kingma and Ba, "Adam: a method for stochastic optimization" (2014), in the form at the end of section 2.
     """
 
+    no_derivative: ClassVar = "it is a step of training itself"
     meanings: ClassVar = {
         "input_parameters": "The parameters before the step.",
         "input_first_moment": "The average of the gradients before the step.",

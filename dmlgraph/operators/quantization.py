@@ -63,9 +63,13 @@ def from_steps(x: Array, scale: Array, zero_point: Array | None, dtype: DataType
         return convert(steps * scale.astype(np.float32), dtype)
 
 
+_STEPS = "quantized numbers change in steps"
+
+
 class Linear(ElementWise):
     """Base of the element-wise pair: scale and zero point broadcast to the input, by zero strides."""
 
+    no_derivative: ClassVar = _STEPS
     meanings: ClassVar = {"zero_point": "The integer that stands for 0."}
     in_place: ClassVar = False
 
@@ -134,6 +138,7 @@ class QuantizedLinearAdd(Operator, dml="ELEMENT_WISE_QUANTIZED_LINEAR_ADD"):
     tensors of one element; a zero point that is left out is 0.  A scale of zero is undefined.
     """
 
+    no_derivative: ClassVar = _STEPS
     output_keywords: ClassVar = ("dtype",)
     example: ClassVar = (
         "a: [1, 1, 2, 3], a_scale: {dtype: float32, sizes: [1], data: [0.5]}, b: [1, 1, 2, 3], "
@@ -184,6 +189,7 @@ class DynamicQuantizeLinear(Operator, dml="DYNAMIC_QUANTIZE_LINEAR"):
     output_zero_point), halves to even.  The output's data type, int8 or uint8, must be given.
     """
 
+    no_derivative: ClassVar = _STEPS
     output_keywords: ClassVar = ("dtype",)
     example: ClassVar = "input: [1, 1, 2, 3], output: {dtype: uint8}"
 
@@ -217,6 +223,7 @@ class DynamicQuantizeLinear(Operator, dml="DYNAMIC_QUANTIZE_LINEAR"):
 class ByBlocks(Operator):
     """Base of QUANTIZE and DEQUANTIZE: one scale and zero point for each block of the data."""
 
+    no_derivative: ClassVar = _STEPS
     meanings: ClassVar = {
         "quantization_type": "Which tensors `quantizations` has: none, a scale, or a scale and a zero point.",
         "quantizations": "The scale, and the zero point if there is one.",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
 from dmlgraph.operators.common.numerics import convert
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -56,6 +59,26 @@ def _terms(x: Array) -> Array:
     return x.astype(np.float32).astype(np.float64) if x.dtype.kind == "f" else x
 
 
+def _extreme_gradient(back: Backward, axes: tuple[int, ...]) -> Tensor:
+    """The gradient for the extreme; several share it evenly."""
+    extreme = back.choose(back(ops.LogicalEquals, back.x, back.y), back.like(back.x, 1), 0)
+    return back.g * extreme / back.total(extreme, axes)
+
+
+# The gradient of the elements by function, from the gradient of the result; it broadcasts to the elements.
+_DERIVATIVES: dict[ReduceFunction, Callable[[Backward, tuple[int, ...]], Tensor]] = {
+    ReduceFunction.AVERAGE: lambda back, axes: back.g * (1 / math.prod(back.x.sizes[axis] for axis in axes)),
+    ReduceFunction.L1: lambda back, axes: back.g * back(ops.Sign, back.x),
+    ReduceFunction.L2: lambda back, axes: back.g * (back.x / back.choose(back.y > 0, back.y, 1)),
+    ReduceFunction.LOG_SUM: lambda back, axes: back.g / back.total(back.x, axes),
+    ReduceFunction.LOG_SUM_EXP: lambda back, axes: back.g * back(ops.Exp, back.x - back.y),
+    ReduceFunction.MAX: _extreme_gradient,
+    ReduceFunction.MIN: _extreme_gradient,
+    ReduceFunction.SUM: lambda back, axes: back.g,
+    ReduceFunction.SUM_SQUARE: lambda back, axes: back.g * back.x * 2,
+}
+
+
 class Reduce(Operator, dml="REDUCE"):
     """Reduces the elements along `axes` (all axes, if left out) to one, whose sizes become 1.
 
@@ -94,3 +117,22 @@ class Reduce(Operator, dml="REDUCE"):
         with np.errstate(all="ignore"):
             values = _FUNCTIONS[self.function](rows.astype(np.float64) if self.input.dtype.is_float else rows)
             return (convert(values, self.output.dtype).reshape(self.output.sizes),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        if self.function in _INDEX_FUNCTIONS:
+            return [None]
+        if self.function is ReduceFunction.MULTIPLY:
+            return [self._product_gradient(back)]
+        return [_DERIVATIVES[self.function](back, self.axes)]
+
+    def _product_gradient(self, back: Backward) -> Tensor:
+        """For each element the product of all others, also where one is zero."""
+        kept = [axis for axis in range(self.input.rank) if axis not in self.axes]
+        order = [*kept, *self.axes]
+        lines = back.x.transpose(order).reshape(math.prod(self.input.sizes[axis] for axis in kept), -1)
+        before, after = (
+            back(ops.CumulativeProduct, lines, axis=1, axis_direction=direction, has_exclusive_product=True)
+            for direction in ("increasing", "decreasing")
+        )
+        others = (before * after).reshape([self.input.sizes[axis] for axis in order])
+        return back.g * others.transpose([order.index(axis) for axis in range(len(order))])

@@ -11,10 +11,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes
 from dmlgraph.operators.common.numerics import accurately, convert, working
 from dmlgraph.operators.declaration.constraints import sizes_hold
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, flat
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, AxisList, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 
@@ -88,37 +90,51 @@ def hardmax(x: Array, axes: tuple[int, ...]) -> Array:
     return np.asarray(places == best, x.dtype)
 
 
+def _softmax_derivative(operator: AlongAxes, back: Backward) -> Gradients:
+    return [back.y * (back.g - back.total(back.g * back.y, operator.over(back.x.rank)))]
+
+
+def _log_softmax_derivative(operator: AlongAxes, back: Backward) -> Gradients:
+    return [back.g - back(ops.Exp, back.y) * back.total(back.g, operator.over(back.x.rank))]
+
+
 class ActivationSoftmax(LastAxis, dml="ACTIVATION_SOFTMAX"):
     """e^x / Σ e^x along the last axis."""
 
     function: ClassVar = staticmethod(softmax)
+    derivative = _softmax_derivative
 
 
 class ActivationLogSoftmax(LastAxis, dml="ACTIVATION_LOG_SOFTMAX"):
     """ln(e^x / Σ e^x) along the last axis."""
 
     function: ClassVar = staticmethod(log_softmax)
+    derivative = _log_softmax_derivative
 
 
 class ActivationHardmax(LastAxis, dml="ACTIVATION_HARDMAX"):
     """1 at the first greatest element of each row, else 0."""
 
     function: ClassVar = staticmethod(hardmax)
+    derivative = flat
 
 
 class ActivationSoftmax1(ChosenAxes, dml="ACTIVATION_SOFTMAX1"):
     """e^x / Σ e^x; the sum is over all of `axes` together, by default over the last axis."""
 
     function: ClassVar = staticmethod(softmax)
+    derivative = _softmax_derivative
 
 
 class ActivationLogSoftmax1(ChosenAxes, dml="ACTIVATION_LOG_SOFTMAX1"):
     """ln(e^x / Σ e^x); the sum is over all of `axes` together, by default over the last axis."""
 
     function: ClassVar = staticmethod(log_softmax)
+    derivative = _log_softmax_derivative
 
 
 class ActivationHardmax1(ChosenAxes, dml="ACTIVATION_HARDMAX1"):
     """1 at the first greatest element over all of `axes` together (by default the last), row-major, else 0."""
 
     function: ClassVar = staticmethod(hardmax)
+    derivative = flat

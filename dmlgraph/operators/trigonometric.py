@@ -12,6 +12,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common import shader
 from dmlgraph.operators.common.element_wise import Binary, ScaledUnary
 from dmlgraph.operators.common.numerics import accurate, accurately
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor, by_slope
 from dmlgraph.operators.declaration.operator import Array, Operator
 
 
@@ -20,17 +21,29 @@ class Sin(ScaledUnary, dml="ELEMENT_WISE_SIN"):
 
     function: ClassVar = accurate(np.sin)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Cos, x)
+
 
 class Cos(ScaledUnary, dml="ELEMENT_WISE_COS"):
     """The cosine of x, an angle in radians."""
 
     function: ClassVar = accurate(np.cos)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return -back(ops.Sin, x)
+
 
 class Tan(ScaledUnary, dml="ELEMENT_WISE_TAN"):
     """The tangent of x, an angle in radians."""
 
     function: ClassVar = accurate(np.tan)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back.y * back.y + 1
 
 
 class Asin(ScaledUnary, dml="ELEMENT_WISE_ASIN"):
@@ -41,6 +54,10 @@ class Asin(ScaledUnary, dml="ELEMENT_WISE_ASIN"):
 
     function: ClassVar = accurate(np.arcsin)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 / back(ops.Sqrt, 1 - x * x)
+
 
 class Acos(ScaledUnary, dml="ELEMENT_WISE_ACOS"):
     """The angle in radians whose cosine is x; NaN outside [-1, 1].
@@ -49,6 +66,10 @@ class Acos(ScaledUnary, dml="ELEMENT_WISE_ACOS"):
     """
 
     function: ClassVar = accurate(np.arccos)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return -1 / back(ops.Sqrt, 1 - x * x)
 
 
 class Atan(ScaledUnary, dml="ELEMENT_WISE_ATAN"):
@@ -59,6 +80,10 @@ class Atan(ScaledUnary, dml="ELEMENT_WISE_ATAN"):
 
     function: ClassVar = accurate(np.arctan)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 / (x * x + 1)
+
 
 class Sinh(ScaledUnary, dml="ELEMENT_WISE_SINH"):
     """The hyperbolic sine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
@@ -66,12 +91,20 @@ class Sinh(ScaledUnary, dml="ELEMENT_WISE_SINH"):
     half_type: ClassVar = np.float32
     function: ClassVar = accurate(np.sinh)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Cosh, x)
+
 
 class Cosh(ScaledUnary, dml="ELEMENT_WISE_COSH"):
     """The hyperbolic cosine of x; measured: DirectML's float32 overflows beyond 88.72, where e^x does."""
 
     half_type: ClassVar = np.float32
     function: ClassVar = accurate(np.cosh)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Sinh, x)
 
 
 class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
@@ -84,6 +117,10 @@ class Tanh(ScaledUnary, dml="ELEMENT_WISE_TANH"):
         return (ops.ActivationTanh, {}) if is_same else None
 
     function: ClassVar = accurate(np.tanh)
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 - back.y * back.y
 
 
 class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
@@ -100,6 +137,10 @@ class Asinh(ScaledUnary, dml="ELEMENT_WISE_ASINH"):
     def half(self, x: Array) -> Array:
         return shader.log(x + np.sqrt(x * x + np.float32(1)))
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 / back(ops.Sqrt, x * x + 1)
+
 
 class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
     """The inverse of cosh, ln(x + √(x² − 1)), NaN below 1, evaluated literally in float32 (measured).
@@ -114,6 +155,10 @@ class Acosh(ScaledUnary, dml="ELEMENT_WISE_ACOSH"):
 
     def half(self, x: Array) -> Array:
         return shader.log(x + np.sqrt(x * x - np.float32(1)))
+
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 / back(ops.Sqrt, x * x - 1)
 
 
 class Atanh(ScaledUnary, dml="ELEMENT_WISE_ATANH"):
@@ -132,6 +177,10 @@ class Atanh(ScaledUnary, dml="ELEMENT_WISE_ATANH"):
         one = np.float32(1)
         return shader.log((one + x) / (one - x), 0.5)
 
+    @by_slope
+    def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        return 1 / (1 - x * x)
+
 
 class AtanYx(Binary, dml="ELEMENT_WISE_ATAN_YX"):
     """The angle of the point (b, a): atan(a / b) in the right quadrant, from −π to π.
@@ -141,3 +190,8 @@ class AtanYx(Binary, dml="ELEMENT_WISE_ATAN_YX"):
 
     def function(self, a: Array, b: Array) -> Array:
         return np.arctan2(a.astype(np.float64), b.astype(np.float64))
+
+    def derivative(self, back: Backward) -> Gradients:
+        a, b = back.given
+        gradient = back.g / (a * a + b * b)
+        return [gradient * b, -(gradient * a)]

@@ -16,12 +16,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from pydantic import PlainValidator
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import OperatorError, Problem, plural
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import MAX_RANK, DataType, TensorDesc, refusal
 from dmlgraph.operators.common.strided import is_packed, reshaped
 from dmlgraph.operators.common.subscripts import ALLOWED, Entry, Mark, Range, Taken, as_text, entries, literal, take
 from dmlgraph.operators.declaration.constraints import at_least, between, require, rule
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import (
     Axes,
     AxesDefault,
@@ -100,6 +102,10 @@ _NO_NAMES: frozenset[str] = frozenset()
 _EVERY_TYPE = frozenset(DataType)
 
 
+def _same_elements(_: View, back: Backward) -> Gradients:
+    return [back.g.reshape(back.x.sizes)]
+
+
 class Reshape(View, dml="RESHAPE"):
     """The elements in row-major order with other sizes; one size may be −1: what remains.
 
@@ -138,6 +144,8 @@ class Reshape(View, dml="RESHAPE"):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x.reshape(self.output.sizes),)
 
+    derivative = _same_elements
+
 
 class Flatten(View, dml="FLATTEN"):
     """The dimensions from `axis` on as one: [N, C, H, W] → [N, C · H · W].  As in PyTorch's `nn.Flatten`."""
@@ -156,6 +164,8 @@ class Flatten(View, dml="FLATTEN"):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x.reshape(self.output.sizes),)
+
+    derivative = _same_elements
 
 
 class Transpose(View, dml="TRANSPOSE"):
@@ -186,6 +196,9 @@ class Transpose(View, dml="TRANSPOSE"):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x.transpose(self.permutation),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back.g.transpose([self.permutation.index(axis) for axis in range(self.input.rank)])]
 
 
 class Squeeze(View, dml="SQUEEZE"):
@@ -221,6 +234,8 @@ class Squeeze(View, dml="SQUEEZE"):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x.reshape(self.output.sizes),)
+
+    derivative = _same_elements
 
 
 class ExpandDims(View, dml="EXPAND_DIMS"):
@@ -258,6 +273,8 @@ class ExpandDims(View, dml="EXPAND_DIMS"):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x.reshape(self.output.sizes),)
 
+    derivative = _same_elements
+
 
 class BroadcastTo(View, dml="BROADCAST_TO"):
     """Repeated to these sizes by NumPy's rules: along new dimensions and those of size 1.
@@ -292,6 +309,9 @@ class BroadcastTo(View, dml="BROADCAST_TO"):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (np.broadcast_to(x, self.output.sizes),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back.g]
 
 
 def _index(given: object) -> tuple[Entry, ...]:
@@ -338,3 +358,31 @@ class Subscript(View, dml="SUBSCRIPT"):
         taken = self.taken
         places = zip(taken.starts, taken.steps, taken.counts, strict=True)
         return (x[np.ix_(*(start + step * np.arange(count) for start, step, count in places))].reshape(taken.sizes),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        taken = self.taken
+        steps = list(zip(taken.starts, taken.steps, taken.counts, strict=True))
+        window = {
+            "input_window_offsets": [min(start, start + step * (count - 1)) for start, step, count in steps],
+            "input_window_sizes": [abs(step) * (count - 1) + 1 for _, step, count in steps],
+            "input_window_strides": taken.steps,
+        }
+        return [back(ops.SliceGrad, back.g.reshape(taken.counts), sizes=back.x.sizes, **window)]
+
+
+class StopGradient(View, dml="STOP_GRADIENT"):
+    """The input, which counts as constant for gradients: no gradient goes further back."""
+
+    ends_gradients: ClassVar = True
+    keeps_order: ClassVar = True
+    no_derivative: ClassVar = "it ends the way of gradients"
+
+    @property
+    def sizes_after(self) -> tuple[int, ...]:
+        return self.input.sizes
+
+    def strides_after(self, strides: tuple[int, ...]) -> tuple[int, ...] | None:
+        return strides
+
+    def evaluate(self, x: Array) -> tuple[Array, ...]:
+        return (x,)

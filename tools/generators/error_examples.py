@@ -237,6 +237,10 @@ names = "".join(f"  x{number}: {{dtype: float}}\\n" for number in range(4000))
 dg.loads(f"dmlgraph: 1\\ninputs:\\n{names}outputs: [x0]\\n")
 """,
     "strict": "$ dmlgraph check --strict graph.yaml\n",
+    "no-derivative": _X + 's = g.constant("s", np.ones(1, "f4"))\nz = g.constant("z", np.zeros(1, "u1"))\n'
+    'y = dg.dequantize_linear(dg.cast(x, dtype="uint8"), s, z)\ndg.gradient(dg.reduce(y, function="sum"), [s])\n',
+    "independent": _X + 'z = g.input("z", sizes=[1], dtype="float32")\n'
+    'dg.gradient(dg.reduce(x, function="sum"), [z])\n',
     "not-a-state": _X + "g.update(x, dg.exp(x))\n",
     "states": _STATE + 'dg.save_dxdispatch(g, "model.json")\n',
     "capacity": _STATE + 'exe = g.compile("cpu")\nexe.run({"x": np.ones((2, 3), "f4")}, steps=2)\n',

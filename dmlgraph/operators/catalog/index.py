@@ -62,7 +62,7 @@ FAMILIES = {
         "activation_hardmax1 "
     ),
     "trigonometric": "acos asin atan cos sin tan sinh cosh tanh asinh acosh atanh atan_yx",
-    "view": "broadcast_to expand_dims flatten reshape squeeze subscript transpose",
+    "view": "broadcast_to expand_dims flatten reshape squeeze stop_gradient subscript transpose",
 }
 
 # Names of operators by their other names.

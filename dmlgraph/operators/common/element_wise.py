@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import FLOAT16_MAX, convert, working
+from dmlgraph.operators.declaration.derivative import Backward, Tensor
 from dmlgraph.operators.declaration.fields import Input, OptionalScaleBias, Output, ScaleBias, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 
@@ -56,6 +58,10 @@ class Unary(ElementWise):
         x = arrays[0]
         return self.half(x.astype(self.half_type)) if self.of_half else self.function(x)
 
+    def argument(self, back: Backward) -> tuple[Tensor, float]:
+        """The function's argument, and its slope: for its derivative."""
+        return back.x, 1.0
+
     @property
     def of_half(self) -> bool:
         """Whether the input is a float16 tensor."""
@@ -82,6 +88,13 @@ def plain_bound(value: float, dtype: DataType) -> int | float:
     return float(bound) if dtype.is_float else int(bound)
 
 
+def between(back: Backward, x: Tensor, gradient: Tensor, low: float, high: float) -> Tensor:
+    """The gradient where x is strictly between the bounds, else 0."""
+    if back.legal(ops.ClipGrad):
+        return back(ops.ClipGrad, x, gradient, min=low, max=high)
+    return back.choose((x > low) & (x < high), gradient, 0)
+
+
 def holds_bound(value: float, dtype: DataType) -> bool:
     """Whether a type can represent a FLOAT attribute as a bound: false for NaN and for non-representable integers."""
     if dtype.is_float:
@@ -96,6 +109,11 @@ class ScaledUnary(Unary):
 
     def apply(self, *arrays: Array) -> Array:
         return super().apply(arrays[0] if self.scale_bias is None else self.scale_bias.apply(arrays[0]))
+
+    def argument(self, back: Backward) -> tuple[Tensor, float]:
+        if self.scale_bias is None:
+            return back.x, 1.0
+        return back(ops.Identity, back.x, scale_bias=self.scale_bias), self.scale_bias.scale
 
     def constraints(self) -> Iterator[Problem]:
         return scale_bias_fits(self.scale_bias, self.input)

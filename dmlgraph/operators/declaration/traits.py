@@ -21,6 +21,7 @@ from dmlgraph.operators.declaration.words import FIELDS
 
 if TYPE_CHECKING:
     from dmlgraph.base.errors import Problem
+    from dmlgraph.operators.declaration.derivative import Backward, Gradients
     from dmlgraph.operators.declaration.operator import Operator
 
 Number = int | float
@@ -50,6 +51,8 @@ class Traits:
         finite_only: devices differ for NaN and infinities, not only in rounding.  Measured: DirectML's fused RELU
             and its THRESHOLDED_RELU keep a NaN, and ADD1 makes −∞ a NaN.
         in_place: DirectML may write its output over an input that has the same description (measured).
+        no_derivative: why it has no `derivative`, if it has none, as a phrase.
+        ends_gradients: what it gives counts as constant for gradients.
         meanings: what its own fields mean, each in a sentence that an editor shows; those of its bases hold, too.
     """
 
@@ -70,6 +73,8 @@ class Traits:
     is_truth: ClassVar[bool] = False
     finite_only: ClassVar[bool] = False
     in_place: ClassVar[bool] = False
+    no_derivative: ClassVar[str] = "its rule is not written"
+    ends_gradients: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = FIELDS
 
     def why_copy(self) -> str | None:
@@ -134,6 +139,17 @@ class Traits:
         It is 0 for others: they are bound by memory on every device, so for them it is their bytes that count.
         """
         return 2 * self.products()
+
+    def derivative(self, back: Backward) -> Gradients:
+        """The gradients of the inputs, by port, from those of the outputs: nodes that it makes.
+
+        None where the outputs do not depend on an input, or only in steps.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def has_derivative(cls) -> bool:
+        return cls.derivative is not Traits.derivative
 
     def doubts(self) -> Problem | None:
         """What is legal in the operator but probably a mistake: a warning."""

@@ -1,0 +1,1 @@
+"""Gradients, losses and optimizers: graphs that train what they compute."""

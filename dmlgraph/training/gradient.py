@@ -1,0 +1,240 @@
+"""Gradients by reverse mode: nodes that compute the derivatives of a loss.
+
+    dw, db = dg.gradient(loss, [w, b])
+
+From the loss back to the values, each operator's `derivative` makes the gradients of its inputs of those of its
+outputs.  Only nodes on a way from a value to the loss are differentiated.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dmlgraph import operators as ops
+from dmlgraph.base.errors import GraphError, listing
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType, broadcast_sizes
+from dmlgraph.graph import calls, operands
+from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.scopes import Scope
+from dmlgraph.graph.value import Value
+from dmlgraph.operators.declaration.derivative import Backward
+from dmlgraph.operators.declaration.fields import Role
+from dmlgraph.operators.declaration.operator import Operator
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.graph import Graph
+
+Port = tuple[str, int]  # an output of a node
+
+
+def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
+    """Adds nodes that compute the derivatives of a loss by values; they are in the scope `gradient`.
+
+    Args:
+        loss: one element of a float type.
+        values: inputs, states, constants or outputs of nodes, of float types.
+
+    Returns:
+        For each value its gradient: the same sizes and data type.  Zeros where the loss depends on the value only
+        through `stop_gradient`, integers, or functions that are constant nearly everywhere, such as `round`.
+
+    Raises:
+        GraphError: the loss is not one float, it does not depend on a value at all, or an operator on the way has no
+            derivative.
+    """
+    graph = _checked_loss(loss)
+    if isinstance(values, Value) or not isinstance(values, Iterable):
+        raise GraphError("takes a list of values", code="kind", field="values", got=values, hint="write [w]")
+    targets = [_checked_value(graph, each, f"values.{index}") for index, each in enumerate(values)]
+    count = len(graph.nodes)
+    found: list[Value] = []
+    try:
+        found = _Reverse(graph, loss, targets).run()
+    finally:
+        graph.remove_unread(count, found)
+    return found
+
+
+def fitted(gradient: Value, sizes: tuple[int, ...]) -> Value:
+    """A gradient with the sizes of its value: repeated where it has one element, summed up where the value has one."""
+    if gradient.sizes == sizes:
+        return gradient
+    common = broadcast_sizes(gradient.sizes, sizes)
+    if common == sizes:
+        return gradient.broadcast_to(sizes)
+    if gradient.sizes != common:
+        gradient = gradient.broadcast_to(common)
+    missing = len(common) - len(sizes)
+    summed = [axis for axis, size in enumerate(common) if axis < missing or sizes[axis - missing] != size]
+    total = calls.apply(ops.Reduce, gradient, function="sum", axes=summed)
+    return total if total.sizes == sizes else total.reshape(sizes)
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphBuilder:
+    """Adds the nodes of derivatives to a graph."""
+
+    graph: Graph
+
+    @property
+    def level(self) -> FeatureLevel:
+        return self.graph.level
+
+    def call(self, operator: type[Operator], tensors: Sequence[Any], fields: dict[str, Any]) -> Any:
+        return calls.make_function(operator)(*tensors, **fields)
+
+    def fill(self, value: float, sizes: Sequence[int], dtype: DataType) -> Value:
+        return self.graph.fill_value_constant(sizes=sizes, dtype=dtype, value=value)
+
+    def sequence(self, start: float, delta: float, sizes: Sequence[int], dtype: DataType) -> Value:
+        return self.graph.fill_value_sequence(sizes=sizes, dtype=dtype, value_start=start, value_delta=delta)
+
+
+class _Reverse:
+    """One call of `gradient`: the gradients that are known, by output of a node."""
+
+    def __init__(self, graph: Graph, loss: Value, targets: Sequence[Value]) -> None:
+        self.graph, self.loss, self.targets = graph, loss, targets
+        self.builder = GraphBuilder(graph)
+        upstream = graph.upstream(loss.node)
+        self.nodes = [node for node in graph.nodes if node.name in upstream]
+        self.varying = _varying(graph, self.nodes, targets)
+        self.parts: dict[Port, list[Value]] = {}  # the gradients from each reader
+        self.way: dict[str, str] = {}  # node → the reader from which its gradient comes
+        for index, target in enumerate(targets):
+            if not self._depends_on(target):
+                raise GraphError(
+                    "the loss does not depend on the value",
+                    code="independent",
+                    field=f"values.{index}",
+                    got=target.reference,
+                    hint="take it from the list, or add stop_gradient(value) * 0 to the loss for zeros",
+                )
+
+    def run(self) -> list[Value]:
+        with Scope(self.graph, "gradient"):
+            if _port(self.loss) in self.varying:
+                seed = self.builder.fill(1, self.loss.sizes, self.loss.dtype)
+                self.parts[_port(self.loss)] = [seed]
+            for node in reversed(self.nodes):
+                if isinstance(node, OperatorNode):
+                    with Scope(self.graph, node.name):
+                        self._differentiate(node)
+            return [self._gradient(target) for target in self.targets]
+
+    def _depends_on(self, target: Value) -> bool:
+        return any(node.name == target.node for node in self.nodes)
+
+    def _gradient(self, target: Value) -> Value:
+        total = self._total(_port(target))
+        return self.builder.fill(0, target.sizes, target.dtype) if total is None else total
+
+    def _total(self, port: Port) -> Value | None:
+        """The gradient of a value, once all its readers are done."""
+        parts = self.parts.get(port)
+        if not parts:
+            return None
+        if len(parts) > 1:
+            self.parts[port] = [functools.reduce(lambda a, b: a + b, parts)]
+        return self.parts[port][0]
+
+    def _differentiate(self, node: OperatorNode) -> None:
+        """Adds the gradients of a node's inputs to what is known of them."""
+        sources = self.graph.sources(node.name)
+        if not any(source in self.varying for source in sources if source is not None):
+            return
+        outputs = [
+            None if desc is None else Value(self.graph, node.name, port)
+            for port, desc in enumerate(node.operator.output_descs)
+        ]
+        gradients = [self._total((node.name, port)) for port in range(len(outputs))]
+        if all(each is None for each in gradients):
+            return
+        inputs = [None if source is None else Value(self.graph, *source) for source in sources]
+        back = Backward(self.builder, node.operator, inputs, outputs, gradients)
+        for source, value, found in zip(sources, inputs, self._rule(node, back), strict=True):
+            if found is not None and value is not None and source in self.varying:
+                self.parts.setdefault(_port(value), []).append(fitted(found, value.sizes))
+                self.way.setdefault(value.node, node.name)
+
+    def _rule(self, node: OperatorNode, back: Backward) -> Sequence[Any]:
+        operator = node.operator
+        fused = next((field for field in operator.activation_fields if getattr(operator, field) is not None), None)
+        if fused is not None:
+            back = self._without_activation(back, fused)
+        if not operator.has_derivative():
+            raise GraphError(
+                f"{operator.name} has no derivative: {operator.no_derivative}",
+                code="no-derivative",
+                node=node.name,
+                got=" ← ".join(self._way(node.name)),
+                hint="dg.stop_gradient on what it reads, or gives, ends the way there",
+            )
+        return operator.derivative(back)
+
+    def _without_activation(self, back: Backward, field: str) -> Backward:
+        """A node with a fused activation as the one without it, whose output's gradient is that of the activation."""
+        host = back.operator
+        tensors = host.by_field(Role.INPUT, dict(enumerate(back.inputs)))
+        plain = {name: getattr(host, name) for name in host.attribute_fields} | {field: None}
+        given = {name: value for name, value in plain.items() if name not in host.scalars.values()}
+        made = calls.make_function(type(host))(*tensors.values(), **given)
+        first = made if isinstance(made, Value) else made[0]
+        activation = getattr(host, field).on(first.desc)
+        inner = Backward(self.builder, activation, [first], back.outputs[:1], back.gradients[:1])
+        (gradient,) = activation.derivative(inner)
+        outputs, gradients = [first, *back.outputs[1:]], [gradient, *back.gradients[1:]]
+        return Backward(self.builder, host.replace(**{field: None}), back.inputs, outputs, gradients)
+
+    def _way(self, name: str) -> list[str]:
+        """The nodes from the loss to this one."""
+        way = [name]
+        while name != self.loss.node:
+            name = self.way[name]
+            way.append(name)
+        return way[::-1]
+
+
+def _varying(graph: Graph, nodes: Iterable[Any], targets: Iterable[Value]) -> set[Port]:
+    """The floats among the outputs of nodes that vary with a target."""
+    varying = {_port(target) for target in targets}
+    for node in nodes:
+        if not isinstance(node, OperatorNode) or node.operator.ends_gradients:
+            continue
+        if any(source in varying for source in graph.sources(node.name)):
+            descs = enumerate(node.operator.output_descs)
+            varying |= {(node.name, port) for port, desc in descs if desc is not None and desc.dtype.is_float}
+    return varying
+
+
+def _port(value: Value) -> Port:
+    return value.node, value.port
+
+
+def _checked_loss(loss: Any) -> Graph:
+    if not isinstance(loss, Value):
+        raise GraphError(operands.NOT_A_VALUE, code="not-a-value", field="loss", got=loss, hint=operands.one_of(loss))
+    graph = loss.graph
+    operands.own(graph, loss, "loss")
+    if loss.desc.element_count != 1:
+        hint = 'reduce it: dg.reduce(loss, function="average"), or "sum"'
+        raise GraphError("must have one element", code="sizes", field="loss", got=list(loss.sizes), hint=hint)
+    _check_float(loss, "loss")
+    return graph
+
+
+def _checked_value(graph: Graph, value: Any, field: str) -> Value:
+    checked = operands.own(graph, value, field)
+    _check_float(checked, field)
+    return checked
+
+
+def _check_float(value: Value, field: str) -> None:
+    if not value.dtype.is_float:
+        allowed = listing(str(dtype) for dtype in DataType if dtype.is_float)
+        message = "only floats have gradients"
+        raise GraphError(message, code="dtype", field=field, got=f"{value.reference}: {value.dtype}", allowed=allowed)

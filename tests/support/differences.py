@@ -1,0 +1,76 @@
+"""Derivatives by differences: a graph evaluated in float64, and how its loss changes with its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import dmlgraph as dg
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode, StateNode
+from dmlgraph.operators import Operator
+
+Array = np.ndarray[Any, Any]
+Port = tuple[str, int]
+_STEP = 2e-3
+_WEIGHTS = {-2: 1 / 12, -1: -8 / 12, 1: 8 / 12, 2: -1 / 12}  # exact for polynomials of degree 4
+
+
+def widened(operator: Operator) -> Operator:
+    """The operator on float64 tensors in place of floats; it is not checked, because DirectML has no such operator."""
+    return operator.replace(**{field: _wide(value) for field, value in operator.tensors.items()})
+
+
+def _wide(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_wide, value))
+    is_float = isinstance(value, TensorDesc) and value.dtype.is_float
+    return value.model_copy(update={"dtype": DataType.FLOAT64}) if is_float else value
+
+
+def _float64(array: Array) -> Array:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def evaluated(graph: dg.Graph, inputs: Mapping[str, Array], wanted: dg.Value | None = None) -> dict[Port, Array]:
+    """Every value of a graph, or those on which one depends, computed in float64."""
+    needed = None if wanted is None else graph.upstream(wanted.node)
+    values: dict[Port, Array] = {}
+    for node in graph.nodes:
+        if needed is not None and node.name not in needed:
+            continue
+        if isinstance(node, (InputNode, StateNode)):
+            values[node.name, 0] = _float64(inputs[node.name])
+        elif isinstance(node, ConstantNode):
+            values[node.name, 0] = _float64(node.data)
+        else:
+            sources = graph.sources(node.name)
+            operator = widened(node.operator) if sources else node.operator
+            read = [
+                None if source is None else np.broadcast_to(values[source], desc.sizes if desc else ())
+                for source, desc in zip(sources, operator.input_descs, strict=True)
+            ]
+            results = iter(operator.evaluate(*read))
+            for port, desc in enumerate(operator.output_descs):
+                if desc is not None:
+                    values[node.name, port] = _float64(np.asarray(next(results)))
+    return values
+
+
+def differences(graph: dg.Graph, loss: dg.Value, inputs: Mapping[str, Array], name: str) -> Array:
+    """The derivatives of the loss by each element of an input, by differences."""
+    found = np.zeros(inputs[name].shape)
+    for index in np.ndindex(found.shape):
+        for steps, weight in _WEIGHTS.items():
+            moved = _float64(inputs[name]).copy()
+            moved[index] += steps * _STEP
+            value = evaluated(graph, {**inputs, name: moved}, loss)[loss.node, loss.port]
+            found[index] += weight * float(value.reshape(())) / _STEP
+    return found
+
+
+def operators_in(graph: dg.Graph) -> set[str]:
+    """The names of a graph's operators."""
+    return {node.operator.name for node in graph.nodes if isinstance(node, OperatorNode)}
