@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, TensorDesc
@@ -26,6 +27,7 @@ from dmlgraph.operators.common.scales import (
 )
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
 from dmlgraph.operators.declaration.constraints import at_least, divides, one_number, one_per_channel, require, size_is
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
 from dmlgraph.operators.declaration.fields import (
     Input,
     NumberType,
@@ -145,6 +147,34 @@ def scatter(x: Array, weights: Array, windows: Windows, groups: int, sizes: Size
     return windows.crop(result.reshape(x.shape[0], -1, *result.shape[3:]))
 
 
+def transposed(
+    back: Backward,
+    gradient: Tensor,
+    weights: Tensor,
+    windows: Windows,
+    sizes: Sizes,
+    *,
+    groups: int,
+    mode: ConvolutionMode = ConvolutionMode.CROSS_CORRELATION,
+) -> Tensor:
+    """The gradient of a forward convolution's input, which has these sizes: each element goes back to its window."""
+    spans = zip(windows.padded(sizes[2:]), windows.extents, gradient.sizes[2:], windows.strides, strict=True)
+    unread = [padded - extent - (count - 1) * stride for padded, extent, count, stride in spans]
+    return back(
+        ops.Convolution,
+        gradient,
+        weights,
+        direction=ConvolutionDirection.BACKWARD,
+        mode=mode,
+        strides=windows.strides,
+        dilations=windows.dilations,
+        start_padding=windows.start,
+        end_padding=[max(end - rest, 0) for end, rest in zip(windows.end, unread, strict=True)],
+        output_padding=[max(rest - end, 0) for end, rest in zip(windows.end, unread, strict=True)],
+        group_count=groups,
+    )
+
+
 class Convolution(FilteredWindows, dml="CONVOLUTION"):
     """activation(convolution + bias), in one to three spatial dimensions.
 
@@ -244,6 +274,57 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
             result = np.pad(result, [(0, 0), (0, 0), *((0, more) for more in self.output_padding)])
             dtype = self.output.dtype
             return (convert(activate(self.fused_activation, result, dtype), dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        x, weights, *_ = back.given
+        g = back.g
+        if any(self.output_padding):
+            ends = [size - more for size, more in zip(g.sizes[2:], self.output_padding, strict=True)]
+            g = g[(..., *(slice(end) for end in ends))]
+        if self._backward:
+            of_x = back(
+                ops.Convolution,
+                g,
+                weights,
+                mode=self.mode,
+                strides=self.strides,
+                dilations=self.dilations,
+                start_padding=self.start_padding,
+                end_padding=self.end_padding,
+                group_count=self.group_count,
+            )
+            of_weights = self._of_weights(back, g, x)
+        else:
+            of_x = transposed(back, g, weights, self.window, x.sizes, groups=self.group_count, mode=self.mode)
+            of_weights = self._of_weights(back, x, g)
+        of_bias = None if self.bias is None else back.parameter(g, 2)
+        return [of_x, of_weights, of_bias]
+
+    def _of_weights(self, back: Backward, wide: Tensor, narrow: Tensor) -> Tensor:
+        """The filter's gradient: how the wide tensor's windows meet the elements of the narrow one.
+
+        It is a convolution whose channels are the batch, with the strides in place of the dilations.
+        """
+        groups, (batch, channels, *spatial) = self.group_count, wide.sizes
+        turned = wide.reshape(batch, groups, channels // groups, *spatial)
+        turned = turned.transpose([2, 1, 0, *range(3, turned.rank)])
+        swapped = [1, 0, *range(2, wide.rank)]
+        met = back(
+            ops.Convolution,
+            turned.reshape(channels // groups, groups * batch, *spatial),
+            narrow.transpose(swapped),
+            strides=self.dilations,
+            dilations=self.strides,
+            start_padding=self.start_padding,
+            end_padding=self.end_padding,
+            group_count=groups,
+        )
+        taps = self.filter.sizes[2:]
+        if met.sizes[2:] != taps:
+            met = met[(..., *(slice(tap) for tap in taps))]
+        if self.mode is ConvolutionMode.CONVOLUTION:
+            met = met[(..., *(slice(None, None, -1) for _ in taps))]
+        return met.transpose(swapped)
 
 
 class ConvolutionInteger(FilteredWindows, dml="CONVOLUTION_INTEGER"):

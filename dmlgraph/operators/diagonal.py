@@ -7,9 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.operators.common.numerics import cut
 from dmlgraph.operators.declaration.constraints import rank_at_least
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import (
     Float,
     Int,
@@ -83,3 +85,6 @@ class DiagonalMatrix1(DiagonalFill, dml="DIAGONAL_MATRIX1"):
         filled = (begin <= diagonal) & (diagonal < end) if begin <= end else (diagonal < end) | (begin <= diagonal)
         rest = np.zeros(self.output.sizes, self.output.dtype.numpy) if x is None else x
         return (np.where(filled, self.value.value, rest),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.DiagonalMatrix1, back.g, **{**self.attributes, "value": 0})]

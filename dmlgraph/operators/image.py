@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.constraints import at_least, count_is, multiple_of, one_of, rank_at_least, require
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Count, Float, Floats, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -84,6 +86,9 @@ class SpaceToDepthMove(BlockMove):
         blocks = image.reshape(*batch, channels, height // block, block, width // block, block)
         return (np.einsum(f"...chywx->...{self._block_axes}hw", blocks).reshape(self.output.sizes),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.DepthToSpace1, back.g, block_size=self.block_size, order=self.order)]
+
 
 class DepthToSpaceMove(BlockMove):
     """Base: {N, C, H, W} becomes {N, C / B², H · B, W · B}."""
@@ -98,6 +103,9 @@ class DepthToSpaceMove(BlockMove):
         extents = {"y": self.block_size, "x": self.block_size, "c": channels // self.block_size**2}
         blocks = image.reshape(*batch, *(extents[axis] for axis in self._block_axes), height, width)
         return (np.einsum(f"...{self._block_axes}hw->...chywx", blocks).reshape(self.output.sizes),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.SpaceToDepth1, back.g, block_size=self.block_size, order=self.order)]
 
 
 class SpaceToDepth(SpaceToDepthMove, dml="SPACE_TO_DEPTH"):
@@ -170,6 +178,9 @@ class ValueScale2d(Operator, dml="VALUE_SCALE_2D"):
         bias = np.array(self.bias, image.dtype).reshape(-1, 1, 1)
         with np.errstate(all="ignore"):
             return (image * image.dtype.type(self.scale) + bias,)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back.g * self.scale]
 
 
 def _check_image(tensor: TensorDesc) -> None:

@@ -6,13 +6,15 @@ error in DirectML, and their results are undefined; here the nearest element is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem, plural
-from dmlgraph.base.tensor import TensorDesc
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.axes import with_size
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.common.strided import repeats
@@ -25,6 +27,7 @@ from dmlgraph.operators.declaration.constraints import (
     sizes_are,
     sizes_hold,
 )
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Axis, IndexInput, Input, Output, RankOf, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -110,6 +113,12 @@ class Gather(Operator, dml="GATHER"):
         named = nearest(indices, x.shape[self.axis]).ravel()
         return (np.take(x, named, self.axis).reshape(self.output.sizes),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, indices = back.given
+        sizes = self.input.sizes
+        lines = back.g.reshape(math.prod(sizes[: self.axis]), -1, math.prod(sizes[self.axis + 1 :]))
+        return [back.added_at(lines, indices.reshape(1, -1), sizes[self.axis]).reshape(x.sizes), None]
+
 
 class GatherElements(Operator, dml="GATHER_ELEMENTS"):
     """output[c] = input[c, except along `axis` at indices[c]]; the output has the indices' sizes.
@@ -134,6 +143,16 @@ class GatherElements(Operator, dml="GATHER_ELEMENTS"):
 
     def evaluate(self, x: Array, indices: Array) -> tuple[Array, ...]:
         return (np.take_along_axis(x, nearest(indices, x.shape[self.axis]), self.axis),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        (x, indices), axis = back.given, self.axis
+        size, count = x.sizes[axis], indices.sizes[axis]
+        before, after = math.prod(x.sizes[:axis]), math.prod(x.sizes[axis + 1 :])
+        places = back.builder.sequence(0, 1, (1, size, 1, 1), DataType.INT32)
+        at = back.from_start(indices, size).reshape(before, 1, count, after)
+        hits = back(ops.LogicalEquals, at, places)
+        read = back.choose(hits, back.g.reshape(before, 1, count, after), 0)
+        return [back.total(read, [2]).reshape(x.sizes), None]
 
 
 class TupleIndexed(Operator):
@@ -216,6 +235,18 @@ class GatherTuples(TupleIndexed):
         places = [nearest(member, size) for member, size in zip(members, flat[1:], strict=False)]
         return (x.reshape(flat)[batch, *places].reshape(self.output.sizes),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, indices = back.given
+        source, tuples, batches = self.shapes()
+        batch, length = math.prod(source[:batches]), tuples[-1]
+        indexed = source[batches : batches + length]
+        members = indices.reshape(batch, -1, length)
+        place: Any = 0
+        for member, size in enumerate(indexed):
+            place = place * size + back.from_start(members[:, :, member], size)
+        lines = back.g.reshape(batch, math.prod(tuples[:-1]) // batch, -1)
+        return [back.added_at(lines, place, math.prod(indexed)).reshape(x.sizes), None]
+
 
 class GatherNd(GatherTuples, dml="GATHER_ND"):
     """output[k…, slice…] = input[indices[k…, 0], indices[k…, 1], …, slice…].
@@ -281,6 +312,11 @@ class ScatterElements(Operator, dml="SCATTER_ELEMENTS"):
         result[tuple(places)] = updates[inside]
         return (result,)
 
+    def derivative(self, back: Backward) -> Gradients:
+        _, indices, updates = back.given
+        kept = back(ops.ScatterElements, back.g, indices, back.like(updates, 0), axis=self.axis)
+        return [kept, None, back(ops.GatherElements, back.g, indices, axis=self.axis)]
+
 
 class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
     """The input, except output[indices[k…, 0], indices[k…, 1], …, slice…] = updates[k…, slice…].
@@ -314,6 +350,12 @@ class ScatterNd(TupleIndexed, dml="SCATTER_ND"):
         slices = updates.reshape(len(inside), *sizes[len(members) :])
         result[tuple(place[inside].astype(np.intp) for place in places)] = slices[inside]
         return (result.reshape(self.output.sizes),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        x, indices, updates = back.given
+        kept = back(ops.ScatterNd, back.g, indices, back.like(updates, 0), **self.attributes)
+        read = back(ops.GatherNd, back.g, indices, **self.attributes)
+        return [kept.reshape(x.sizes), None, read.reshape(updates.sizes)]
 
 
 class OneHot(Operator, dml="ONE_HOT"):
@@ -349,6 +391,16 @@ class OneHot(Operator, dml="ONE_HOT"):
         depth = self.output.sizes[self.axis]
         place = np.arange(depth).reshape([depth if axis == self.axis else 1 for axis in range(indices.ndim)])
         return (np.where(from_start(indices, depth) == place, on, off),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        indices, values = back.given
+        units = back.builder.constant(np.array([0, 1], values.dtype.numpy).reshape(*(1,) * (values.rank - 1), 2))
+        hot = back(ops.OneHot, indices, units, sizes=back.g.sizes, axis=self.axis)
+        on = back.total(back.g * hot).reshape(1)
+        parts = [back.total(back.g).reshape(1) - on, on]
+        if (rest := math.prod(values.sizes) - 2) > 0:
+            parts.append(back.builder.fill(0, [rest], values.dtype))
+        return [None, back(ops.Join, parts, axis=0).reshape(values.sizes)]
 
 
 class NonzeroCoordinates(Operator, dml="NONZERO_COORDINATES"):

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.operators.common.numerics import cut
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import (
     Entries,
     Float,
@@ -107,6 +109,15 @@ class Pad(Operator):
     def constant(self) -> Any:
         """The padding value as a NumPy scalar of the tensor's type."""
         raise NotImplementedError
+
+    def derivative(self, back: Backward) -> Gradients:
+        if self.padding_mode is PaddingMode.CONSTANT:
+            return [back(ops.Slice, back.g, offsets=self.start_padding, sizes=self.input.sizes)]
+        gradient = back.g
+        for axis, (sources, size) in enumerate(zip(self.sources(), self.input.sizes, strict=True)):
+            if len(sources) != size:
+                gradient = back.along(gradient, axis, np.arange(size)[:, None] == sources)
+        return [gradient]
 
 
 class Padding(Pad, dml="PADDING"):

@@ -11,11 +11,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import along, as_channels, centred, paired, quantize
 from dmlgraph.operators.common.windows import Sizes, Windowed, Windows
+from dmlgraph.operators.convolution import transposed
 from dmlgraph.operators.declaration.constraints import (
     at_least,
     determined,
@@ -24,6 +26,7 @@ from dmlgraph.operators.declaration.constraints import (
     same_sizes,
     sizes_are,
 )
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
 from dmlgraph.operators.declaration.fields import (
     AskedOutput,
     Bool,
@@ -102,6 +105,18 @@ def _divisors(window: Windows, sizes: Sizes, include_padding: bool) -> Array:
     return np.asarray(window.over(window.pad(np.ones((1, 1, *sizes)), 0)).sum(window.tap_axes))
 
 
+def spread(back: Backward, gradient: Tensor, windows: Windows) -> Tensor:
+    """Each element of a gradient, added to all elements of its window of the input."""
+    channels = back.x.sizes[1]
+    ones = back.builder.fill(1, (channels, 1, *windows.taps), gradient.dtype)
+    return transposed(back, gradient, ones, windows, back.x.sizes, groups=channels)
+
+
+def elements_at(back: Backward, tensor: Tensor, indices: Tensor) -> Tensor:
+    """The elements of a tensor at row-major indices."""
+    return back(ops.Gather, tensor.reshape(-1), indices.reshape(-1), axis=0).reshape(indices.sizes)
+
+
 class Averages(Pooling):
     """Base of the average poolings."""
 
@@ -110,6 +125,14 @@ class Averages(Pooling):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         with np.errstate(all="ignore"):
             return (averages(self.window, x, self.include_padding),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        windows, fields = self.window, {name: getattr(self, name) for name in AveragePoolingGrad.attribute_fields}
+        if set(windows.dilations) == {1}:
+            return [back(ops.AveragePoolingGrad, back.g, sizes=back.x.sizes, **fields)]
+        divisors = _divisors(windows, self.input.sizes[2:], self.include_padding).astype(self.input.dtype.numpy)
+        shared = back.builder.constant(np.broadcast_to(divisors, (1, 1, *back.g.sizes[2:])))
+        return [spread(back, back.g / shared, windows)]
 
 
 class AveragePooling(Averages, dml="AVERAGE_POOLING"):
@@ -143,6 +166,7 @@ class QuantizedLinearAveragePooling(Averages, DilatedWindow, dml="QUANTIZED_LINE
     and zero points are one number or {1, C, 1, …}; a tensor of one dimension is read in this way.
     """
 
+    derivative = Operator.derivative
     example: ClassVar = (
         "input: [1, 1, 4, 6], input_scale: {dtype: float32, sizes: [1], data: [0.5]}, "
         "output_scale: {dtype: float32, sizes: [1], data: [0.25]}, window_size: [2, 2], strides: [2, 2], "
@@ -197,6 +221,15 @@ class LpNorms(Pooling):
             powers = np.abs(x.astype(np.float64)) ** self.p
             norms = sums(window, powers).astype(np.float64) ** (1 / self.p)
             return (norms.astype(x.dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        x, sign = back.x, back(ops.Sign, back.x)
+        if self.p == 1:
+            return [sign * spread(back, back.g, self.window)]
+        root = back.choose(back.y > 0, back.y, 1)
+        share = spread(back, back.g / back(ops.ConstantPow, root, exponent=self.p - 1), self.window)
+        slope = x if self.p == 2 else sign * back(ops.ConstantPow, back(ops.Abs, x), exponent=self.p - 1)
+        return [slope * share]
 
 
 class LpPooling(LpNorms, dml="LP_POOLING"):
@@ -278,6 +311,10 @@ class Maxima(Pooling):
             return (or_infinite(self.window, x, output),)
         return output, np.maximum(indices, 0).astype(asked.dtype.numpy)
 
+    def derivative(self, back: Backward) -> Gradients:
+        fields = {name: getattr(self, name) for name in MaxPoolingGrad.attribute_fields if name in self.fields}
+        return [back(ops.MaxPoolingGrad, back.x, back.g, **fields)]
+
 
 class MaxPooling(Maxima, dml="MAX_POOLING"):
     """The greatest element of each window.  NaN is ignored, and −infinity counts as the least finite number.
@@ -349,6 +386,9 @@ class AveragePoolingGrad(Window, dml="AVERAGE_POOLING_GRAD"):
                 total[place] += parts
             return (window.crop(total),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.AveragePooling, back.g, **self.attributes)]
+
 
 class MaxPoolingGrad(DilatedWindow, dml="MAX_POOLING_GRAD"):
     """The gradient of MAX_POOLING2: each element of `input_gradient` is added at the maximum of its window.
@@ -373,6 +413,10 @@ class MaxPoolingGrad(DilatedWindow, dml="MAX_POOLING_GRAD"):
         inside = indices.ravel() >= 0  # a window of only padding has no maximum
         np.add.at(total, indices.ravel()[inside], gradient.ravel()[inside])
         return (total.reshape(x.shape),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        _, indices = back.several(ops.MaxPooling2, back.x, output_indices=True, **self.attributes)
+        return [None, elements_at(back, back.g, indices)]
 
 
 def check_pooled_sizes(gradient: TensorDesc, pooled: Sizes) -> None:
@@ -411,3 +455,6 @@ class MaxUnpooling(Operator, dml="MAX_UNPOOLING"):
         inside = indices.ravel() < output.size
         output[indices.ravel()[inside]] = x.ravel()[inside]
         return (output.reshape(self.output.sizes),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [elements_at(back, back.g, back.given[1]), None]

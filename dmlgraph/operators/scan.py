@@ -6,9 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Axis, Bool, Input, Output, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.directml_enums import AxisDirection
+
+_OPPOSITE = {
+    AxisDirection.INCREASING: AxisDirection.DECREASING,
+    AxisDirection.DECREASING: AxisDirection.INCREASING,
+}
 
 
 class Scan(Operator):
@@ -61,6 +68,10 @@ class CumulativeSummation(Scan, dml="CUMULATIVE_SUMMATION"):
     def _is_exclusive(self) -> bool:
         return self.has_exclusive_sum
 
+    def derivative(self, back: Backward) -> Gradients:
+        fields = {**self.attributes, "axis_direction": _OPPOSITE[self.axis_direction]}
+        return [back(ops.CumulativeSummation, back.g, **fields)]
+
 
 class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
     """The product of the elements along `axis` up to each one, from the first on (increasing) or the last (decreasing).
@@ -77,3 +88,30 @@ class CumulativeProduct(Scan, dml="CUMULATIVE_PRODUCT"):
     @property
     def _is_exclusive(self) -> bool:
         return self.has_exclusive_product
+
+    def derivative(self, back: Backward) -> Gradients:
+        """Σ over the totals with an element of the gradient times the other factors, also where one is zero.
+
+        The factors before the element are an exclusive total; those after it, up to each total, the columns of a matrix
+        with ones up to the element.
+        """
+        size, upwards = self.input.sizes[self.axis], self.axis_direction is AxisDirection.INCREASING
+        order = [*(axis for axis in range(self.input.rank) if axis != self.axis), self.axis]
+        x, g = (each.transpose(order).reshape(-1, size, 1) for each in (back.x, back.g))
+        later = np.tri(size, k=-1, dtype=bool) if upwards else ~np.tri(size, dtype=bool)  # [total, element]
+        counted = later if self.has_exclusive_product else later | np.eye(size, dtype=bool)
+        dtype = self.input.dtype.numpy
+        mask = back.builder.constant(later.astype(np.uint8).reshape(1, size, size))
+        along = {"axis": 1, "axis_direction": self.axis_direction}
+        after = back(
+            ops.CumulativeProduct,
+            back.choose(mask, x.broadcast_to(x.sizes[0], size, size), 1),
+            has_exclusive_product=self.has_exclusive_product,
+            **along,
+        )
+        before = back(ops.CumulativeProduct, x, has_exclusive_product=True, **along)
+        used = back.builder.constant(counted.astype(dtype).reshape(1, size, size))
+        total = back.total(after * used * g, [1]).reshape(x.sizes)
+        back_order = [order.index(axis) for axis in range(len(order))]
+        moved = tuple(self.input.sizes[axis] for axis in order)
+        return [(before * total).reshape(moved).transpose(back_order)]

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.axes import reduced_last, reduced_sizes, with_size
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.constraints import between, require
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Axes, AxesDefault, Axis, AxisList, Input, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -58,6 +60,9 @@ class Top(Operator):
         first = np.take(order, range(self.k), self.axis)
         values = np.take_along_axis(x, first, self.axis)
         return values, first.astype(self.output_index.dtype.numpy)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.ScatterElements, back.like(back.x, 0), back.outputs[1], back.g, axis=self.axis)]
 
 
 class TopK(Top, dml="TOP_K"):

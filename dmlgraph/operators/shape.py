@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.axes import with_size
 from dmlgraph.operators.declaration.constraints import at_least, require, rule, sizes_are
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import (
     Axis,
     Count,
@@ -55,6 +58,11 @@ class Join(Operator, dml="JOIN"):
 
     def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
         return (np.concatenate(inputs, axis=self.axis),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        sizes = [part.sizes[self.axis] for part in self.inputs]
+        parts: Gradients = back.several(ops.Split, back.g, axis=self.axis, outputs=sizes)
+        return parts
 
 
 class Split(Operator, dml="SPLIT"):
@@ -118,6 +126,9 @@ class Split(Operator, dml="SPLIT"):
         cuts = np.cumsum([part.sizes[self.axis] for part in parts])[:-1]
         return tuple(np.split(x, cuts, axis=self.axis))
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.Join, [back.gradient(port) for port in range(len(self.outputs))], axis=self.axis)]
+
 
 class Tile(Operator, dml="TILE"):
     """The input repeated `repeats` times in every dimension."""
@@ -141,6 +152,15 @@ class Tile(Operator, dml="TILE"):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (np.tile(x, self.repeats),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        gradient, sizes = back.g, self.input.sizes
+        for axis, repeats in enumerate(self.repeats):
+            if repeats > 1:
+                before, after = gradient.sizes[:axis], gradient.sizes[axis + 1 :]
+                copies = gradient.reshape(math.prod(before), repeats, sizes[axis] * math.prod(after))
+                gradient = back.total(copies, [1]).reshape(*before, sizes[axis], *after)
+        return [gradient]
 
 
 class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
@@ -172,6 +192,9 @@ class ReverseSubsequences(Operator, dml="REVERSE_SUBSEQUENCES"):
         place = np.arange(size).reshape([size if axis == self.axis else 1 for axis in range(x.ndim)])
         source = np.where(place < length, np.minimum(length - 1 - place, size - 1), place)
         return (np.take_along_axis(x, source, self.axis),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.ReverseSubsequences, back.g, back.given[1], axis=self.axis), None]
 
 
 def _differ_along(axis: int, field: str, parts: tuple[TensorDesc, ...], whole: TensorDesc) -> Iterator[Problem]:

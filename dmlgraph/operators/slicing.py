@@ -7,9 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.declaration.constraints import at_least, between, require, rule
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Entries, Input, IntPerDimension, Output, UIntPerDimension, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -49,6 +51,14 @@ class Slice(Operator, dml="SLICE"):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x[_steps(self.offsets, self.strides, self.sizes)],)
+
+    def derivative(self, back: Backward) -> Gradients:
+        window = {
+            "input_window_offsets": self.offsets,
+            "input_window_sizes": [(size - 1) * step + 1 for size, step in zip(self.sizes, self.strides, strict=True)],
+            "input_window_strides": self.strides,
+        }
+        return [back(ops.SliceGrad, back.g, sizes=back.x.sizes, **window)]
 
 
 class Windowed(Operator):
@@ -135,6 +145,9 @@ class Slice1(Windowed, dml="SLICE1"):
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         return (x[self._elements(self.output)],)
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.SliceGrad, back.g, sizes=back.x.sizes, **self.attributes)]
+
 
 class SliceGrad(Windowed, dml="SLICE_GRAD"):
     """The gradient of slice1: the output is zero, except output[start + stride · i] = input[i].
@@ -163,6 +176,9 @@ class SliceGrad(Windowed, dml="SLICE_GRAD"):
         result = np.zeros(self.output_gradient.sizes, gradient.dtype)
         result[self._elements(self.input_gradient)] = gradient
         return (result,)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.Slice1, back.g, output={"sizes": back.x.sizes}, **self.attributes)]
 
 
 def _steps(starts: tuple[int, ...], strides: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[Array, ...]:

@@ -21,9 +21,9 @@ from dmlgraph.graph import calls, operands
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.graph.scopes import Scope
 from dmlgraph.graph.value import Value
-from dmlgraph.operators.declaration.derivative import Backward
+from dmlgraph.operators.declaration.derivative import Backward, NoDerivativeError
 from dmlgraph.operators.declaration.fields import Role
-from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.declaration.operator import Array, Operator
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
@@ -69,8 +69,9 @@ def fitted(gradient: Value, sizes: tuple[int, ...]) -> Value:
     if gradient.sizes != common:
         gradient = gradient.broadcast_to(common)
     missing = len(common) - len(sizes)
-    summed = [axis for axis, size in enumerate(common) if axis < missing or sizes[axis - missing] != size]
-    total = calls.apply(ops.Reduce, gradient, function="sum", axes=summed)
+    repeated = (axis < missing or sizes[axis - missing] != size for axis, size in enumerate(common))
+    axes = [axis for axis, (size, each) in enumerate(zip(common, repeated, strict=True)) if each and size > 1]
+    total = calls.apply(ops.Reduce, gradient, function="sum", axes=axes) if axes else gradient
     return total if total.sizes == sizes else total.reshape(sizes)
 
 
@@ -89,6 +90,10 @@ class GraphBuilder:
 
     def fill(self, value: float, sizes: Sequence[int], dtype: DataType) -> Value:
         return self.graph.fill_value_constant(sizes=sizes, dtype=dtype, value=value)
+
+    def constant(self, data: Array) -> Value:
+        names = self.graph.names
+        return self.graph.constant(names.free("constant").removeprefix(names.in_scope("")), data)
 
     def sequence(self, start: float, delta: float, sizes: Sequence[int], dtype: DataType) -> Value:
         return self.graph.fill_value_sequence(sizes=sizes, dtype=dtype, value_start=start, value_delta=delta)
@@ -155,7 +160,8 @@ class _Reverse:
         if all(each is None for each in gradients):
             return
         inputs = [None if source is None else Value(self.graph, *source) for source in sources]
-        back = Backward(self.builder, node.operator, inputs, outputs, gradients)
+        wanted = [source in self.varying for source in sources]
+        back = Backward(self.builder, node.operator, inputs, outputs, gradients, wanted)
         for source, value, found in zip(sources, inputs, self._rule(node, back), strict=True):
             if found is not None and value is not None and source in self.varying:
                 self.parts.setdefault(_port(value), []).append(fitted(found, value.sizes))
@@ -166,15 +172,18 @@ class _Reverse:
         fused = next((field for field in operator.activation_fields if getattr(operator, field) is not None), None)
         if fused is not None:
             back = self._without_activation(back, fused)
-        if not operator.has_derivative():
+        try:
+            if not operator.has_derivative():
+                raise NoDerivativeError(operator.no_derivative)
+            return operator.derivative(back)
+        except NoDerivativeError as why:
             raise GraphError(
-                f"{operator.name} has no derivative: {operator.no_derivative}",
+                f"{operator.name} has no derivative here: {why}",
                 code="no-derivative",
                 node=node.name,
                 got=" ← ".join(self._way(node.name)),
                 hint="dg.stop_gradient on what it reads, or gives, ends the way there",
-            )
-        return operator.derivative(back)
+            ) from None
 
     def _without_activation(self, back: Backward, field: str) -> Backward:
         """A node with a fused activation as the one without it, whose output's gradient is that of the activation."""
@@ -185,10 +194,10 @@ class _Reverse:
         made = calls.make_function(type(host))(*tensors.values(), **given)
         first = made if isinstance(made, Value) else made[0]
         activation = getattr(host, field).on(first.desc)
-        inner = Backward(self.builder, activation, [first], back.outputs[:1], back.gradients[:1])
+        inner = Backward(self.builder, activation, [first], back.outputs[:1], back.gradients[:1], [True])
         (gradient,) = activation.derivative(inner)
         outputs, gradients = [first, *back.outputs[1:]], [gradient, *back.gradients[1:]]
-        return Backward(self.builder, host.replace(**{field: None}), back.inputs, outputs, gradients)
+        return Backward(self.builder, host.replace(**{field: None}), back.inputs, outputs, gradients, back.wanted)
 
     def _way(self, name: str) -> list[str]:
         """The nodes from the loss to this one."""

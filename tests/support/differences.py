@@ -34,39 +34,57 @@ def _float64(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-def evaluated(graph: dg.Graph, inputs: Mapping[str, Array], wanted: dg.Value | None = None) -> dict[Port, Array]:
-    """Every value of a graph, or those on which one depends, computed in float64."""
-    needed = None if wanted is None else graph.upstream(wanted.node)
-    values: dict[Port, Array] = {}
-    for node in graph.nodes:
-        if needed is not None and node.name not in needed:
-            continue
-        if isinstance(node, (InputNode, StateNode)):
-            values[node.name, 0] = _float64(inputs[node.name])
-        elif isinstance(node, ConstantNode):
-            values[node.name, 0] = _float64(node.data)
-        else:
-            sources = graph.sources(node.name)
-            operator = widened(node.operator) if sources else node.operator
-            read = [
-                None if source is None else np.broadcast_to(values[source], desc.sizes if desc else ())
-                for source, desc in zip(sources, operator.input_descs, strict=True)
-            ]
-            results = iter(operator.evaluate(*read))
-            for port, desc in enumerate(operator.output_descs):
-                if desc is not None:
-                    values[node.name, port] = _float64(np.asarray(next(results)))
-    return values
+def read_as(array: Array, desc: TensorDesc) -> Array:
+    """An array as a description with strides reads it."""
+    if desc.strides is None:
+        return array.reshape(desc.sizes)
+    return desc.unpack(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
+
+class Float64:
+    """A graph, or what one value depends on, in float64."""
+
+    def __init__(self, graph: dg.Graph, wanted: dg.Value | None = None) -> None:
+        needed = None if wanted is None else graph.upstream(wanted.node)
+        self.nodes = [node for node in graph.nodes if needed is None or node.name in needed]
+        self.sources = {node.name: graph.sources(node.name) for node in self.nodes}
+        self.operators = {
+            node.name: widened(node.operator) if self.sources[node.name] else node.operator
+            for node in self.nodes
+            if isinstance(node, OperatorNode)
+        }
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[Port, Array]:
+        """Every value, by the output of its node."""
+        values: dict[Port, Array] = {}
+        for node in self.nodes:
+            name = node.name
+            if isinstance(node, (InputNode, StateNode)):
+                values[name, 0] = _float64(inputs[name])
+            elif isinstance(node, ConstantNode):
+                values[name, 0] = _float64(node.data)
+            else:
+                operator = self.operators[name]
+                read = [
+                    None if source is None or desc is None else read_as(values[source], desc)
+                    for source, desc in zip(self.sources[name], operator.input_descs, strict=True)
+                ]
+                results = iter(operator.evaluate(*read))
+                for port, desc in enumerate(operator.output_descs):
+                    if desc is not None:
+                        values[name, port] = _float64(np.asarray(next(results)))
+        return values
 
 
 def differences(graph: dg.Graph, loss: dg.Value, inputs: Mapping[str, Array], name: str) -> Array:
     """The derivatives of the loss by each element of an input, by differences."""
     found = np.zeros(inputs[name].shape)
+    compute = Float64(graph, loss)
     for index in np.ndindex(found.shape):
         for steps, weight in _WEIGHTS.items():
             moved = _float64(inputs[name]).copy()
             moved[index] += steps * _STEP
-            value = evaluated(graph, {**inputs, name: moved}, loss)[loss.node, loss.port]
+            value = compute({**inputs, name: moved})[loss.node, loss.port]
             found[index] += weight * float(value.reshape(())) / _STEP
     return found
 

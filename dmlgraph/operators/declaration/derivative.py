@@ -21,13 +21,20 @@ This module imports no graph: a graph's values are `Tensor`s by their methods.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from dmlgraph.base.levels import FeatureLevel
     from dmlgraph.base.tensor import DataType
     from dmlgraph.operators.declaration.operator import Operator
+
+
+class NoDerivativeError(Exception):
+    """The derivative that is wanted does not exist, for this reason."""
 
 
 class Tensor(Protocol):
@@ -73,6 +80,9 @@ class Builder(Protocol):
     def fill(self, value: float, sizes: Sequence[int], dtype: DataType) -> Tensor:
         """A tensor with one number everywhere."""
 
+    def constant(self, data: np.ndarray[Any, Any]) -> Tensor:
+        """A tensor with the elements of an array."""
+
     def sequence(self, start: float, delta: float, sizes: Sequence[int], dtype: DataType) -> Tensor:
         """Numbers at equal steps."""
 
@@ -87,6 +97,7 @@ class Backward:
         inputs: by port; None for optional ones that are left out.
         outputs: by port.
         gradients: the gradients of the outputs; None for those on which the loss does not depend.
+        wanted: by port of the inputs: whether its gradient is wanted.
     """
 
     builder: Builder
@@ -94,6 +105,7 @@ class Backward:
     inputs: Sequence[Tensor | None]
     outputs: Sequence[Tensor | None]
     gradients: Sequence[Tensor | None]
+    wanted: Sequence[bool]
 
     def __call__(self, operator: type[Operator], *tensors: Any, **fields: Any) -> Tensor:
         """The output of a node that it makes."""
@@ -144,6 +156,60 @@ class Backward:
         from dmlgraph import operators as ops
 
         return self(ops.If, condition, a, b)
+
+    def parameter(self, gradient: Tensor, port: int) -> Tensor:
+        """The gradient of a parameter, which has size 1 along some axes, or is a list of one number a channel."""
+        value, rank = _present(self.inputs[port]), gradient.rank
+        sizes = (1, *value.sizes, *(1,) * (rank - 2)) if value.rank == 1 < rank else value.sizes
+        axes = [axis for axis, size in enumerate(gradient.sizes) if sizes[axis] != size]
+        return (self.total(gradient, axes) if axes else gradient).reshape(value.sizes)
+
+    def channels(self, tensor: Tensor) -> Tensor:
+        """A parameter as it is read beside the first input: a list of one number a channel as {1, C, 1, …}."""
+        rank = self.x.rank
+        return tensor.reshape(1, -1, *(1,) * (rank - 2)) if tensor.rank == 1 < rank else tensor
+
+    def along(self, gradient: Tensor, axis: int, weights: np.ndarray[Any, Any]) -> Tensor:
+        """The gradient times a matrix along an axis, whose size becomes the number of the matrix's rows."""
+        from dmlgraph import operators as ops
+
+        rows, columns = weights.shape
+        before, after = gradient.sizes[:axis], gradient.sizes[axis + 1 :]
+        matrix = self.builder.constant(weights.astype(gradient.dtype.numpy))
+        lines = gradient.reshape(math.prod(before), columns, math.prod(after))
+        return self(ops.Gemm, matrix.reshape(1, rows, columns), lines).reshape(*before, rows, *after)
+
+    def added_at(self, gradient: Tensor, indices: Tensor, size: int) -> Tensor:
+        """[batch, size, elements]: rows [batch, N, elements] added up at indices [batch, N], also where they repeat.
+
+        DirectML's scatter keeps one of several rows, so it is a product with ones and zeros.
+        """
+        from dmlgraph import operators as ops
+        from dmlgraph.base.tensor import DataType
+
+        batch, count = indices.sizes
+        places = self.builder.sequence(0, 1, (1, size, 1), DataType.INT32)
+        at = self.from_start(indices, size).reshape(batch, 1, count)
+        hits = self(ops.Cast, self(ops.LogicalEquals, at, places), dtype=gradient.dtype)
+        return self(ops.Gemm, hits, gradient)
+
+    def from_start(self, indices: Tensor, size: int) -> Tensor:
+        """Indices as int32; negative ones count from the end."""
+        from dmlgraph import operators as ops
+        from dmlgraph.base.tensor import DataType
+
+        signed = indices.dtype.is_signed
+        whole = indices if indices.dtype is DataType.INT32 else self(ops.Cast, indices, dtype=DataType.INT32)
+        return self.choose(whole < 0, whole + size, whole) if signed else whole
+
+    def constant_input(self, port: int, why: str) -> None:
+        """Refuses the gradient of an input that has none.
+
+        Raises:
+            NoDerivativeError: it is wanted.
+        """
+        if self.wanted[port]:
+            raise NoDerivativeError(why)
 
     def legal(self, operator: type[Operator]) -> bool:
         """Whether the operator exists at the graph's level."""
