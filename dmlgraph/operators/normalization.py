@@ -5,17 +5,20 @@ Everything is computed in float64 and rounded once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.numerics import convert, in_range
 from dmlgraph.operators.common.scales import as_channels
 from dmlgraph.operators.declaration.constraints import at_least, broadcastable, one_of, size_is
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
 from dmlgraph.operators.declaration.fields import (
     Axis,
     AxisList,
@@ -73,6 +76,27 @@ class Normalization(Operator):
         return convert(activate(self.fused_activation, result, dtype), dtype)
 
 
+def _given(tensor: Tensor | None) -> Tensor:
+    assert tensor is not None
+    return tensor
+
+
+def _batch_gradients(
+    back: Backward, operator: type[Operator], mean: Tensor, variance: Tensor, scale_port: int, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of input, scale and bias; the operator adds them up over the axes where its parameters have 1.
+
+    Where these have other sizes than one another, scale and bias have theirs from parameters as large as the input.
+    """
+    scale, bias = (back.channels(_given(back.inputs[port])) for port in (scale_port, scale_port + 1))
+    parameters = [mean, variance, scale]
+    if len({each.sizes for each in (*parameters, bias)}) > 1:
+        parameters = [each.broadcast_to(back.x.sizes) for each in parameters]
+    found = back.several(operator, back.x, back.g, *parameters, epsilon=epsilon)
+    of_scale, of_bias = (back.parameter(each, scale_port + place) for place, each in enumerate(found[1:]))
+    return found[0], of_scale, of_bias
+
+
 class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
     """Normalization by a given mean and variance.
 
@@ -117,6 +141,12 @@ class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
         with np.errstate(all="ignore"):
             return (self.finish((x - mean) / np.sqrt(variance + self.epsilon), scale, bias),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        x, mean, variance = (back.x, *map(back.channels, back.given[1:3]))
+        of_x, of_scale, of_bias = _batch_gradients(back, ops.BatchNormalizationGrad, mean, variance, 3, self.epsilon)
+        share = of_x * (x - mean) / (variance + self.epsilon) * -0.5
+        return [of_x, back.parameter(-of_x, 1), back.parameter(share, 2), of_scale, of_bias]
+
 
 class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAINING"):
     """Normalization by the input's own mean and variance, which are also outputs.
@@ -157,6 +187,19 @@ class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAININ
                 convert(mean, self.output_mean.dtype),
                 convert(variance, self.output_variance.dtype),
             )
+
+    def derivative(self, back: Backward) -> Gradients:
+        """Of mean and variance, too, which are outputs."""
+        mean, variance = (_given(each) for each in back.outputs[1:])
+        operator = ops.BatchNormalizationTrainingGrad
+        of_x, of_scale, of_bias = _batch_gradients(back, operator, mean, variance, 1, self.epsilon)
+        _, through_mean, through_variance = back.gradients
+        count = self.input.element_count // self.scale.element_count
+        if through_mean is not None:
+            of_x = of_x + through_mean * (1 / count)
+        if through_variance is not None:
+            of_x = of_x + (back.x - mean) * through_variance * (2 / count)
+        return [of_x, of_scale, of_bias, back.g]
 
 
 def reduced_axes(parameter_sizes: Sequence[int]) -> tuple[int, ...]:
@@ -204,6 +247,24 @@ class MeanVariance(Normalization):
                 variance = np.square(centred).mean(self.reduced, keepdims=True)
                 centred = centred / np.sqrt(variance + self.epsilon)
             return (self.finish(centred, scale, bias),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        x, use_mean, use_variance = back.x, *self.uses
+        scale = back.inputs[1]
+        gradient = back.g if scale is None else back.g * back.channels(scale)
+        normalized = x - self._average(back, x) if use_mean else x
+        if use_variance:
+            square = self._average(back, normalized * normalized)
+            inverse = back(ops.Recip, back(ops.Sqrt, square + self.epsilon))
+            normalized = normalized * inverse
+            gradient = (gradient - normalized * self._average(back, gradient * normalized)) * inverse
+        if use_mean:
+            gradient = gradient - self._average(back, gradient)
+        of_scale = None if scale is None else back.parameter(back.g * normalized, 1)
+        return [gradient, of_scale, None if self.bias is None else back.parameter(back.g, 2)]
+
+    def _average(self, back: Backward, x: Tensor) -> Tensor:
+        return back(ops.Reduce, x, function="average", axes=self.reduced)
 
 
 class MeanVarianceNormalization(MeanVariance, dml="MEAN_VARIANCE_NORMALIZATION"):
@@ -325,6 +386,24 @@ class LocalResponse(Operator):
         """alpha for one of the neighbours."""
         return float(self.alpha / self.local_size)
 
+    def sums_of(self, back: Backward, x: Tensor, *, backward: bool = False) -> Tensor:
+        """Sums over the neighbourhoods, or, backward, over the elements in whose neighbourhoods an element is."""
+        batch, channels, *rest = x.sizes
+        size = self.local_size
+        taps, sizes = (
+            ((size, 1), (batch, 1, channels, math.prod(rest)))
+            if self.cross_channel
+            else ((size, size), (batch * channels, 1, *rest))
+        )
+        return back(
+            ops.Convolution,
+            x.reshape(sizes),
+            back.builder.fill(1, (1, 1, *taps), x.dtype),
+            start_padding=[(tap - 1) // 2 for tap in taps],
+            end_padding=[tap // 2 for tap in taps],
+            direction="backward" if backward else "forward",
+        ).reshape(x.sizes)
+
 
 class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATION"):
     """input / (bias + alpha / local_size · Σ x²)^beta; the sum is over the element's neighbourhood.
@@ -345,6 +424,16 @@ class LocalResponseNormalization(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZATIO
             # Measured: powers are computed by logarithms, which a base below 0 does not have.
             powers = np.where(bases > 0, bases**self.beta, np.exp2(self.beta * np.log2(bases)))
             return (convert(x / powers, self.output.dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        if self.local_size % 2 and back.legal(ops.LocalResponseNormalizationGrad):
+            return [back(ops.LocalResponseNormalizationGrad, back.x, back.g, **self.attributes)]
+        # DirectML's gradient adds up the wrong neighbours of an even size.
+        x, g = back.x, back.g
+        base = self.sums_of(back, x * x) * self.alpha_share + self.bias
+        inverse = back(ops.ConstantPow, base, exponent=-self.beta)
+        through = self.sums_of(back, g * x * inverse / base, backward=True)
+        return [g * inverse - x * through * (2 * self.alpha_share * self.beta)]
 
 
 class LpNormalization(Operator, dml="LP_NORMALIZATION"):
@@ -376,3 +465,13 @@ class LpNormalization(Operator, dml="LP_NORMALIZATION"):
     def _kept(self, x: Array) -> Array:
         dtype = self.output.dtype
         return convert(x, dtype).astype(np.float64) if dtype is DataType.FLOAT16 else in_range(x, dtype)
+
+    def derivative(self, back: Backward) -> Gradients:
+        x, g, axes = back.x, back.g, [self.axis]
+        if self.p == 1:
+            norm = back.total(back(ops.Abs, x), axes)
+            square, slope = norm * norm, back(ops.Sign, x) * norm
+        else:
+            square, slope = back.total(x * x, axes), x
+        inverse = back(ops.Recip, back(ops.Sqrt, square + self.epsilon))
+        return [(g - slope * back.total(g * x, axes) * (inverse * inverse)) * inverse]

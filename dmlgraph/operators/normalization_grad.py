@@ -20,10 +20,13 @@ from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.normalization import LocalResponse, reduced_axes, wide
 
+SECOND = "the second derivative of a normalization is not written"
+
 
 class BatchGradient(Operator):
     """Base: the gradients of batch normalization's input, scale and bias."""
 
+    no_derivative: ClassVar = SECOND
     meanings: ClassVar = {
         "output_scale_gradient": "The gradient of the scale.",
         "output_bias_gradient": "The gradient of the bias.",
@@ -122,6 +125,7 @@ class LocalResponseNormalizationGrad(LocalResponse, dml="LOCAL_RESPONSE_NORMALIZ
     exact derivative, which sums over the elements whose neighbourhoods contain the element.
     """
 
+    no_derivative: ClassVar = SECOND
     heavy: ClassVar = True
     example: ClassVar = (
         "input: [1, 4, 2, 2], input_gradient: [1, 4, 2, 2], cross_channel: true, local_size: 3, alpha: 0.0001, "

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem, plural
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.constraints import at_least, require, rule, sizes_are
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import Input, OnePerSpatial, Output, UIntPerSpatial, ZeroPerSpatial, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome, asked_sizes
@@ -111,6 +113,9 @@ class Unfold(Patches, dml="UNFOLD"):
             patches[:, :, number] = padded[met]
         return (patches.reshape(self.output.sizes),)
 
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.Fold, back.g, sizes=back.x.sizes, **self.attributes)]
+
 
 class Fold(Patches, dml="FOLD"):
     """An image from the patches of a sliding window, added where they overlap: the transpose of unfold.
@@ -153,3 +158,6 @@ class Fold(Patches, dml="FOLD"):
             for number, met in self._taps(blocks):
                 padded[met] += terms[:, :, number]
             return (convert(padded[self._inside(image)], self.output.dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        return [back(ops.Unfold, back.g, **self.attributes)]

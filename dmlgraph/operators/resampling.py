@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
 from dmlgraph.operators.declaration.constraints import at_least, between, determined, require, rule
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import (
     Bool,
     Count,
@@ -70,6 +72,10 @@ class Taps:
         for indices, weights in zip(self.indices.T, self.weights.T, strict=True):
             np.add.at(total, indices, rows * weights.reshape((-1,) + (1,) * (rows.ndim - 1)))
         return np.moveaxis(total, 0, axis)
+
+    def matrix(self, size: int) -> Array:
+        """The weight of each of `size` input elements, {size, outputs}."""
+        return self.scatter(np.eye(len(self.indices)), 0, size)
 
 
 def coordinates(count: int, scale: float, offset: float) -> Array:
@@ -145,10 +151,7 @@ class Resampling(Operator):
 
     def taps(self, sizes: Sizes, counts: Sizes) -> Iterator[tuple[int, Taps]]:
         """(axis, taps) for every dimension that is not only copied, from tensors of `sizes` to `counts`."""
-        offsets = [
-            getattr(self, field, (middle,) * len(sizes))
-            for field, middle in zip(self.offset_fields, _MIDDLES, strict=True)
-        ]
+        offsets = self.offsets(len(sizes))
         for axis, (size, count, scale, *both) in enumerate(
             zip(sizes, counts, self.scale_of_dimensions, *offsets, strict=True)
         ):
@@ -164,6 +167,11 @@ class Resampling(Operator):
                 taps = linear(where, size)
             if not taps.copies(size):
                 yield axis, taps
+
+    def offsets(self, rank: int) -> list[tuple[float, ...]]:
+        """The pixel offsets of the forward operator's input, and of its output."""
+        pairs = zip(self.offset_fields, _MIDDLES, strict=True)
+        return [getattr(self, field, (middle,) * rank) for field, middle in pairs]
 
     @property
     def direction(self) -> AxisDirection | None:
@@ -237,6 +245,25 @@ class ForwardResampling(Resampling):
             for axis, taps in self.taps(x.shape, output.sizes):
                 result = taps.gather(result, axis, wide)
             return (convert(result, output.dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        """By RESAMPLE_GRAD where it takes the same elements, else by the weights of each element."""
+        gradient, sizes = back.g, self.input.sizes
+        given, taken = self.offsets(len(sizes))
+        directed = "rounding_direction" in self.fields
+        operator = ops.ResampleGrad1 if directed else ops.ResampleGrad
+        if back.legal(operator) and not getattr(self, "antialiased", False) and all(0 <= each <= 1 for each in given):
+            fields = {
+                "interpolation_mode": self.interpolation_mode,
+                "scales": self.scale_of_dimensions,
+                "input_pixel_offsets": taken,
+                "output_pixel_offsets": given,
+                **({"rounding_direction": self.direction} if directed else {}),
+            }
+            return [back(operator, gradient, sizes=sizes, **fields)]
+        for axis, taps in self.taps(sizes, self.output.sizes):
+            gradient = back.along(gradient, axis, taps.matrix(sizes[axis]))
+        return [gradient]
 
 
 class Resample(ForwardResampling, dml="RESAMPLE"):
@@ -358,6 +385,12 @@ class BackwardResampling(Resampling):
             for axis, taps in self.taps(output.sizes, gradient.shape):
                 result = taps.scatter(result, axis, output.sizes[axis])
             return (convert(result, output.dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        gradient, counts = back.g, self.input_gradient.sizes
+        for axis, taps in self.taps(self.output_gradient.sizes, counts):
+            gradient = back.along(gradient, axis, taps.matrix(self.output_gradient.sizes[axis]).T)
+        return [gradient]
 
 
 class ResampleGrad(WithOffsets, BackwardResampling, dml="RESAMPLE_GRAD"):

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.windows import Sizes
 from dmlgraph.operators.declaration.constraints import at_least, one_of, rank_at_least, require, rule, sizes_hold
+from dmlgraph.operators.declaration.derivative import Backward, Gradients
 from dmlgraph.operators.declaration.fields import (
     Bool,
     CountInput,
@@ -44,6 +46,7 @@ class RoiPooling(Operator, dml="ROI_POOLING"):
         "pooled_size": "The width and height of the output.",
         "spatial_scale": "The factor from the regions' coordinates to pixels of the input.",
     }
+    no_derivative: ClassVar = "DirectML does not say which elements it took"
     heavy: ClassVar = True
     example: ClassVar = (
         "input: [1, 1, 4, 6], roi: {dtype: float32, sizes: [1, 1, 2, 5], data: [0, 0, 0, 3, 3, 0, 2, 1, 5, 2]}, "
@@ -281,6 +284,12 @@ class AligningForward(Aligning):
             else:  # measured: a maximum starts from the least number, and ignores NaN
                 result[index] = np.fmax.reduce(cells, (2, 4), initial=np.finfo(output.dtype.numpy).min)
         return (convert(result, output.dtype),)
+
+    def derivative(self, back: Backward) -> Gradients:
+        x, regions, batches = back.given
+        back.constant_input(1, "DirectML's gradient of regions is not their derivative")
+        fields = {name: getattr(self, name) for name in ops.RoiAlignGrad.attribute_fields}
+        return [back(ops.RoiAlignGrad, x, back.g, regions, batches, output_gradient=True, **fields), None, None]
 
 
 class RoiAlign(AligningForward, dml="ROI_ALIGN"):

@@ -41,6 +41,7 @@ class RoiAlignGrad(Aligning, dml="ROI_ALIGN_GRAD"):
     `input` must be given for `output_roi_gradient`, and for max.
     """
 
+    no_derivative: ClassVar = "the second derivative of a region is not written"
     meanings: ClassVar = {"output_roi_gradient": "The gradient of the regions."}
     example: ClassVar = (
         "input: [1, 1, 4, 4], input_gradient: [1, 1, 2, 2], "

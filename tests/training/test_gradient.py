@@ -232,3 +232,22 @@ def test_one_step_down_a_hill_on_directml(g: dg.Graph, directml_path: pathlib.Pa
     np.testing.assert_allclose(losses, [21, 21 * 0.64, 21 * 0.64**2], rtol=1e-5)
     np.testing.assert_allclose(exe.states["s"], np.array([1, 2, 4]) * 0.8**3, rtol=1e-5)
     assert math.isfinite(losses[0])
+
+
+def test_a_gradient_that_directml_lacks_is_refused(g: dg.Graph) -> None:
+    """The image of ROI_ALIGN has one, its regions have none."""
+    image = g.input("image", sizes=[1, 1, 4, 4], dtype="float32")
+    boxes = g.input("boxes", sizes=[1, 4], dtype="float32")
+    fields: Any = {
+        "reduction_function": "average",
+        "interpolation_mode": "linear",
+        "spatial_scale_x": 1,
+        "spatial_scale_y": 1,
+        "out_of_bounds_input_value": 0,
+        "minimum_samples_per_output": 1,
+        "maximum_samples_per_output": 1,
+    }
+    y = dg.roi_align(image, boxes, g.constant("images", np.zeros(1, np.uint32)), sizes=[1, 1, 2, 2], **fields)
+    assert dg.gradient(total(y), [image])[0].sizes == (1, 1, 4, 4)
+    with pytest.raises(dg.GraphError, match="gradient of regions is not their derivative"):
+        dg.gradient(total(y), [boxes])
