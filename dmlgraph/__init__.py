@@ -49,7 +49,11 @@ if TYPE_CHECKING:
     from dmlgraph.graph.states import length_mask as length_mask
     from dmlgraph.graph.value import Value as Value
     from dmlgraph.operators import ScaleBias as ScaleBias
+    from dmlgraph.training import losses as losses
     from dmlgraph.training.gradient import gradient as gradient
+    from dmlgraph.training.optimizers import SGD as SGD
+    from dmlgraph.training.optimizers import Adam as Adam
+    from dmlgraph.training.optimizers import AdamW as AdamW
 
 # The same names for the run, by module: importing them all would take most of a short command's time.  Type checkers,
 # editors and the documentation's tool read nothing but imports.  A test compares the two.
@@ -71,7 +75,9 @@ _NAMES = {
     "graph.states": "length_mask",
     "graph.value": "Value",
     "operators": "ScaleBias",
+    "training": "losses",
     "training.gradient": "gradient",
+    "training.optimizers": "SGD Adam AdamW",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 __version__: str

@@ -50,6 +50,7 @@ ABOVE = {
         "formats.load_save:save",
         "formats.yaml.portable:pickled",
         "picture:notebook",
+        "training.minimize:minimize",
     },
 }
 NOT_FOLDERS = {"_native", "functions", "passes"}  # the modules of public names, and the extension

@@ -104,12 +104,17 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "exp": _Function(1, 1, math.exp),
 }
 CONSTANTS = {"pi": math.pi}
-_NEGATIVE = "negative"  # what the sign − does to one operand
+NEGATIVE = "negative"  # what the sign − does to one operand
 _COMPUTE: Mapping[str, Callable[..., Number]] = {
     **{sign: infix.compute for sign, infix in _INFIX.items()},
     **{name: function.compute for name, function in _FUNCTIONS.items()},
-    _NEGATIVE: operator.neg,
+    NEGATIVE: operator.neg,
 }
+
+
+def compute(name: str, operands: list[Number]) -> Number:
+    """What an operator, a function or the sign makes of numbers."""
+    return _exact(_COMPUTE[name](*operands))
 
 
 class _Call(NamedTuple):
@@ -193,9 +198,9 @@ class Expression:
         if unknown:
             raise GraphError(unknown_dim(name, dims) for name in unknown)
         try:
-            result = self._folded(
+            result = self.folded(
                 lambda leaf: leaf if not isinstance(leaf, str) else dims[leaf] if leaf in dims else CONSTANTS[leaf],
-                lambda name, parts: _exact(_COMPUTE[name](*parts)),
+                compute,
             )
             return int(result) if result == math.floor(result) else float(result)
         except ZeroDivisionError:
@@ -223,9 +228,9 @@ class Expression:
                 return values[step] if step in values else name_of(step)
             return number_of(step)
 
-        return self._folded(leaf, lambda name, parts: _short(_applied(name, parts)))
+        return self.folded(leaf, lambda name, parts: _short(_applied(name, parts)))
 
-    def _folded(self, leaf: Callable[[Number | str], T], apply: Callable[[str, list[T]], T]) -> T:
+    def folded(self, leaf: Callable[[Number | str], T], apply: Callable[[str, list[T]], T]) -> T:
         """What `leaf` makes of names and numbers, and `apply` of a call's name and of what its operands gave."""
         stack: list[T] = []
         for step in self.steps:
@@ -297,7 +302,7 @@ def _joined(one: Expression, sign: str, other: Expression) -> Expression:
 
 def _negative(inner: Expression) -> Expression:
     text, depth = _within(inner, _SIGN)
-    return _made(_Call(_NEGATIVE, 1), [inner], f"-{text}", _SIGN, depth + 1)
+    return _made(_Call(NEGATIVE, 1), [inner], f"-{text}", _SIGN, depth + 1)
 
 
 def _call(name: str, arguments: list[Expression]) -> Expression:
@@ -310,7 +315,7 @@ def _applied(name: str, parts: list[Expression]) -> Expression:
     """What a call of a postfix notation makes of its operands."""
     if name in _INFIX:
         return _joined(parts[0], name, parts[1])
-    return _negative(parts[0]) if name == _NEGATIVE else _call(name, parts)
+    return _negative(parts[0]) if name == NEGATIVE else _call(name, parts)
 
 
 def _within(inner: Expression, precedence: int) -> tuple[str, int]:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dmlgraph.compiler.desc import GraphDesc
     from dmlgraph.devices.executable import Executable
     from dmlgraph.devices.names import DeviceName
+    from dmlgraph.training.optimizers import Optimizer
 
 
 def _source(operator: type[Operator]) -> Callable[..., Value]:
@@ -415,6 +416,19 @@ class Graph(StatefulGraph):
         choice = above("devices:choose", device, threads=threads, debug=debug)
         executable: Executable = above("devices.compile:compile_graph", graph, choice, fuse=fuse, debug=debug)
         return executable
+
+    def minimize(self, loss: Value, parameters: Sequence[Value], optimizer: Optimizer) -> None:
+        """Makes each run a step of training: parameters go where the loss is less.
+
+        Args:
+            loss: one float.
+            parameters: states, of float32, without next values; what the loss needs besides stays as it is.
+            optimizer: `dg.SGD`, `dg.Adam` or `dg.AdamW`.  What it keeps are states too, in the scope `optimizer`.
+
+        Raises:
+            GraphError: a parameter is not such a state, the optimizer's rate does not fit, or `dg.gradient` refuses.
+        """
+        above("training.minimize:minimize", self, loss, parameters, optimizer)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the graph as a YAML graph file or, for a name that ends in `.onnx`, as an ONNX model.

@@ -1,0 +1,177 @@
+"""Optimizers: what becomes of parameters once their gradients are known.
+
+    g.minimize(loss, [w, b], optimizer=dg.Adam(1e-3))
+
+An optimizer makes nodes: of a parameter, its gradient and what is kept of earlier steps, the next parameter and what is
+kept then.  What it keeps are states of the graph, beside the parameters.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from dmlgraph import operators as ops
+from dmlgraph.base.errors import GraphError
+from dmlgraph.graph.calls import apply
+from dmlgraph.graph.value import Value
+
+Rate = float | str | Value
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One step of training, as an optimizer sees it.
+
+    Attributes:
+        rate: how far it goes, one number.
+        numbers: the numbers of the whole optimizer after this step, by name.
+    """
+
+    rate: Value | float
+    numbers: Mapping[str, Value]
+
+
+@dataclasses.dataclass(frozen=True)
+class Optimizer:
+    """Base: the rate, and the greatest norm of all gradients together.
+
+    Attributes:
+        rate: a number, a value of the graph with one element, or an expression of `step`, which is 1 at the first step:
+            "1e-3 * min(1, step / 100)".
+        clip_norm: gradients are scaled so that the root of the sum of all their squares is at most this.
+    """
+
+    kept: ClassVar[tuple[str, ...]] = ()  # what is kept for each parameter, zeros at first
+
+    rate: Rate
+    clip_norm: float | None = dataclasses.field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rate, (str, Value)):
+            _check_number("rate", self.rate)
+        if self.clip_norm is not None:
+            _check_number("clip_norm", self.clip_norm, above=0)
+
+    @property
+    def numbers(self) -> Mapping[str, Callable[[Value], Value]]:
+        """How the numbers of the whole optimizer, 0 at first, change at each step."""
+        return {}
+
+    def next(self, step: Step, parameter: Value, gradient: Value, *kept: Value) -> tuple[Value, ...]:
+        """The parameter after the step, and what is kept of it, in the order of `kept`."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class SGD(Optimizer):
+    """Gradient descent: p − rate · v, with v = momentum · v + gradient, as in PyTorch.
+
+    Attributes:
+        momentum: how much of the last direction stays.
+        nesterov: whether the gradient is added to momentum · v once more.
+        weight_decay: times the parameter, it is added to the gradient.
+    """
+
+    momentum: float = dataclasses.field(default=0.0, kw_only=True)
+    nesterov: bool = dataclasses.field(default=False, kw_only=True)
+    weight_decay: float = dataclasses.field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_number("momentum", self.momentum, below=1)
+        _check_number("weight_decay", self.weight_decay)
+        if self.nesterov and not self.momentum:
+            raise GraphError("needs a momentum", code="conflict", field="nesterov", got=True)
+
+    @property
+    def kept(self) -> tuple[str, ...]:  # type: ignore[override]  # without momentum nothing is kept
+        return ("direction",) if self.momentum else ()
+
+    def next(self, step: Step, parameter: Value, gradient: Value, *kept: Value) -> tuple[Value, ...]:
+        if self.weight_decay:
+            gradient = gradient + parameter * self.weight_decay
+        if not kept:
+            return (parameter - gradient * step.rate,)
+        direction = kept[0] * self.momentum + gradient
+        taken = direction * self.momentum + gradient if self.nesterov else direction
+        return parameter - taken * step.rate, direction
+
+
+@dataclasses.dataclass(frozen=True)
+class Adam(Optimizer):
+    """Adam (Kingma and Ba, 2014): p − rate · m̂ / (√v̂ + epsilon), as in PyTorch.
+
+    m and v are running averages of the gradient and of its square; m̂ and v̂ are divided by 1 − beta^step.  This
+    divisor is a state of its own, d = beta · d + 1 − beta, because in float32 most digits of 1 − beta^step cancel at
+    the first steps.  DirectML's ADAM_OPTIMIZER computes it so, adds epsilon to √v instead of √v̂, and takes no rate
+    that changes; so it is not used.
+
+    Attributes:
+        beta1: how much of m stays at each step.
+        beta2: how much of v stays at each step.
+        epsilon: what keeps the divisor from zero.
+    """
+
+    kept: ClassVar = ("first_moment", "second_moment")
+
+    rate: Rate = 1e-3
+    beta1: float = dataclasses.field(default=0.9, kw_only=True)
+    beta2: float = dataclasses.field(default=0.999, kw_only=True)
+    epsilon: float = dataclasses.field(default=1e-8, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_number("beta1", self.beta1, below=1)
+        _check_number("beta2", self.beta2, below=1)
+        _check_number("epsilon", self.epsilon, above=0)
+
+    @property
+    def numbers(self) -> Mapping[str, Callable[[Value], Value]]:
+        return {
+            "first_divisor": lambda divisor: divisor * self.beta1 + (1 - self.beta1),
+            "second_divisor": lambda divisor: divisor * self.beta2 + (1 - self.beta2),
+        }
+
+    def next(self, step: Step, parameter: Value, gradient: Value, *kept: Value) -> tuple[Value, ...]:
+        first, second = kept
+        first = first * self.beta1 + gradient * (1 - self.beta1)
+        second = second * self.beta2 + gradient * gradient * (1 - self.beta2)
+        root = apply(ops.Sqrt, second / step.numbers["second_divisor"])
+        change = first / (root + self.epsilon) * (step.rate / step.numbers["first_divisor"])
+        return self.decayed(parameter, step) - change, first, second
+
+    def decayed(self, parameter: Value, step: Step) -> Value:
+        """The parameter before the gradient changes it."""
+        return parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam, with a decay of the parameters that does not go through the moments: p · (1 − rate · weight_decay).
+
+    Attributes:
+        weight_decay: how fast parameters shrink.
+    """
+
+    weight_decay: float = dataclasses.field(default=0.01, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_number("weight_decay", self.weight_decay)
+
+    def decayed(self, parameter: Value, step: Step) -> Value:
+        if not self.weight_decay:
+            return parameter
+        return parameter * (1 - step.rate * self.weight_decay)
+
+
+def _check_number(field: str, number: Any, *, above: float | None = None, below: float = math.inf) -> None:
+    """Refuses what is not a number from 0, or above `above`, to below `below`."""
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    if not is_number or not 0 <= number < below or (above is not None and number <= above):
+        low = "0 or more" if above is None else f"above {above}"
+        allowed = f"a number {low}" + ("" if below == math.inf else f", below {below}")
+        raise GraphError("is not possible here", code="range", field=field, got=number, allowed=allowed)
