@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from dmlgraph.base.errors import OperatorError, Problem, listing, shorten
 from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.operators.common import composed_attention
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.common.scales import with_rank
 from dmlgraph.operators.declaration.constraints import (
@@ -27,6 +28,7 @@ from dmlgraph.operators.declaration.constraints import (
     rule,
     sizes_hold,
 )
+from dmlgraph.operators.declaration.derivative import Backward, Tensor, by_composition
 from dmlgraph.operators.declaration.fields import AskedOutput, Float, NumberType, OptionalInput, Output, UInt, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
@@ -415,6 +417,12 @@ class Attention(Operator):
     def counted_keys(self, given: Arrays, sizes: Dimensions) -> Array | None:
         """Which keys have a weight, as an array that broadcasts to {B, heads, S, T}; None if all have one."""
         return None
+
+    @by_composition
+    def derivative(self, back: Backward) -> Sequence[Tensor | None]:
+        made = composed_attention.composed(self, back, SOURCES)
+        pairs = zip(made, self.output_descs, strict=True)
+        return [None if desc is None else each.reshape(desc.sizes) for each, desc in pairs]
 
 
 def _split(tensor: Array, place: int | None, heads: int, dtype: type[np.floating[Any]]) -> Array:

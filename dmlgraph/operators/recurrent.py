@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.catalog.registry import REGISTRY
+from dmlgraph.operators.common import unrolling
 from dmlgraph.operators.common.element_wise import Unary
 from dmlgraph.operators.common.numerics import convert
 from dmlgraph.operators.declaration.constraints import (
@@ -35,6 +37,7 @@ from dmlgraph.operators.declaration.constraints import (
     rule,
     sizes_are,
 )
+from dmlgraph.operators.declaration.derivative import Backward, Tensor, by_composition
 from dmlgraph.operators.declaration.fields import (
     Bool,
     Count,
@@ -45,7 +48,7 @@ from dmlgraph.operators.declaration.fields import (
     OptionalOutput,
     inferred,
 )
-from dmlgraph.operators.declaration.fused import Activations
+from dmlgraph.operators.declaration.fused import Activations, FusedActivation
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.operators.declaration.outputs import Given, Outcome
 from dmlgraph.operators.directml_enums import RecurrentNetworkDirection
@@ -206,6 +209,30 @@ class Recurrent(Operator):
         """The function of one time step of a direction."""
         raise NotImplementedError
 
+    @by_composition
+    def derivative(self, back: Backward) -> Sequence[Tensor | None]:
+        given = dict(zip(self.input_fields, back.inputs, strict=True))
+        functions = [self._composed(back, direction) for direction in range(len(self.backward))]
+        hiddens, finals = unrolling.unrolled(back, given, self.initial, self.backward, functions, self.composed_step)
+        outputs = {"output_sequence": hiddens, **dict(zip(self.final, finals, strict=True))}
+        made = zip(self.output_fields, self.output_descs, strict=True)
+        return [None if desc is None else outputs[field].reshape(desc.sizes) for field, desc in made]
+
+    def _composed(self, back: Backward, direction: int) -> list[unrolling.Function]:
+        """The activations f, g, h of a direction as nodes."""
+        chosen = self.activation_descs[direction * self.functions :][: self.functions]
+        return [functools.partial(self.applied, back, each, place) for place, each in enumerate(chosen)]
+
+    def applied(self, back: Backward, activation: FusedActivation, place: int, x: Tensor) -> Tensor:
+        """An activation of a gate's argument; `place`: 0 for f, 1 for g, 2 for h."""
+        return back(activation.operator, x, **activation.attributes)
+
+    def composed_step(
+        self, back: Backward, direction: unrolling.Direction, inputs: Tensor, state: unrolling.States
+    ) -> unrolling.States:
+        """One time step as nodes."""
+        raise NotImplementedError
+
 
 def _clipped(function: Function, bound: float | None) -> Function:
     """The function of a number clipped to ±bound; NaN becomes −bound."""
@@ -252,6 +279,12 @@ class Rnn(Recurrent, dml="RNN"):
         (function,) = self._functions(direction)
         f = _clipped(function, self.bound)
         return lambda inputs, state: (f(inputs[0] + state[0] @ weights + bias),)
+
+    def composed_step(
+        self, back: Backward, direction: unrolling.Direction, inputs: Tensor, state: unrolling.States
+    ) -> unrolling.States:
+        (f,) = direction.functions
+        return (f(inputs + direction.recurred(back, state[0])),)
 
 
 class Lstm(Recurrent, dml="LSTM"):
@@ -343,6 +376,26 @@ class Lstm(Recurrent, dml="LSTM"):
 
         return step
 
+    def applied(self, back: Backward, activation: FusedActivation, place: int, x: Tensor) -> Tensor:
+        if self.use_clip_threshold and place < 2:
+            x = back(ops.Clip, x, min=-self.clip_threshold, max=self.clip_threshold)
+        return super().applied(back, activation, place, x)
+
+    def composed_step(
+        self, back: Backward, direction: unrolling.Direction, inputs: Tensor, state: unrolling.States
+    ) -> unrolling.States:
+        (hidden, cell), (f, g, h) = state, direction.functions
+        for_input, for_output, for_forget, for_cell = direction.gates(back, inputs + direction.recurred(back, hidden))
+        if direction.peepholes:
+            to_input, to_output, to_forget = direction.peepholes
+            for_input, for_forget = for_input + cell * to_input, for_forget + cell * to_forget
+        taken = f(for_input)
+        kept = 1 - taken if self.couple_input_forget else f(for_forget)
+        new = kept * cell + taken * g(for_cell)
+        if direction.peepholes:
+            for_output = for_output + new * to_output
+        return f(for_output) * h(new), new
+
 
 class Gru(Recurrent, dml="GRU"):
     """Gated recurrent unit: hidden state H, along time forward, backward or both.
@@ -395,3 +448,19 @@ class Gru(Recurrent, dml="GRU"):
             return ((1 - update) * new + update * hidden,)
 
         return step
+
+    def composed_step(
+        self, back: Backward, direction: unrolling.Direction, inputs: Tensor, state: unrolling.States
+    ) -> unrolling.States:
+        (hidden,), (f, g) = state, direction.functions
+        for_update, for_reset, for_new = direction.gates(back, inputs)
+        of_update, of_reset, of_new = direction.gates(back, direction.recurred(back, hidden))
+        update, reset = f(for_update + of_update), f(for_reset + of_reset)
+        if self.linear_before_reset:
+            new = g(for_new + reset * of_new)
+        else:
+            size = hidden.sizes[1]
+            weights = direction.recurrence[2 * size :]
+            new = for_new + back(ops.Gemm, reset * hidden, weights, trans_b="transpose")
+            new = g(new if direction.bias is None else new + direction.bias[:, 2 * size :])
+        return ((1 - update) * new + update * hidden,)

@@ -18,7 +18,7 @@ from dmlgraph.base.errors import GraphError, listing
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, broadcast_sizes
 from dmlgraph.graph import calls, operands
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import Node, OperatorNode
 from dmlgraph.graph.scopes import Scope
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.derivative import Backward, NoDerivativeError
@@ -53,10 +53,30 @@ def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
     count = len(graph.nodes)
     found: list[Value] = []
     try:
-        found = _Reverse(graph, loss, targets).run()
+        found = _gradients(graph, loss, targets)
     finally:
         graph.remove_unread(count, found)
     return found
+
+
+def _gradients(graph: Graph, loss: Value, targets: Sequence[Value]) -> list[Value]:
+    upstream = graph.upstream(loss.node)
+    for index, target in enumerate(targets):
+        if target.node not in upstream:
+            raise GraphError(
+                "the loss does not depend on the value",
+                code="independent",
+                field=f"values.{index}",
+                got=target.reference,
+                hint="take it from the list, or add stop_gradient(value) * 0 to the loss for zeros",
+            )
+    nodes = [node for node in graph.nodes if node.name in upstream]
+    with Scope(graph, "gradient"):
+        builder = GraphBuilder(graph)
+        reverse = _Reverse(builder, nodes, targets)
+        found = reverse.run([(loss, builder.fill(1, loss.sizes, loss.dtype))])
+        pairs = zip(targets, found, strict=True)
+        return [builder.fill(0, target.sizes, target.dtype) if each is None else each for target, each in pairs]
 
 
 def fitted(gradient: Value, sizes: tuple[int, ...]) -> Value:
@@ -88,6 +108,10 @@ class GraphBuilder:
     def call(self, operator: type[Operator], tensors: Sequence[Any], fields: dict[str, Any]) -> Any:
         return calls.make_function(operator)(*tensors, **fields)
 
+    @property
+    def count(self) -> int:
+        return len(self.graph.nodes)
+
     def fill(self, value: float, sizes: Sequence[int], dtype: DataType) -> Value:
         return self.graph.fill_value_constant(sizes=sizes, dtype=dtype, value=value)
 
@@ -98,45 +122,44 @@ class GraphBuilder:
     def sequence(self, start: float, delta: float, sizes: Sequence[int], dtype: DataType) -> Value:
         return self.graph.fill_value_sequence(sizes=sizes, dtype=dtype, value_start=start, value_delta=delta)
 
+    def pull_back(
+        self, count: int, outputs: Sequence[Any], gradients: Sequence[Any], inputs: Sequence[Any]
+    ) -> list[Value | None]:
+        nodes = self.graph.nodes[count:]
+        # An input that is given twice gets all of its gradient once.
+        first = {_port(each): place for place, each in reversed(list(enumerate(inputs))) if each is not None}
+        reverse = _Reverse(self, nodes, [inputs[place] for place in first.values()])
+        pairs = zip(outputs, gradients, strict=True)
+        found = reverse.run([(output, each) for output, each in pairs if output is not None and each is not None])
+        by_place = dict(zip(first.values(), found, strict=True))
+        return [by_place.get(place) for place in range(len(inputs))]
+
 
 class _Reverse:
-    """One call of `gradient`: the gradients that are known, by output of a node."""
+    """The gradients of some nodes' values that are known, by output.
 
-    def __init__(self, graph: Graph, loss: Value, targets: Sequence[Value]) -> None:
-        self.graph, self.loss, self.targets = graph, loss, targets
-        self.builder = GraphBuilder(graph)
-        upstream = graph.upstream(loss.node)
-        self.nodes = [node for node in graph.nodes if node.name in upstream]
-        self.varying = _varying(graph, self.nodes, targets)
+    Args:
+        builder: of the graph.
+        nodes: in execution order.
+        targets: whose gradients are wanted.
+    """
+
+    def __init__(self, builder: GraphBuilder, nodes: Sequence[Node], targets: Sequence[Value]) -> None:
+        self.builder, self.graph, self.nodes, self.targets = builder, builder.graph, nodes, targets
+        self.varying = _varying(self.graph, nodes, targets)
         self.parts: dict[Port, list[Value]] = {}  # the gradients from each reader
         self.way: dict[str, str] = {}  # node → the reader from which its gradient comes
-        for index, target in enumerate(targets):
-            if not self._depends_on(target):
-                raise GraphError(
-                    "the loss does not depend on the value",
-                    code="independent",
-                    field=f"values.{index}",
-                    got=target.reference,
-                    hint="take it from the list, or add stop_gradient(value) * 0 to the loss for zeros",
-                )
 
-    def run(self) -> list[Value]:
-        with Scope(self.graph, "gradient"):
-            if _port(self.loss) in self.varying:
-                seed = self.builder.fill(1, self.loss.sizes, self.loss.dtype)
-                self.parts[_port(self.loss)] = [seed]
-            for node in reversed(self.nodes):
-                if isinstance(node, OperatorNode):
-                    with Scope(self.graph, node.name):
-                        self._differentiate(node)
-            return [self._gradient(target) for target in self.targets]
-
-    def _depends_on(self, target: Value) -> bool:
-        return any(node.name == target.node for node in self.nodes)
-
-    def _gradient(self, target: Value) -> Value:
-        total = self._total(_port(target))
-        return self.builder.fill(0, target.sizes, target.dtype) if total is None else total
+    def run(self, seeds: Iterable[tuple[Value, Value]]) -> list[Value | None]:
+        """The gradients of the targets, from values and their gradients; None where there is none."""
+        for value, found in seeds:
+            if _port(value) in self.varying:
+                self.parts.setdefault(_port(value), []).append(found)
+        for node in reversed(self.nodes):
+            if isinstance(node, OperatorNode):
+                with Scope(self.graph, node.name):
+                    self._differentiate(node)
+        return [self._total(_port(target)) for target in self.targets]
 
     def _total(self, port: Port) -> Value | None:
         """The gradient of a value, once all its readers are done."""
@@ -202,13 +225,13 @@ class _Reverse:
     def _way(self, name: str) -> list[str]:
         """The nodes from the loss to this one."""
         way = [name]
-        while name != self.loss.node:
+        while name in self.way:
             name = self.way[name]
             way.append(name)
         return way[::-1]
 
 
-def _varying(graph: Graph, nodes: Iterable[Any], targets: Iterable[Value]) -> set[Port]:
+def _varying(graph: Graph, nodes: Iterable[Node], targets: Iterable[Value]) -> set[Port]:
     """The floats among the outputs of nodes that vary with a target."""
     varying = {_port(target) for target in targets}
     for node in nodes:

@@ -59,6 +59,7 @@ class Tensor(Protocol):
     def __gt__(self, other: Any, /) -> Tensor: ...
     def __ge__(self, other: Any, /) -> Tensor: ...
     def __and__(self, other: Any, /) -> Tensor: ...
+    def __or__(self, other: Any, /) -> Tensor: ...
     def __neg__(self) -> Tensor: ...
     def __getitem__(self, index: Any, /) -> Tensor: ...
     def reshape(self, *sizes: Any) -> Tensor: ...
@@ -74,6 +75,15 @@ class Builder(Protocol):
 
     @property
     def level(self) -> FeatureLevel: ...
+    @property
+    def count(self) -> int:
+        """How many nodes the graph has."""
+
+    def pull_back(
+        self, count: int, outputs: Sequence[Any], gradients: Sequence[Any], inputs: Sequence[Any]
+    ) -> Gradients:
+        """The gradients of inputs through the nodes after the first `count`, from those of outputs."""
+
     def call(self, operator: type[Operator], tensors: Sequence[Any], fields: dict[str, Any]) -> Any:
         """What an operator's function returns."""
 
@@ -250,6 +260,18 @@ def passing(inside: Callable[[Any, Backward, Tensor], Tensor]) -> Rule:
     def derivative(self: Any, back: Backward) -> Gradients:
         argument, scale = self.argument(back)
         return [_times(back.choose(inside(self, back, argument), back.g, 0), scale)]
+
+    return derivative
+
+
+def by_composition(compose: Callable[[Any, Backward], Sequence[Tensor | None]]) -> Rule:
+    """The derivative of what other operators compute too: `compose` makes the outputs of these, by port."""
+
+    def derivative(self: Any, back: Backward) -> Gradients:
+        count = back.builder.count
+        outputs = compose(self, back)
+        inputs = [each if wanted else None for each, wanted in zip(back.inputs, back.wanted, strict=True)]
+        return back.builder.pull_back(count, outputs, back.gradients, inputs)
 
     return derivative
 
