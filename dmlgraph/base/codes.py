@@ -65,7 +65,7 @@ ERRORS = {
     "unknown-template": "No template has this name.",
     "recursion": "A template uses itself, or templates use one another.",
     "copies": "The copies of a use are too many, or what is given to them does not fit their number.",
-    "fixed-dim": "The dim decides how many copies a graph has: only loading its file again can change it.",
+    "fixed-dim": "The dim decides how many copies there are, or is in gradients: the graph must be made again with it.",
     "no-outputs": "The graph has no output.",
     "unknown-rule": "No fusion rule has this name.",
     "other-graph": "A file holds another graph than the one that is meant.",

@@ -55,5 +55,5 @@ class Origin:
                     code="fixed-dim",
                     field=f"dims.{dim}",
                     got=size,
-                    hint=f"load the file with it: dmlgraph.load(path, dims={{'{dim}': {size}}})",
+                    hint=f"make the graph with it, or load its file: dmlgraph.load(path, dims={{'{dim}': {size}}})",
                 )

@@ -56,6 +56,8 @@ def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
         found = _gradients(graph, loss, targets)
     finally:
         graph.remove_unread(count, found)
+    # A rule sees sizes, and not the dims that they came from.
+    graph.origin.fixed |= dict.fromkeys(graph.dims, "gradients, which have the sizes of now")
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 from support.derivatives import element_wise, layers, movement, sequences
@@ -34,6 +36,23 @@ def test_derivative(case: Case) -> None:
     results = graph.compile("cpu", threads=1).run({name: single(array) for name, array in inputs.items()})
     for name, wanted in expected.items():
         np.testing.assert_allclose(results[name], wanted, 1e-3, 1e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("case", [*movement.CASES, *layers.CASES, *sequences.CASES], ids=lambda case: case.name)
+def test_derivative_on_directml(case: Case, directml_path: pathlib.Path) -> None:
+    """Where the real library has a gradient operator of its own, it is the derivative."""
+    del directml_path
+    graph, loss = case.graph()
+    inputs = case.inputs
+    names = [name for name, array in inputs.items() if array.dtype.kind == "f"]
+    gradients = dict(zip(names, dg.gradient(loss, [graph.value(name) for name in names]), strict=True))
+    values = Float64(graph)(inputs)
+    for name, gradient in gradients.items():
+        graph.output(name, gradient)
+    results = graph.compile("directml:software").run({name: single(array) for name, array in inputs.items()})
+    for name, gradient in gradients.items():
+        expected = values[gradient.node, gradient.port]
+        np.testing.assert_allclose(results[name], expected, 2e-3, 2e-4, err_msg=name)
 
 
 def gives_floats(operator: type[Operator]) -> bool:

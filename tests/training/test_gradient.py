@@ -234,6 +234,17 @@ def test_one_step_down_a_hill_on_directml(g: dg.Graph, directml_path: pathlib.Pa
     assert math.isfinite(losses[0])
 
 
+def test_dims_stay_as_they_are() -> None:
+    g = dg.Graph("g", dims={"n": 4})
+    x = g.input("x", sizes=["n"], dtype="float32")
+    (dx,) = dg.gradient(dg.reduce(x * x, function="average"), [x])
+    g.output("dx", dx)
+    with pytest.raises(dg.GraphError, match="it is in gradients") as caught:
+        g.with_dims({"n": 1})
+    assert caught.value.code == "fixed-dim"
+    np.testing.assert_array_equal(run(g.with_dims({"n": 4}), x=np.ones(4, np.float32))["dx"], np.full(4, 0.5))
+
+
 def test_a_gradient_that_directml_lacks_is_refused(g: dg.Graph) -> None:
     """The image of ROI_ALIGN has one, its regions have none."""
     image = g.input("image", sizes=[1, 1, 4, 4], dtype="float32")
