@@ -34,11 +34,11 @@ def _float64(array: Array) -> Array:
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-def read_as(array: Array, desc: TensorDesc) -> Array:
-    """An array as a description with strides reads it."""
-    if desc.strides is None:
+def read_as(array: Array, written: TensorDesc, desc: TensorDesc) -> Array:
+    """An array that one description wrote, as another reads its buffer."""
+    if written.strides == desc.strides:
         return array.reshape(desc.sizes)
-    return desc.unpack(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return desc.unpack(written.pack(array))
 
 
 class Float64:
@@ -53,6 +53,11 @@ class Float64:
             for node in self.nodes
             if isinstance(node, OperatorNode)
         }
+        self.descs = {
+            (node.name, port): _wide(desc)
+            for node in self.nodes
+            for port, desc in enumerate(node.operator.output_descs if isinstance(node, OperatorNode) else [node.desc])
+        }
 
     def __call__(self, inputs: Mapping[str, Array]) -> dict[Port, Array]:
         """Every value, by the output of its node."""
@@ -66,7 +71,7 @@ class Float64:
             else:
                 operator = self.operators[name]
                 read = [
-                    None if source is None or desc is None else read_as(values[source], desc)
+                    None if source is None or desc is None else read_as(values[source], self.descs[source], desc)
                     for source, desc in zip(self.sources[name], operator.input_descs, strict=True)
                 ]
                 results = iter(operator.evaluate(*read))
