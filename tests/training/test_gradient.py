@@ -7,6 +7,7 @@ import pathlib
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import dmlgraph as dg
@@ -106,6 +107,12 @@ def test_files_keep_where_gradients_stop(g: dg.Graph, x: dg.Value, tmp_path: pat
     (dx,) = dg.gradient(total(again.value("still") * again.value("x")), [again.value("x")])
     again.output("dx", dx)
     np.testing.assert_array_equal(run(again, x=X)["dx"], 2 * X)
+
+
+def test_a_model_has_an_identity_there(g: dg.Graph, x: dg.Value, tmp_path: pathlib.Path) -> None:
+    g.output("y", dg.exp(dg.stop_gradient(x)))
+    g.save(tmp_path / "g.onnx")
+    assert [node.op_type for node in onnx.load(tmp_path / "g.onnx").graph.node] == ["Identity", "Exp"]
 
 
 @pytest.mark.parametrize(

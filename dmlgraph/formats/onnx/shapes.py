@@ -53,6 +53,11 @@ def _reshape(node: Emitter) -> Symbol:
     return node.reshape(node["input"], node.output.sizes, node.desc("input").sizes)
 
 
+@exports("stop_gradient", how="Identity")
+def _still(node: Emitter) -> Symbol:
+    return node.call("Identity", node["input"])
+
+
 @imports(how="reshape")
 def Flatten(node: Node, input: Tensor, *, axis: int = 1) -> Result:
     axis = at_axis(axis, input.rank + 1) if axis >= 0 else at_axis(axis, input.rank)
