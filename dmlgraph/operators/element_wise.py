@@ -26,7 +26,7 @@ from dmlgraph.operators.common.element_wise import (
     ElementWise,
     ScaledUnary,
     Unary,
-    between,
+    clipped,
     finite_bound,
     for_typed_store,
     holds_bound,
@@ -167,8 +167,7 @@ class Clip(ScaledUnary, dml="ELEMENT_WISE_CLIP"):
         return greater(low, lesser(x, high))
 
     def derivative(self, back: Backward) -> Gradients:
-        x, scale = self.argument(back)
-        return [between(back, x, back.g * scale, self.min, self.max)]
+        return clipped(self, back, self.min, self.max)
 
 
 class Recip(ScaledUnary, dml="ELEMENT_WISE_RECIP"):
@@ -323,8 +322,7 @@ class Clip1(ScaledUnary, dml="ELEMENT_WISE_CLIP1"):
         return greater(working(self.min.value), lesser(x, working(self.max.value)))
 
     def derivative(self, back: Backward) -> Gradients:
-        x, scale = self.argument(back)
-        return [between(back, x, back.g * scale, plain(self.min), plain(self.max))]
+        return clipped(self, back, plain(self.min), plain(self.max))
 
 
 class Negate(Unary, dml="ELEMENT_WISE_NEGATE"):

@@ -18,7 +18,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.operators.common.numerics import convert, in_range
 from dmlgraph.operators.common.scales import as_channels
 from dmlgraph.operators.declaration.constraints import at_least, broadcastable, one_of, size_is
-from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor, present
 from dmlgraph.operators.declaration.fields import (
     Axis,
     AxisList,
@@ -76,25 +76,21 @@ class Normalization(Operator):
         return convert(activate(self.fused_activation, result, dtype), dtype)
 
 
-def _given(tensor: Tensor | None) -> Tensor:
-    assert tensor is not None
-    return tensor
-
-
 def _batch_gradients(
     back: Backward, operator: type[Operator], mean: Tensor, variance: Tensor, scale_port: int, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of input, scale and bias; the operator adds them up over the axes where its parameters have 1.
 
-    Where these have other sizes than one another, scale and bias have theirs from parameters as large as the input.
+    Where these have other sizes than one another, they are read as if they were as large as the input.
     """
-    scale, bias = (back.channels(_given(back.inputs[port])) for port in (scale_port, scale_port + 1))
+    scale, bias = (back.channels(present(back.inputs[port])) for port in (scale_port, scale_port + 1))
     parameters = [mean, variance, scale]
-    if len({each.sizes for each in (*parameters, bias)}) > 1:
+    if len({each.sizes for each in parameters}) > 1:
         parameters = [each.broadcast_to(back.x.sizes) for each in parameters]
-    found = back.several(operator, back.x, back.g, *parameters, epsilon=epsilon)
-    of_scale, of_bias = (back.parameter(each, scale_port + place) for place, each in enumerate(found[1:]))
-    return found[0], of_scale, of_bias
+    of_x, of_scale, of_bias = back.several(operator, back.x, back.g, *parameters, epsilon=epsilon)
+    if bias.sizes != scale.sizes:
+        of_bias = back.g
+    return of_x, back.parameter(of_scale, scale_port), back.parameter(of_bias, scale_port + 1)
 
 
 class BatchNormalization(Normalization, dml="BATCH_NORMALIZATION"):
@@ -190,7 +186,7 @@ class BatchNormalizationTraining(Normalization, dml="BATCH_NORMALIZATION_TRAININ
 
     def derivative(self, back: Backward) -> Gradients:
         """Of mean and variance, too, which are outputs."""
-        mean, variance = (_given(each) for each in back.outputs[1:])
+        mean, variance = (present(each) for each in back.outputs[1:])
         operator = ops.BatchNormalizationTrainingGrad
         of_x, of_scale, of_bias = _batch_gradients(back, operator, mean, variance, 1, self.epsilon)
         _, through_mean, through_variance = back.gradients

@@ -27,7 +27,7 @@ _TINY = 1e-6  # keeps the norm of the gradients from zero, as in PyTorch
 def minimize(graph: Graph, loss: Value, parameters: Sequence[Value], optimizer: Optimizer) -> None:
     """See `Graph.minimize`."""
     _check(graph, parameters, optimizer)
-    count = len(graph.nodes)
+    count, origin = len(graph.nodes), graph.origin.copy()
     try:
         gradients = gradient(loss, parameters)
         with graph.scope(SCOPE):
@@ -35,6 +35,7 @@ def minimize(graph: Graph, loss: Value, parameters: Sequence[Value], optimizer: 
             updates.all(parameters, _clipped(gradients, optimizer.clip_norm), optimizer)
     except Exception:
         graph.remove_unread(count, [])
+        graph.origin = origin
         raise
     for state, value in updates.made:
         graph.update(state, value)

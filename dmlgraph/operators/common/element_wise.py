@@ -12,7 +12,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base.errors import Problem
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.operators.common.numerics import FLOAT16_MAX, convert, working
-from dmlgraph.operators.declaration.derivative import Backward, Tensor
+from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
 from dmlgraph.operators.declaration.fields import Input, OptionalScaleBias, Output, ScaleBias, inferred
 from dmlgraph.operators.declaration.operator import Array, Operator
 
@@ -86,6 +86,13 @@ def plain_bound(value: float, dtype: DataType) -> int | float:
     """`finite_bound` as a number of Python."""
     bound = finite_bound(value, dtype)
     return float(bound) if dtype.is_float else int(bound)
+
+
+def clipped(operator: Unary, back: Backward, low: float, high: float) -> Gradients:
+    """The derivative of what clamps its argument to bounds."""
+    x, scale = operator.argument(back)
+    gradient = between(back, x, back.g, low, high)
+    return [gradient if scale == 1 else gradient * scale]
 
 
 def between(back: Backward, x: Tensor, gradient: Tensor, low: float, high: float) -> Tensor:

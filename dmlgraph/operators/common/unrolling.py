@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from dmlgraph import operators as ops
-from dmlgraph.operators.declaration.derivative import Backward, Tensor
+from dmlgraph.operators.declaration.derivative import Backward, Tensor, present
 
 States = tuple[Tensor, ...]  # the state after a step; the hidden state first
 Function = Callable[[Tensor], Tensor]
@@ -101,7 +101,7 @@ def _walked(
 def _direction(
     back: Backward, given: Mapping[str, Tensor | None], index: int, count: int, functions: Sequence[Function]
 ) -> Direction:
-    x, weight, recurrence = (_present(given[field]) for field in ("input", "weight", "recurrence"))
+    x, weight, recurrence = (present(given[field]) for field in ("input", "weight", "recurrence"))
     (steps, batch, numbers), hidden = x.sizes[-3:], recurrence.sizes[-1]
     rows = weight.sizes[-2]
     of_input, of_hidden = weight.reshape(count, rows, numbers)[index], recurrence.reshape(count, rows, hidden)[index]
@@ -113,8 +113,3 @@ def _direction(
         inputs, recurrent = inputs + both[0], both[1]
     parts = [] if peepholes is None else [peepholes.reshape(count, 3, 1, hidden)[index][part] for part in range(3)]
     return Direction(inputs.reshape(steps, batch, rows), of_hidden, recurrent, parts, functions)
-
-
-def _present(tensor: Tensor | None) -> Tensor:
-    assert tensor is not None
-    return tensor

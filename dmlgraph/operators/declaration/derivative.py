@@ -139,7 +139,7 @@ class Backward:
     @property
     def y(self) -> Tensor:
         """The first output."""
-        return _present(self.outputs[0])
+        return present(self.outputs[0])
 
     @property
     def g(self) -> Tensor:
@@ -148,7 +148,7 @@ class Backward:
 
     def gradient(self, port: int) -> Tensor:
         """The gradient of an output; zeros if the loss does not depend on it."""
-        found, output = self.gradients[port], _present(self.outputs[port])
+        found, output = self.gradients[port], present(self.outputs[port])
         return self.builder.fill(0, output.sizes, output.dtype) if found is None else found
 
     def like(self, tensor: Tensor, value: float) -> Tensor:
@@ -169,7 +169,7 @@ class Backward:
 
     def parameter(self, gradient: Tensor, port: int) -> Tensor:
         """The gradient of a parameter, which has size 1 along some axes, or is a list of one number a channel."""
-        value, rank = _present(self.inputs[port]), gradient.rank
+        value, rank = present(self.inputs[port]), gradient.rank
         sizes = (1, *value.sizes, *(1,) * (rank - 2)) if value.rank == 1 < rank else value.sizes
         axes = [axis for axis, size in enumerate(gradient.sizes) if sizes[axis] != size]
         return (self.total(gradient, axes) if axes else gradient).reshape(value.sizes)
@@ -226,9 +226,14 @@ class Backward:
         return operator.support().introduced <= self.builder.level
 
 
-def _present(tensor: Tensor | None) -> Tensor:
+def present(tensor: Tensor | None) -> Tensor:
+    """A tensor that is not left out.
+
+    Raises:
+        LookupError: it is.
+    """
     if tensor is None:
-        raise LookupError("the output is left out")
+        raise LookupError("the tensor is left out")
     return tensor
 
 

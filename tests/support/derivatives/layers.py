@@ -101,6 +101,11 @@ NORMALIZATIONS = [
         [[2, 3, 2, 2], [3], [3]],
     ),
     Case(
+        "batch_normalization, other sizes",
+        functools.partial(dg.batch_normalization, spatial=True, epsilon=0.1),
+        [[2, 3, 2, 2], [1, 3, 1, 1], np.full((1, 1, 1, 1), 1.5), [1, 3, 2, 1], [1, 1, 1, 1]],
+    ),
+    Case(
         "batch_normalization_training, only normalized",
         lambda x, s, b, a: (
             dg.batch_normalization_training(x, s, b, a, epsilon=0.1, fused_activation="activation_tanh").output
