@@ -105,9 +105,9 @@ class Adam(Optimizer):
     """Adam (Kingma and Ba, 2014): p − rate · m̂ / (√v̂ + epsilon), as in PyTorch.
 
     m and v are running averages of the gradient and of its square; m̂ and v̂ are divided by 1 − beta^step.  This
-    divisor is a state of its own, d = beta · d + 1 − beta, because in float32 most digits of 1 − beta^step cancel at
-    the first steps.  DirectML's ADAM_OPTIMIZER computes it so, adds epsilon to √v instead of √v̂, and takes no rate
-    that changes; so it is not used.
+    divisor is a state of its own, d = beta · d + 1 − beta, because in float32 digits of 1 − beta^step cancel at the
+    first steps.  DirectML's ADAM_OPTIMIZER is not used: it takes no rate that changes, and adds epsilon to √v instead
+    of √v̂, which at the first step is 30 times as much.
 
     Attributes:
         beta1: how much of m stays at each step.
