@@ -108,7 +108,11 @@ class Gemm(Operator, dml="GEMM"):
         (a, b), g = back.given[:2], back.g
         turn_a, turn_b = (_transposed(each) for each in (self.trans_a, self.trans_b))
         left = (b, g, turn_b, True) if turn_a else (g, b, False, not turn_b)
-        right = (g, a, True, turn_a) if turn_b else (a, g, not turn_a, False)
+        rows, changes = a, g
+        if b.sizes[:-2].count(1) == b.rank - 2 and a.rank > 2 and not turn_a:
+            # One product over all batches, in place of the sum of one for each.
+            rows, changes = (each.reshape(-1, each.sizes[-1]) for each in (a, g))
+        right = (changes, rows, True, turn_a) if turn_b else (rows, changes, not turn_a, False)
         of_c = g if self.beta == 1 else g * self.beta
         return [_product(back, *left, self.alpha), _product(back, *right, self.alpha), of_c]
 

@@ -269,3 +269,12 @@ def test_a_gradient_that_directml_lacks_is_refused(g: dg.Graph) -> None:
     assert dg.gradient(total(y), [image])[0].sizes == (1, 1, 4, 4)
     with pytest.raises(dg.GraphError, match="gradient of regions is not their derivative"):
         dg.gradient(total(y), [boxes])
+
+
+def test_weights_of_many_batches_get_one_product(g: dg.Graph) -> None:
+    """No product for each batch, which would be as large as the weights times the batches."""
+    x = g.input("x", sizes=[8, 4, 3], dtype="float32")
+    w = g.constant("w", np.ones((3, 2), np.float32))
+    (dw,) = dg.gradient(total(x @ w), [w])
+    products = [node.name for node in g.nodes if node.name.startswith("gradient/gemm/gemm")]
+    assert (products, dw.node, dw.sizes) == (["gradient/gemm/gemm_1"], "gradient/gemm/gemm_1", (3, 2))

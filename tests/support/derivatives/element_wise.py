@@ -126,7 +126,12 @@ MATRICES = [
     )
     for turn_a in (0, 1)
     for turn_b in (0, 1)
-] + [Case("gemm of batches", lambda a, b: a @ b, [[2, 1, 2, 3], [3, 3, 2]])]
+] + [
+    Case("gemm of batches", lambda a, b: a @ b, [[2, 1, 2, 3], [3, 3, 2]]),
+    Case("gemm of rows", lambda a, b: a @ b, [[2, 2, 2, 3], [1, 3, 2]]),
+    Case("gemm of rows, turned", lambda a, b: dg.gemm(a, b, trans_b="transpose"), [[2, 2, 3], [2, 3]]),
+    Case("gemm of columns", lambda a, b: dg.gemm(a, b, trans_a="transpose"), [[2, 3, 2], [3, 2]]),
+]
 VIEWS = [
     Case("reshape", lambda x: x.reshape(3, 4) * x.reshape(12)[:4], [[2, 6]]),
     Case("transpose", lambda x: x.transpose(2, 0, 1), [[2, 3, 4]]),
