@@ -45,7 +45,6 @@ def jax_losses(weights: dict[str, Any], batches: Batches) -> list[float]:
         logs = jax.nn.log_softmax(h.reshape(len(labels), -1))
         return -jnp.take_along_axis(logs, labels[:, None], 1).mean()
 
-    @jax.jit
     def train(step: Any, state: Any, pixels: Any, labels: Any) -> Any:
         weights, first, second = state
         value, gradients = jax.value_and_grad(loss)(weights, pixels, labels)
@@ -58,11 +57,12 @@ def jax_losses(weights: dict[str, Any], batches: Batches) -> list[float]:
         )
         return value, (weights, first, second)
 
+    jitted = jax.jit(train)
     zeros = jax.tree.map(jnp.zeros_like, weights)
     state: Any = (weights, zeros, zeros)
     losses = []
     for step, (pixels, labels) in enumerate(batches, 1):
-        value, state = train(float(step), state, pixels, labels)
+        value, state = jitted(float(step), state, pixels, labels)
         losses.append(float(value))
     return losses
 
