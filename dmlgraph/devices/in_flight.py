@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import collections
 import contextvars
+import itertools
+import math
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -98,27 +100,29 @@ def _in_turn(place: Place, work: Callable[[], T]) -> T:
 
 
 class Series:
-    """Runs of which none begins after one has failed, or after the series was ended."""
+    """Runs of which no later one begins after one has failed, and none after the series was ended."""
 
     def __init__(self) -> None:
-        self._ended = False
+        self._numbers = itertools.count()
+        self._last = math.inf  # the number of the last one that may begin
 
     def end(self) -> None:
-        self._ended = True
+        self._last = -1
 
     def part(self, work: Callable[[], T]) -> Callable[[], T]:
-        """The work, as a part of the series."""
-        return lambda: self._do(work)
+        """The work, as the next part of the series."""
+        number = next(self._numbers)
+        return lambda: self._do(number, work)
 
-    def _do(self, work: Callable[[], T]) -> T:
-        if self._ended:
+    def _do(self, number: int, work: Callable[[], T]) -> T:
+        if number > self._last:
             from concurrent.futures import CancelledError
 
             raise CancelledError
         try:
             return work()
         except BaseException:
-            self._ended = True
+            self._last = min(self._last, number)
             raise
 
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.in_flight import Series
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.devices.states import States
 
@@ -288,6 +289,24 @@ def test_what_is_wrong_with_an_item_is_raised_in_its_place(exe: Executable) -> N
         with pytest.raises(error):
             next(results)
         assert list(results) == []
+
+
+def test_runs_before_a_failed_one_are_done() -> None:
+    """Where several are worked on at a time, one may fail while one before it is about to begin."""
+
+    def fail() -> None:
+        raise RuntimeError
+
+    series = Series()
+    first, second, third = series.part(lambda: "done"), series.part(fail), series.part(lambda: "done")
+    with pytest.raises(RuntimeError):
+        second()
+    assert first() == "done"
+    with pytest.raises(CancelledError):
+        third()
+    series.end()
+    with pytest.raises(CancelledError):
+        first()
 
 
 @pytest.mark.parametrize("device", ["reference", "cpu"])
