@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
-import collections
 import dataclasses
 import itertools
 import operator
 import pickle
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from dmlgraph.base.errors import BindingError, check_known, listing, plural
 from dmlgraph.base.memory import enough_memory
-from dmlgraph.base.tensor import MASKED, UNMASK, is_masked
+from dmlgraph.base.tensor import MASKED, UNMASK, TensorDesc, is_masked
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
@@ -107,6 +107,11 @@ class Wanted:
     keep: Sequence[str] = ()
 
 
+def _element_bytes(desc: TensorDesc) -> int:
+    """The bytes of a tensor's elements, without what strides leave out."""
+    return desc.element_count * desc.dtype.bits // 8
+
+
 class HowCompiled(Protocol):
     """How an executable was compiled: a `dmlgraph.devices.recipe.Recipe`."""
 
@@ -136,19 +141,31 @@ class Executable(abc.ABC):
 
     def __init__(self, graph: GraphDesc, device: str, reason: str) -> None:
         self.graph, self.device, self.reason = graph, device, reason
-        self.stats: dict[str, Any] = {}
+        self._stats: dict[str, Any] = {}
         self.fusion: tuple[Entry, ...] = ()
         self.recipe: HowCompiled | None = None
         self._given = {slot.name: slot for slot in graph.given}
         self._slots = {slot.name: slot for slot in graph.results}
         self._states: States | None = None
         self._making_states = threading.Lock()
+        self._declared_in: Callable[[], States | None] = lambda: None  # what a run used last, while it lives
+        changing = {state.output for state in graph.states}
+        self._state_bytes = sum(_element_bytes(slot.desc) for slot in graph.outputs if slot.name in changing)
         self._in_flight = RunsInFlight(self.AT_ONCE)
         self._owned: dict[str, Array] = {}
         self._closed = False
         for slot in graph.inputs:
             if slot.elements is not None:
                 self._owned[slot.name] = self._constant(slot.elements)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        self._stats.update(self._native_stats())
+        return self._stats
+
+    def _native_stats(self) -> Mapping[str, Any]:
+        """What the native module knows of how it runs."""
+        return {}
 
     def _constant(self, elements: ConstantData) -> Array:
         """What a run gets in the slot of a constant."""
@@ -428,11 +445,13 @@ class Executable(abc.ABC):
 
     def _run_steps(self, arrays: Sequence[Array], wanted: Wanted, states: States) -> dict[str, Any]:
         """Runs a number of times on a set of states, which change together after the last one."""
-        states.declare(self.graph, self.device, self._memory)
+        if self._declared_in() is not states:
+            states.declare(self.graph, self.device, self._memory)
+            self._declared_in = weakref.ref(states)
         with states.turn(self.graph, wanted.steps) as turn:
             results = self._run_turn(arrays, wanted, turn)
             turn.commit()
-        self.stats["state_bytes_written"] = turn.bytes_written
+        self._stats["state_bytes_written"] = wanted.steps * self._state_bytes
         return {name: results[name] for name in self._slots}
 
     def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
@@ -486,7 +505,7 @@ class Executable(abc.ABC):
             )
         self._owned.update(owned)
         # The arrays of this call come first: other threads may set owned inputs in the meantime.
-        taken = collections.ChainMap(owned, checked, self._owned)
+        taken = self._owned | checked | owned
         return [taken.get(slot.name, _OF_A_STATE) for slot in self.graph.inputs]
 
     def _checked_input(self, name: str, value: Any) -> Any:

@@ -65,7 +65,7 @@ class ReferenceExecutable(Executable):
         for source, reader in self._last_reader.items():
             if source not in kept:
                 self._dropped_after[reader].append(source)
-        self.stats = {"nodes": len(graph.nodes), "run_seconds": 0.0}
+        self._stats = {"nodes": len(graph.nodes), "run_seconds": 0.0}
 
     def _connect(self, source: tuple[Any, int], node: int, port: int) -> None:
         self._sources[node][port] = source
@@ -112,5 +112,5 @@ class ReferenceExecutable(Executable):
             slot.desc.unpack(buffers[edge.from_node, edge.from_port])
             for slot, edge in zip(self.graph.outputs, edges, strict=True)
         ]
-        self.stats["run_seconds"] = time.perf_counter() - start
+        self._stats["run_seconds"] = time.perf_counter() - start
         return outputs

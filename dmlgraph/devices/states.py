@@ -324,9 +324,9 @@ class Used:
 
     def after(self, steps: int) -> Held:
         """What it holds after the steps."""
-        tensor = self.tensor(steps)
+        held, tensor = self.held, self.tensor(steps)
         spares = tuple(each for each in self.tensors if each is not tensor)
-        return dataclasses.replace(self.held, tensor=tensor, spares=spares, length=self.length(steps))
+        return Held(held.desc, held.grows, held.initial, tensor, self.length(steps), spares)
 
 
 class Turn:
@@ -354,12 +354,6 @@ class Turn:
             for each in self.states
             if each.state.length is not None
         }
-
-    @property
-    def bytes_written(self) -> int:
-        """What all steps write into the states."""
-        outputs = [each.output for each in self.states if each.output is not None]
-        return self._steps * sum(desc.element_count * desc.dtype.bits // 8 for desc in outputs)
 
     def commit(self) -> None:
         """Makes what the steps left what the states hold, all together."""

@@ -76,14 +76,8 @@ class CpuExecutable(Executable):
             lines.append(f"{kind} [{', '.join(nodes)}]: {', '.join(read)} -> {', '.join(written)}")
         return "\n".join(lines) + "\n"
 
-    @property
-    def stats(self) -> dict[str, Any]:
-        self._stats.update(self._native.stats)
-        return self._stats
-
-    @stats.setter
-    def stats(self, stats: dict[str, Any]) -> None:
-        self._stats = stats
+    def _native_stats(self) -> dict[str, Any]:
+        return self._native.stats
 
     def _run_quickly(self, inputs: Mapping[str, Any] | None, out: Mapping[str, Any] | None) -> dict[str, Array] | None:
         try:

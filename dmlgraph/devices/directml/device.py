@@ -251,14 +251,8 @@ class DirectMLExecutable(Executable):
             self.lose()
             raise
 
-    @property
-    def stats(self) -> dict[str, Any]:
-        self._stats.update(self._native.stats)
-        return self._stats
-
-    @stats.setter
-    def stats(self, stats: dict[str, Any]) -> None:
-        self._stats = stats
+    def _native_stats(self) -> dict[str, Any]:
+        return self._native.stats
 
     def _prepare(self, flags: ExecutionFlag, cancellation: _native.Cancellation) -> None:
         with _carrying_interruptions:
