@@ -292,6 +292,17 @@ def products(sketch: Sketch) -> None:
     followed(sketch, dg.gemm(a, b, c, **attributes))
 
 
+def joined_products(sketch: Sketch) -> None:
+    """A thin GEMM with a join of two tensors, along what it sums or along its columns."""
+    dtype = sketch.pick((DataType.FLOAT32, DataType.FLOAT16))
+    rows, inner, columns = sketch.integer(1, 2), sketch.integer(2, 5), sketch.integer(2, 5)
+    axis, right = sketch.integer(2, 3), (1, 1, inner, columns)
+    first = sketch.integer(1, right[axis] - 1)
+    sizes = [(*right[:axis], size, *right[axis + 1 :]) for size in (first, right[axis] - first)]
+    cache = dg.join([sketch.fitting(dtype, each) for each in sizes], axis=axis)
+    followed(sketch, dg.gemm(sketch.source(dtype, (1, 1, rows, inner)), cache))
+
+
 def convolutions(sketch: Sketch) -> None:
     """A convolution, perhaps of taps as far apart as x is high, then a normalization, a bias, an activation."""
     dtype = sketch.pick((DataType.FLOAT32, DataType.FLOAT16))
@@ -400,7 +411,7 @@ _CONSTANT: tuple[Step, ...] = (constants_only, constants_only, chosen, movements
 _WINDOWS: tuple[Step, ...] = (window, window, window, joined, joined, copied, reader, reader, reader, any_reader)
 _VIEWS: tuple[Step, ...] = (*(view, view, view, element_wise, element_wise, product, along_axes, reordered, pictures),)
 _ONES: tuple[Step, ...] = (mostly_ones, *(joined_views, joined_views, view), element_wise, product, along_axes)
-_HEAVY: tuple[Step, ...] = (products, convolutions, sums, normalizations)
+_HEAVY: tuple[Step, ...] = (products, joined_products, convolutions, sums, normalizations)
 
 FOCUSES: dict[str, tuple[Step, ...]] = {
     "operators": (*_SINGLE, repeated),

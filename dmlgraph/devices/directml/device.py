@@ -240,7 +240,8 @@ class DirectMLExecutable(Executable):
         self._initializing = threading.Lock()
         self._watch = Watch()
         self._plain = PlainArrays(graph)
-        self._constants = [self._owned[slot.name] for slot in graph.inputs if slot.elements is not None]
+        constants = [slot for slot in graph.inputs if slot.desc.owned and slot.elements is not None]
+        self._constants = [self._owned[slot.name] for slot in constants]
         # The owned inputs that are on the device, and the number of the initialisation that brought them there.
         self._initialized: tuple[list[Array], int] | None = None
         opened.add(self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode
+from dmlgraph.compiler.passes.canonical import joined
 from dmlgraph.compiler.pipeline import Pass
 from dmlgraph.compiler.rule import Constant, Differs, New, Outcome, Rewrite, Rule, rule
 from dmlgraph.compiler.verify import verify
@@ -46,6 +48,14 @@ class Verifier:
         if contents != self._seen:
             self._seen = contents
             verify(ir)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_joins() -> Iterator[None]:
+    """Products of joins are taken apart however small these are: random graphs have no large ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(joined, "LEAST", 4)
+        yield
 
 
 @pytest.mark.parametrize("focus", FOCUSES)

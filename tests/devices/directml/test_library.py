@@ -397,7 +397,7 @@ class TestOldLibrary:
         use = (
             "from dmlgraph import _native; "
             "native = _native.Device(device.runtime.library, device.adapter); "
-            "graph = _native.GraphDesc('g', [], [('y', 4)], [('k', bytes(4))], [], [(0, 0, 0)], []); "
+            "graph = _native.GraphDesc('g', [], [('y', 4, 'back')], [('k', bytes(4))], [], [(0, 0, 0)], []); "
             "_native.Executable(native, graph)"
         )
         printed = in_process(use, DMLGRAPH_DIRECTML=str(old_library["WITH_GRAPHS"]))

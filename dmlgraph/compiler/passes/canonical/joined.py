@@ -73,7 +73,7 @@ def join_of_products(ir: IrGraph, node: IrNode) -> Outcome:
 @rule(
     Gemm,
     after=(Join,),
-    effect="rounds the product with the first part, which is at most 1/2 ULP of that",
+    effect="rounds the product with the first part, at most 1/2 ULP of that, which the second one may cancel",
     differs=Differs.ROUNDED | Differs.CANCELS,
 )
 def sum_of_products(ir: IrGraph, node: IrNode) -> Outcome:
