@@ -72,3 +72,20 @@ def test_both_ways_give_the_same(directml: DirectMLDevice) -> None:
     exe.close()
     with pytest.raises(dg.DeviceError, match="closed"):
         exe.run({"x": X})
+
+
+def test_constants_of_which_some_are_owned() -> None:
+    """Those of recurrent networks are bound at every run, those of other operators are owned."""
+    rng = np.random.default_rng(0)
+    g = dg.Graph("both")
+    x = g.input("x", sizes=[1, 2, 1, 64], dtype="float32")
+    w = g.constant("w", rng.normal(0, 0.2, (1, 1, 16, 64)).astype(np.float32))
+    r = g.constant("r", rng.normal(0, 0.2, (1, 1, 16, 16)).astype(np.float32))
+    y = dg.rnn(x, w, r, activation_descs=["activation_tanh"], direction="forward", output_sequence=True).output_sequence
+    g.output("y", dg.gemm(y, g.constant("v", rng.normal(0, 1, (1, 2, 16, 640)).astype(np.float32))))
+    exe = g.compile("directml:software")
+    assert {slot.desc.owned for slot in exe.graph.inputs if slot.elements is not None} == {False, True}
+    given = {"x": rng.normal(0, 1, (1, 2, 1, 64)).astype(np.float32)}
+    wanted = g.compile("reference").run(given)["y"]
+    for _ in range(2):
+        np.testing.assert_allclose(exe.run(given)["y"], wanted, rtol=1e-4, atol=1e-5)
