@@ -146,6 +146,7 @@ class Executable(abc.ABC):
         self.recipe: HowCompiled | None = None
         self._given = {slot.name: slot for slot in graph.given}
         self._slots = {slot.name: slot for slot in graph.results}
+        self._memory: Memory = HOST  # where the device has what states hold
         self._states: States | None = None
         self._making_states = threading.Lock()
         self._declared_in: Callable[[], States | None] = lambda: None  # what a run used last, while it lives
@@ -184,11 +185,6 @@ class Executable(abc.ABC):
         states = States(self.device, self._memory)
         states.declare(self.graph, self.device, self._memory)
         return states
-
-    @property
-    def _memory(self) -> Memory:
-        """Where the device has what states hold."""
-        return HOST
 
     def run(
         self,

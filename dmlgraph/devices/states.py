@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -88,7 +87,6 @@ class States:
         self.device, self._memory = device, memory
         self._held: dict[str, Held] = {}  # replaced as a whole, so that changes take effect together
         self._turns = Turns()
-        self._busy = threading.Lock()
 
     # Reading and writing.
 
@@ -339,7 +337,7 @@ class Turn:
 
     def __init__(self, owner: States, states: Sequence[Used], steps: int) -> None:
         self._owner, self.states, self._steps = owner, states, steps
-        self.busy = owner._busy
+        self.busy = owner._turns.busy
 
     def arrays(self) -> dict[str, Array]:
         """Copies of what the states hold before the first step, and their lengths, by input."""

@@ -39,7 +39,7 @@ from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices, shar
 from dmlgraph.devices.directml.plain import PlainArrays
 from dmlgraph.devices.directml.profile import steps
 from dmlgraph.devices.directml.refusal import explained, find
-from dmlgraph.devices.directml.resident import NO_STATES, AdapterMemory, StatesOfRun, with_packed_states
+from dmlgraph.devices.directml.resident import NO_STATES, StatesOfRun, with_packed_states
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
 from dmlgraph.devices.directml.transfer import Collected, Kept, Result, given, given_bytes
 from dmlgraph.devices.executable import Array, Executable, Step, Wanted
@@ -236,7 +236,7 @@ class DirectMLExecutable(Executable):
 
     def __init__(self, graph: GraphDesc, device: str, reason: str, opened: OpenDevice, flags: ExecutionFlag) -> None:
         super().__init__(graph, device, reason)
-        self._device, self._flags, self._adapter_memory = opened.native, flags, opened.memory
+        self._device, self._flags, self._memory = opened.native, flags, opened.memory
         self._initializing = threading.Lock()
         self._watch = Watch()
         self._plain = PlainArrays(graph)
@@ -260,10 +260,6 @@ class DirectMLExecutable(Executable):
             self._native = _native.Executable(self._device, _native_graph(self.graph), int(flags))
         if all(slot.elements is not None for slot in self.graph.inputs if slot.desc.owned):
             self._initialize(self._constants, cancellation)
-
-    @property
-    def _memory(self) -> AdapterMemory:
-        return self._adapter_memory
 
     def _run_quickly(self, inputs: Mapping[str, Any] | None, out: Mapping[str, Any] | None) -> dict[str, Array] | None:
         given = self._plain.taken(inputs) if self._plain.possible and not out else None

@@ -13,9 +13,14 @@ from dmlgraph.devices.host.interrupts import ready_for_signals
 
 
 class Turns(PerProcess):
-    """A lock with a line of those who will take it later.  A thread that has it may take it again."""
+    """A lock with a line of those who will take it later.  A thread that has it may take it again.
+
+    Attributes:
+        busy: another lock, for work that may still go on after its turn.
+    """
 
     def renew(self) -> None:
+        self.busy = threading.Lock()
         self._lock = threading.RLock()  # native, so that no signal comes between taking it and giving it back
         self._changed = threading.Condition(threading.Lock())
         self._line: collections.deque[Place] = collections.deque()

@@ -53,3 +53,10 @@ def test_later_places_do_not_hold_up_whoever_came_before() -> None:
             pass
     with later.taken():
         pass
+
+
+def test_a_forked_process_has_locks_that_nobody_holds() -> None:
+    turns = Turns()
+    turns.busy.acquire()
+    turns.renew()  # what a fork calls in the child, which lacks the thread that holds the lock
+    assert not turns.busy.locked()
