@@ -153,7 +153,7 @@ class _Reverse:
         self.way: dict[str, str] = {}  # node → the reader from which its gradient comes
 
     def run(self, seeds: Iterable[tuple[Value, Value]]) -> list[Value | None]:
-        """The gradients of the targets, from values and their gradients; None where there is none."""
+        """The gradients of the targets, from values and their gradients; None for a target that has none."""
         for value, found in seeds:
             if _port(value) in self.varying:
                 self.parts.setdefault(_port(value), []).append(found)

@@ -135,7 +135,7 @@ def huber(predictions: Value, targets: Value, *, delta: float = 1.0, reduction: 
 
 
 def _reduced(losses: Value, reduction: str, counted: Value | None = None) -> Value:
-    """The losses reduced; of those that do not count, the mean takes no notice."""
+    """The losses reduced; the mean leaves out those that do not count."""
     if reduction not in _REDUCTIONS:
         raise _wrong("reduction", "is not a reduction", reduction, "unknown-name", listing(_REDUCTIONS))
     if reduction == "none":

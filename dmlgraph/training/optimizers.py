@@ -169,7 +169,7 @@ class AdamW(Adam):
 
 
 def _check_number(field: str, number: Any, *, above: float | None = None, below: float = math.inf) -> None:
-    """Refuses what is not a number from 0, or above `above`, to below `below`."""
+    """Refuses everything except numbers of at least 0, or above `above`, and below `below`."""
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
     if not is_number or not 0 <= number < below or (above is not None and number <= above):
         low = "0 or more" if above is None else f"above {above}"

@@ -16,7 +16,7 @@ namespace dmlgraph {
 // it can be used again.
 class Recycler {
 public:
-    // Null if there is none.
+    // Returns null if it has no buffer.
     std::shared_ptr<Buffer> take();
     void give(std::shared_ptr<Buffer> buffer);
 

@@ -38,7 +38,7 @@ using Kernel = void (*)(const Call&) noexcept;
 
 struct Level;  // level.h
 
-// Null if there is no kernel; at the chosen level unless another one is given.
+// Returns null if the level, by default the chosen one, does not have the kernel.
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result) noexcept;
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result, const Level& level) noexcept;
 

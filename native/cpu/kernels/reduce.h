@@ -60,7 +60,7 @@ struct ReductionKernels {
     std::span<const ReductionEntry> entries;
 };
 
-// Null if there is none; at the chosen level.
+// Of the chosen level; returns null if it does not have one.
 const Reduction* find_reduction(std::string_view name, DataType operand, DataType result) noexcept;
 
 }  // namespace dmlgraph::cpu
