@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "cpu/runtime/memory.h"
+#include "cpu/tests/any_thread.h"
 #include "cpu/tests/random.h"
 
 namespace dmlgraph::cpu::tests {
@@ -40,8 +41,8 @@ TEST_CASE("threads share the pool") {
                     const Held last = held.back();
                     held.pop_back();
                     // No other thread has written into it.
-                    CHECK_MESSAGE((last.memory[0] == std::byte(t) && last.memory[last.bytes - 1] == std::byte(t)),
-                                  "memory is one's own");
+                    check_on_any_thread(last.memory[0] == std::byte(t) && last.memory[last.bytes - 1] == std::byte(t),
+                                        "memory is one's own");
                     give_memory(last.memory, last.bytes);
                 } else {
                     const auto bytes = static_cast<std::size_t>(random.between(1, 300'000));

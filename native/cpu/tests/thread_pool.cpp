@@ -17,6 +17,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/tests/any_thread.h"
 #include "cpu/tests/sanitizers.h"
 
 namespace dmlgraph::cpu::tests {
@@ -73,7 +74,7 @@ TEST_CASE("jobs from several threads") {
         callers.emplace_back([caller, &all_are_there] {
             all_are_there.arrive_and_wait();
             for (int job = 0; job < 150; ++job) {
-                CHECK_MESSAGE(covers(10 + caller * 31, 2 + caller % 4), "a job beside others");
+                check_on_any_thread(covers(10 + caller * 31, 2 + caller % 4), "a job beside others");
             }
         });
     }
@@ -175,7 +176,7 @@ TEST_CASE("a job that is stopped takes no further pieces") {
         run_parallel(
             count, workers, [&](int, Chunks& chunks) {
                 std::int64_t first = 0, last = 0;
-                CHECK_MESSAGE((!chunks.next(first, last)), "nothing is left to do");
+                check_on_any_thread(!chunks.next(first, last), "nothing is left to do");
             },
             true, &stop);
     }
