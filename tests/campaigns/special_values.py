@@ -99,11 +99,14 @@ ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
                 "batch_normalization_grad",
                 "batch_normalization_training",
                 "batch_normalization_training_grad",
-                "local_response_normalization_grad",
                 "mean_variance_normalization",
                 "mean_variance_normalization1",
             ),
             Allowed(beyond=1e15),
+        ),
+        # s^−beta: the rounding of s counts beta times.
+        **dict.fromkeys(
+            ("local_response_normalization", "local_response_normalization_grad"), Allowed(near=1e-6, beyond=1e4)
         ),
         **dict.fromkeys(_RESAMPLING, Allowed(near=1e-6, beyond=1e15)),  # constants that cancel, too
         **dict.fromkeys(_AVERAGES, Allowed(near=1e-6, beyond=1e15)),
