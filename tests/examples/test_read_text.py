@@ -60,11 +60,11 @@ def test_the_photo_is_read(device: DeviceName, example: dict[str, Any], models: 
 
 
 def test_a_cameras_photo_of_a_page_is_read(
-    device: DeviceName, example: dict[str, Any], models: pathlib.Path, packaged_models: pathlib.Path
+    example: dict[str, Any], models: pathlib.Path, packaged_models: pathlib.Path
 ) -> None:
-    """The page is bent, and of one line the models are not sure: on ONNX Runtime, too."""
+    """The page is bent, and of one line the models are not sure: on ONNX Runtime, too.  Only on cpu: it is large."""
     photo = Image.open(packaged_models / PHOTO_OF_A_PAGE).convert("RGB")
-    readers = example["Reader"](models, device), on_onnx_runtime(example["Reader"](models))
+    readers = example["Reader"](models), on_onnx_runtime(example["Reader"](models))
     lines, expected = ([text for text, sure in reader.read(photo) if sure > 0.5] for reader in readers)
     assert lines == expected
     read = {text.replace(" ", "") for text in lines}
