@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph import operators as ops
-from dmlgraph.base.errors import GraphError, listing
+from dmlgraph.base.errors import GraphError, OperatorError, listing
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, broadcast_sizes
 from dmlgraph.graph import calls, operands
@@ -201,7 +201,10 @@ class _Reverse:
             if not operator.has_derivative():
                 raise NoDerivativeError(operator.no_derivative)
             return operator.derivative(back)
-        except NoDerivativeError as why:
+        except (NoDerivativeError, OperatorError) as error:
+            if isinstance(error, OperatorError) and error.code != "does-not-fit":
+                raise
+            why = f"{error.got} {error.problems[0].message}" if isinstance(error, OperatorError) else error
             raise GraphError(
                 f"{operator.name} has no derivative here: {why}",
                 code="no-derivative",

@@ -278,3 +278,12 @@ def test_weights_of_many_batches_get_one_product(g: dg.Graph) -> None:
     (dw,) = dg.gradient(total(x @ w), [w])
     products = [node.name for node in g.nodes if node.name.startswith("gradient/gemm/gemm")]
     assert (products, dw.node, dw.sizes) == (["gradient/gemm/gemm_1"], "gradient/gemm/gemm_1", (3, 2))
+
+
+def test_a_number_beyond_the_data_type_is_refused(g: dg.Graph) -> None:
+    """Here the slope of a linear function of float16 is 1e30, which the function itself takes."""
+    x = g.input("x", sizes=[2], dtype="float16")
+    y = dg.activation_linear(x, alpha=1e30, beta=0)
+    with pytest.raises(dg.GraphError, match=r"no derivative here: 1.0.*e.30 is beyond the range of float16") as raised:
+        dg.gradient(total(y), [x])
+    assert (raised.value.code, raised.value.node) == ("no-derivative", "activation_linear")
