@@ -1,41 +1,108 @@
-"""`dmlgraph export`: a graph file as an ONNX or DxDispatch model."""
+"""`dmlgraph export`: a graph as a model for other programs, or as C++."""
 
 from __future__ import annotations
 
 import pathlib
+from typing import TYPE_CHECKING
 
 import click
 
+from dmlgraph.base.report import Report
 from dmlgraph.cli.options import GRAPH, load_graph, with_dims, with_output, writing
 
+if TYPE_CHECKING:
+    from dmlgraph.base.levels import FeatureLevel
+    from dmlgraph.graph.graph import Graph
+
 SUFFIXES = (".onnx", ".json")
+CPP = "cpp"
+
+
+def _parse_level(_: click.Context, __: click.Parameter, given: str | None) -> FeatureLevel | None:
+    from dmlgraph.base.errors import GraphError
+    from dmlgraph.base.levels import FeatureLevel
+
+    if given is None:
+        return None
+    try:
+        return FeatureLevel.parse(given)
+    except GraphError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 @click.command()
 @click.argument("file", type=GRAPH)
-@with_output("The model to write: .onnx, or .json for DxDispatch.", required=True)
+@with_output(
+    "The model to write: .onnx, or .json for DxDispatch; with --to cpp a folder.",
+    type=click.Path(path_type=pathlib.Path),
+    required=True,
+)
+@click.option("--to", type=click.Choice([CPP]), help="Write C++ for Direct3D 12 into a folder.")
+@click.option("--fuse/--no-fuse", default=None, help="With --to cpp: fuse the nodes, which is the default, or not.")
+@click.option(
+    "--level",
+    metavar="LEVEL",
+    callback=_parse_level,
+    help="With --to cpp: the highest feature level of the machines that will run it; by default the graph's.",
+)
 @with_dims
-def export(file: pathlib.Path, output: pathlib.Path, dims: dict[str, int]) -> None:
-    """Convert a graph file to a model for other programs.
+def export(
+    file: pathlib.Path,
+    output: pathlib.Path,
+    to: str | None,
+    fuse: bool | None,
+    level: FeatureLevel | None,
+    dims: dict[str, int],
+) -> None:
+    """Convert a graph file to a model for other programs, or to C++.
 
     The suffix of the output says which: .onnx for ONNX, .json for DxDispatch, DirectML's command-line runner.  In an
     ONNX model constants above 1 MB are in a file beside it.  All nodes that ONNX cannot express are reported, with
     reasons.  ONNX needs the extra onnx: pip install "dmlgraph[onnx]".
 
+    With --to cpp the output is a folder: a class that records the graph on a command list of Direct3D 12, its weights,
+    a program that runs it, and a README.md with the steps.
+
     \b
     Examples:
       dmlgraph export examples/ramp.yaml -o ramp.onnx
       dmlgraph export examples/ramp.yaml -o ramp.json --dim N=1
+      dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp
     """
+    if to == CPP:
+        _export_cpp(file, output, fuse=fuse is not False, level=level, dims=dims)
+        return
+    for given, option in ((fuse, "--fuse/--no-fuse"), (level, "--level")):
+        if given is not None:
+            raise click.BadParameter("is for --to cpp", param_hint=option)
     if output.suffix.lower() not in SUFFIXES:
         raise click.BadParameter(f"'{output}' must end in {' or '.join(SUFFIXES)}", param_hint="--output")
+    if output.is_dir():
+        raise click.BadParameter(f"'{output}' is a folder", param_hint="--output")
     graph = load_graph(file, dims)
     with writing(output):
-        if output.suffix.lower() == ".onnx":
-            from dmlgraph.formats import onnx
+        _save_model(graph, output)
 
-            onnx.save(graph, output)
-        else:
-            from dmlgraph.formats.dxdispatch import writer
 
-            writer.save(graph, output)
+def _save_model(graph: Graph, output: pathlib.Path) -> None:
+    if output.suffix.lower() == ".onnx":
+        from dmlgraph.formats import onnx
+
+        onnx.save(graph, output)
+    else:
+        from dmlgraph.formats.dxdispatch import writer
+
+        writer.save(graph, output)
+
+
+def _export_cpp(
+    file: pathlib.Path, folder: pathlib.Path, *, fuse: bool, level: FeatureLevel | None, dims: dict[str, int]
+) -> None:
+    from dmlgraph.formats import cpp
+
+    if folder.exists() and not folder.is_dir():
+        raise click.BadParameter(f"'{folder}' is a file, and C++ needs a folder", param_hint="--output")
+    graph = load_graph(file, dims)
+    with writing(folder), Report(place=graph.origin.located):
+        cpp.save(graph, folder, fuse=fuse, level=level)
+    click.echo(f"{folder}: written; {folder / 'README.md'} says how to build and use it")

@@ -21,10 +21,9 @@ from dmlgraph.base.errors import DmlGraphError, listing
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import enough_memory, not_enough_memory
 from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc
-from dmlgraph.compiler.ir_node import Use
-from dmlgraph.compiler.lowering import thawed
 from dmlgraph.devices.device import Device, Listing
 from dmlgraph.devices.directml import versions
+from dmlgraph.devices.directml.buffer_bytes import buffer_bytes
 from dmlgraph.devices.directml.data_types import type_problems
 from dmlgraph.devices.directml.errors import (
     AdapterError,
@@ -415,7 +414,7 @@ class DirectMLExecutable(Executable):
 
 
 def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
-    buffers = _buffer_bytes(graph)
+    buffers = buffer_bytes(graph)
     held = {state.input for state in graph.states}
     target = {state.output: "resident" if state.grows is None else "rows" for state in graph.states}
     return _native.GraphDesc(
@@ -430,23 +429,6 @@ def _native_graph(graph: GraphDesc) -> _native.GraphDesc:
         [(edge.from_node, edge.from_port, edge.output) for edge in graph.output_edges],
         [(edge.from_node, edge.from_port, edge.to_node, edge.to_port) for edge in graph.intermediate_edges],
     )
-
-
-def _buffer_bytes(graph: GraphDesc) -> list[dict[int, int]]:
-    """For each node the sizes in bytes of the buffers it reads, by port, if it reads only a part of them.
-
-    DirectML gives a tensor's buffer the size that its first reader states, so all readers state the same size.
-    """
-    found: list[dict[int, int]] = [{} for _ in graph.nodes]
-    ir = thawed(graph)
-    if ir is not None:
-        for node, buffers in zip(list(ir)[len(graph.inputs) :], found, strict=True):
-            for port, source in enumerate(node.sources):
-                if source is not None:
-                    whole = ir.desc(*source).total_bytes
-                    if ir.read_desc(Use(node.name, port)).total_bytes < whole:
-                        buffers[port] = whole
-    return found
 
 
 def _choose(adapters: Sequence[_native.Adapter], choice: str) -> _native.Adapter:

@@ -33,7 +33,7 @@ E_INVALIDARG = 0x80070057
 @pytest.fixture(autouse=True)
 def sizes_as_readers_state_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Switches a workaround off, so that DirectML refuses consumers that state less than a buffer's size."""
-    monkeypatch.setattr(directml_module, "_buffer_bytes", lambda graph: [{} for _ in graph.nodes])
+    monkeypatch.setattr(directml_module, "buffer_bytes", lambda graph: [{} for _ in graph.nodes])
 
 
 def operator_nodes(graph: GraphDesc) -> list[int]:

@@ -291,7 +291,7 @@ def test_a_buffer_has_the_size_that_its_first_reader_states(
 
     desc = lowered(build, fuse=True)
     assert outcome(directml, desc) == "right"
-    monkeypatch.setattr(directml_module, "_buffer_bytes", lambda graph: [{} for _ in graph.nodes])
+    monkeypatch.setattr(directml_module, "buffer_bytes", lambda graph: [{} for _ in graph.nodes])
     assert outcome(directml, desc) == expected
 
 
@@ -404,7 +404,7 @@ def test_shared_buffers(
 
 @pytest.mark.parametrize("build", [build for build, _, _ in SHARED], ids=lambda build: build.__name__)
 def test_each_goes_wrong_by_itself(directml: DirectMLDevice, build: Build, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(directml_module, "_buffer_bytes", lambda graph: [{} for _ in graph.nodes])
+    monkeypatch.setattr(directml_module, "buffer_bytes", lambda graph: [{} for _ in graph.nodes])
     assert {outcome(directml, lowered(build, fuse=fuse)) for fuse in (False, True)} != {"right"}
 
 

@@ -1,0 +1,157 @@
+"""Graph → a folder of C++."""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+import pathlib
+import re
+import shlex
+import string
+from typing import BinaryIO, ClassVar
+
+from dmlgraph.base.errors import plural
+from dmlgraph.base.file_names import FileNames
+from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.memory import enough_memory
+from dmlgraph.files.whole import NewFiles
+from dmlgraph.formats.cpp.descs import Nodes, data_type
+from dmlgraph.formats.cpp.layout import Scratch, Weights
+from dmlgraph.formats.cpp.lowered import MOST_BYTES, Lowered, lowered
+from dmlgraph.formats.cpp.tables import Tables, enumerators, rows
+from dmlgraph.formats.cpp.text import comment, identifier, quoted
+from dmlgraph.graph.graph import Graph
+
+WEIGHTS = "weights.bin"
+SOURCES = (
+    *("graph.h", "graph.cpp", "description.h", "recording.cpp"),
+    *("main.cpp", "runner.h", "device.h", "tensors.h", "CMakeLists.txt", "README.md"),
+)
+
+
+def save(
+    graph: Graph,
+    folder: str | os.PathLike[str],
+    *,
+    fuse: bool = True,
+    level: FeatureLevel | None = None,
+    most_bytes: int = MOST_BYTES,
+) -> None:
+    """Writes the graph as C++ for Direct3D 12: a class, its weights, a program, and how to build them.
+
+    Args:
+        graph: with its dims resolved, and at least one output.
+        folder: where the files go; it is made if it is missing.
+        fuse: whether the passes of DirectML run before.
+        level: the highest feature level of the machines that will run it; by default the graph's.
+        most_bytes: of weights that lie in one buffer.
+
+    Raises:
+        GraphError: the graph has no outputs.
+        OperatorError: a node needs a higher level, or has a number that C++ cannot express.
+        BindingError: a tensor does not fit a buffer of Direct3D 12.
+        OSError: a file cannot be written.
+    """
+    folder = pathlib.Path(folder)
+    with enough_memory("write", graph):
+        found = lowered(graph, fuse=fuse, level=level)
+        weights = Weights(found.desc, most_bytes)
+        values = _values(found, weights)
+        texts = {name: _filled(name, values) for name in SOURCES}
+    folder.mkdir(parents=True, exist_ok=True)
+    with NewFiles() as new:
+        for name, text in texts.items():
+            with new.open(folder / name) as stream:
+                stream.write(text.encode())
+        with new.open(folder / WEIGHTS) as stream:
+            _write_weights(weights, stream)
+
+
+def _write_weights(weights: Weights, stream: BinaryIO) -> None:
+    written = 0
+    for offset, part in weights.parts():
+        stream.write(bytes(offset - written))
+        stream.write(part.data)
+        written = offset + part.nbytes
+    stream.write(bytes(weights.bytes - written))
+
+
+class _Template(string.Template):
+    """A text with `@{name}` where something is filled in."""
+
+    delimiter: ClassVar[str] = "@"
+    idpattern: ClassVar[str] = r"(?!)"  # only with braces
+    braceidpattern: ClassVar[str] = "[a-z_]+"
+
+
+def _filled(name: str, values: dict[str, str]) -> str:
+    text = importlib.resources.files("dmlgraph.formats.cpp").joinpath("templates", name).read_text(encoding="utf-8")
+    return re.sub("[ ]+\n", "\n", _Template(text).substitute(values))
+
+
+def _values(found: Lowered, weights: Weights) -> dict[str, str]:
+    """What is filled into the templates, by name."""
+    graph, scratch = found.desc, Scratch(found.desc)
+    tables = Tables(graph, weights, scratch)
+    counts = {
+        "input": len(graph.given),
+        "output": len(graph.results),
+        "state": len(graph.states),
+        "weight": len(weights.blocks),
+    }
+    return {
+        "title": comment(graph.name),
+        "name": quoted(graph.name),
+        "namespace": identifier(graph.name),
+        "level": f"{found.level}".replace(".", "_"),
+        "level_text": str(found.level),
+        "run": _command(found),
+        "target_version": f"0x{max(found.level, FeatureLevel.V6_2).value:x}",
+        **{f"{name}_count": str(count) for name, count in counts.items()},
+        **{f"{name}_places": str(max(count, 1)) for name, count in counts.items()},
+        "input_names": enumerators(slot.name for slot in graph.given),
+        "output_names": enumerators(slot.name for slot in graph.results),
+        "state_names": enumerators(state.name for state in graph.states),
+        "inputs": tables.tensors(graph.given),
+        "outputs": tables.tensors(graph.results),
+        "states": tables.states(),
+        "weights": tables.blocks(),
+        "file_bytes": str(weights.bytes),
+        "scratch_bytes": str(scratch.bytes),
+        "staging_bytes": str(scratch.staging_bytes),
+        "output_files": _output_files(found),
+        "programs": "main",
+        **_description(found, tables),
+    }
+
+
+def _description(found: Lowered, tables: Tables) -> dict[str, str]:
+    """What is filled into graph.cpp."""
+    graph = found.desc
+    nodes = Nodes(graph, found.origins)
+    edges = graph.input_edges, graph.output_edges, graph.intermediate_edges
+    counted = graph.nodes, graph.inputs, graph.outputs, *edges, found.types, graph.states
+    return {
+        "facts": f"{plural(len(graph.nodes), 'node')}, feature level {found.level}.",
+        "tensors": str(nodes.tensors),
+        "nodes": "\n".join(nodes.texts),
+        "node_table": rows(nodes.table),
+        **tables.edges(),
+        "input_slots": tables.input_slots(),
+        "output_slots": tables.output_slots(),
+        "growth": tables.growth(),
+        "types": rows(f"    {{{data_type(dtype)}, {quoted(node)}}}," for dtype, node in found.types.items()),
+        "counts": ", ".join(str(len(each)) for each in counted),
+        "level_node": "nullptr" if found.level_node is None else quoted(found.level_node),
+    }
+
+
+def _command(found: Lowered) -> str:
+    """The command that runs the program."""
+    words = [f"{slot.name}=FILE.npy" for slot in found.desc.given]
+    return shlex.join([f"build/{identifier(found.desc.name)}_main", "-o", "FOLDER", *words])
+
+
+def _output_files(found: Lowered) -> str:
+    names = FileNames()
+    return ", ".join(quoted(f"{names.take(slot.name)}.npy") for slot in found.desc.results)

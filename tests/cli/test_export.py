@@ -1,0 +1,66 @@
+"""`dmlgraph export --to cpp`: what it writes and prints, and its exit status."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dmlgraph.cli.commands import main
+
+GRAPH = """
+dmlgraph: 1
+name: graph
+dims: {N: 2}
+inputs:
+  x: {dtype: float32, sizes: [N, 3]}
+nodes:
+  y: {op: activation_gelu, input: x}
+outputs: [y]
+"""
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["export", *map(str, arguments)])
+
+
+@pytest.fixture
+def graph(tmp_path: pathlib.Path) -> pathlib.Path:
+    path = tmp_path / "graph.yaml"
+    path.write_text(GRAPH, "utf-8")
+    return path
+
+
+def test_cpp_is_written_into_a_folder(graph: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "deep" / "folder"
+    result = call(graph, "--to", "cpp", "-o", folder, "--dim", "N=5", "--no-fuse", "--level", "5.1")
+    assert (result.exit_code, result.output) == (
+        0,
+        f"{folder}: written; {folder / 'README.md'} says how to build and use it\n",
+    )
+    assert "{5, 3}" in (folder / "graph.h").read_text("utf-8")
+
+
+def test_a_level_that_is_too_low_is_an_error_at_its_place(graph: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    result = call(graph, "--to", "cpp", "-o", tmp_path / "folder", "--level", "5.0")
+    assert result.exit_code == 1
+    assert f"{graph}:8:" in result.output
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--to", "cpp", "-o", "graph.yaml"], "'graph.yaml' is a file, and C++ needs a folder"),
+        (["--to", "cpp", "-o", "folder", "--level", "9"], "not a DirectML feature level"),
+        (["-o", "y.onnx", "--no-fuse"], "is for --to cpp"),
+        (["-o", "y.onnx", "--level", "5.1"], "is for --to cpp"),
+        (["-o", "."], "'.' must end in .onnx or .json"),
+        (["--to", "java", "-o", "x"], "'java' is not 'cpp'"),
+    ],
+)
+def test_wrong_usage(graph: pathlib.Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str) -> None:
+    monkeypatch.chdir(graph.parent)
+    result = call("graph.yaml", *arguments)
+    assert (result.exit_code, said in result.output) == (2, True), result.output

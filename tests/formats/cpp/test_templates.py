@@ -1,0 +1,161 @@
+"""Exported C++, compiled with the official headers and run on the software adapter: the same bits as Python's.
+
+The folder of the official headers is that of test_abi.py.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+from support.cpp_export import FOLDERS, INCLUDE, MINGW, WARNINGS, Program, assert_same_bits, compiled, require
+from support.every_operator import every_operator
+
+import dmlgraph as dg
+from dmlgraph.base.levels import NEWEST, FeatureLevel
+from dmlgraph.formats import cpp
+from dmlgraph.testing import random_inputs
+
+Array = np.ndarray[Any, Any]
+CONTRACT = pathlib.Path(__file__).parent / "contract.cpp"
+LEVEL = FeatureLevel.V6_2  # of the library for Linux
+
+
+@pytest.fixture(autouse=True)
+def _can_compile() -> None:
+    require()
+
+
+def same_as_python(graph: dg.Graph, folder: pathlib.Path, inputs: dict[str, Array], *, steps: int, fuse: bool) -> None:
+    """Asserts that exported C++ computes what the executable does, in every step."""
+    cpp.save(graph, folder, fuse=fuse, level=LEVEL)
+    got = Program(folder).run(graph, inputs, steps=steps)
+    executable = graph.compile("directml:software", fuse=fuse)
+    more: dict[str, Any] = {"steps": steps, "collect": list(graph.outputs)} if steps > 1 else {}
+    assert_same_bits(got, executable.run(inputs, **more))
+
+
+def test_every_operator_computes_the_same_bits(tmp_path: pathlib.Path) -> None:
+    graph, inputs = every_operator(LEVEL)
+    assert len(graph.outputs) > 170
+    same_as_python(graph, tmp_path, inputs, steps=1, fuse=False)
+
+
+def cache() -> dg.Graph:
+    """What a decoder has: a cache that grows, a state that is replaced, weights, a strided input and 4-bit numbers."""
+    g = dg.Graph("cache", dims={"capacity": 8})
+    x = g.input("x", sizes=[2, 1, 3], strides=[1, 6, 2], dtype="float32")
+    w = g.constant("w", np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 4, 3))
+    keys = g.state("keys", sizes=[2, "capacity", 3], dtype="float32", grows=1)
+    g.append(keys, x)
+    mean = g.state("mean", sizes=[2, 4, 3], dtype="float32", initial=0.5)
+    after = mean * 0.5 + (x + w)
+    g.update(mean, after)
+    g.output("mean", after)
+    g.output("keys.now", dg.identity(keys))
+    g.output("length", dg.identity(keys.length))
+    return g
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_states_go_on_from_step_to_step(tmp_path: pathlib.Path, fuse: bool) -> None:
+    graph = cache()
+    same_as_python(graph, tmp_path, random_inputs(graph, 1), steps=3, fuse=fuse)
+
+
+def contract() -> dg.Graph:
+    g = dg.Graph("contract", dims={"capacity": 4}, target=str(LEVEL))
+    x = g.input("x", sizes=[2], dtype="float32")
+    added = [g.constant(f"w{index}", np.full(20, index, np.float32)) for index in (1, 2)]
+    rows = g.state("rows", sizes=["capacity"], dtype="float32", grows=0)
+    g.append(rows, x)
+    total = g.state("total", sizes=[1], dtype="float32", initial=10)
+    sums = [dg.reduce(value, function="sum", axes=[0]) for value in (x, *added, rows)]
+    after = total + sums[0] + sums[1] + sums[2]
+    g.update(total, after)
+    g.output("y", after + sums[3] + dg.cast(rows.length, dtype="float32"))
+    return g
+
+
+def test_an_engine_can_rely_on_the_class(tmp_path: pathlib.Path) -> None:
+    cpp.save(contract(), tmp_path, most_bytes=100, fuse=False)  # the weights are split over two buffers
+    assert (tmp_path / "graph.h").read_text("utf-8").count(", 80, false},") == 2
+    shutil.copy(CONTRACT, tmp_path)
+    program = Program(tmp_path, "contract", options=("-Wall", "-Wextra", "-Werror", "-Wl,-Bsymbolic"))
+    assert program(tmp_path / "weights.bin", 20 * (1 + 2)) == (0, "")
+
+
+def test_the_program_says_what_is_wrong(tmp_path: pathlib.Path) -> None:
+    g = dg.Graph("newer")
+    scale = g.constant("scale", np.ones((1, 1, 1, 1), np.float32))
+    x = g.input("x", sizes=[1, 1, 1, 4], dtype="float32")
+    rounded = dg.quantize(x, [scale], quantization_type="scale", output={"dtype": "int8"}, name="rounded")
+    g.output("y", rounded)
+    cpp.save(g, tmp_path, fuse=False)
+    program = Program(tmp_path, options=WARNINGS)
+    np.save(tmp_path / "x.npy", np.ones((1, 1, 1, 4), np.float32))
+    np.save(tmp_path / "short.npy", np.ones(3, np.float32))
+    weights = "--weights", tmp_path / "weights.bin"
+    status, text = program(*weights, f"x={tmp_path / 'x.npy'}")
+    assert status == 1
+    assert "CheckFeatureSupport of the feature level failed with 0x887A0004, at 'rounded'" in text
+    assert "feature level 6.3" in text
+    for arguments, status, said in (
+        ((), 2, "there is no file for the input 'x'"),
+        (("y=y.npy",), 2, "there is no file for the input 'x'"),
+        ((f"x={tmp_path / 'x.npy'}", "y=y.npy"), 2, "the graph has no input 'y'"),
+        (("--steps",), 2, "nothing follows --steps"),
+        (("--steps", "0"), 2, "--steps is a number above 0"),
+        ((f"x={tmp_path / 'none.npy'}",), 1, "is not a .npy file that can be read"),
+        ((f"x={tmp_path / 'short.npy'}",), 1, "and 'x' is float32 (1, 1, 1, 4) in C order"),
+    ):
+        got, text = program(*arguments)
+        assert (got, said in text) == (status, True), text
+
+
+def test_windows_compiles_it_without_warnings(tmp_path: pathlib.Path) -> None:
+    if shutil.which(MINGW) is None:
+        pytest.skip(f"{MINGW} is not installed")
+    cpp.save(every_operator(NEWEST)[0], tmp_path, fuse=False)  # those that no library for Linux has, too
+    headers = tmp_path / "headers"
+    headers.mkdir()
+    (headers / "directx").symlink_to(INCLUDE / "directx")  # the rest of the folder is not for Windows
+    # This compiler's system headers lack the annotation, and those of DirectML have pragmas of others.
+    options = ("-std=c++17", *WARNINGS, "-D_Maybenull_=", "-fsyntax-only", f"-isystem{headers}/directx")
+    for source in ("graph.cpp", "recording.cpp", "main.cpp"):
+        compiled([MINGW, *options, source], tmp_path)
+
+
+def test_cmake_builds_the_program(tmp_path: pathlib.Path) -> None:
+    if shutil.which("cmake") is None:
+        pytest.skip("cmake is not installed")
+    g = dg.Graph("ramp")
+    g.output("y", g.fill_value_sequence(sizes=[3], dtype="float32", value_start=1, value_delta=1))
+    cpp.save(g, tmp_path)
+    configure = ["cmake", "-B", "build", f"-DDIRECTX_INCLUDE={INCLUDE}"]
+    refused = subprocess.run(
+        [*configure, "-DDML_REDIST=none"], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert "there is no DirectML.dll in DML_REDIST," in refused.stderr
+    (tmp_path / "DirectML.dll").touch()
+    for command in ([*configure, f"-DDML_REDIST={tmp_path}"], ["cmake", "--build", "build"]):
+        subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
+    assert {"DirectML.dll", "weights.bin", "ramp_main"} <= {path.name for path in (tmp_path / "build").iterdir()}
+    # Outside of this process there is no DirectML.
+    done = subprocess.run([tmp_path / "build" / "ramp_main"], check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, "libdirectml.so" in done.stderr) == (1, True)
+
+
+def test_500_nodes_are_described_quickly(tmp_path: pathlib.Path) -> None:
+    g = dg.Graph("long")
+    value = g.input("x", sizes=[1, 3, 8, 8], dtype="float32")
+    for index in range(500):
+        value = dg.activation_elu(value, alpha=1 + index / 512)
+    g.output("y", value)
+    cpp.save(g, tmp_path, fuse=False)
+    command = ["g++", "-std=c++17", "-fsyntax-only", *FOLDERS, "graph.cpp"]
+    subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=60)
