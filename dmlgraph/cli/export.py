@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import GRAPH, load_graph, with_dims, with_output, writing
+from dmlgraph.cli.options import GRAPH, ArrayFile, as_declared, load_graph, with_dims, with_inputs, with_output, writing
 
 if TYPE_CHECKING:
     from dmlgraph.base.levels import FeatureLevel
@@ -45,6 +47,12 @@ def _parse_level(_: click.Context, __: click.Parameter, given: str | None) -> Fe
     callback=_parse_level,
     help="With --to cpp: the highest feature level of the machines that will run it; by default the graph's.",
 )
+@click.option(
+    "--self-check",
+    is_flag=True,
+    help="With --to cpp: make every node an output, and add a program that prints the first one that is wrong.",
+)
+@with_inputs
 @with_dims
 def export(
     file: pathlib.Path,
@@ -52,6 +60,8 @@ def export(
     to: str | None,
     fuse: bool | None,
     level: FeatureLevel | None,
+    self_check: bool,
+    inputs: dict[str, ArrayFile],
     dims: dict[str, int],
 ) -> None:
     """Convert a graph file to a model for other programs, or to C++.
@@ -61,19 +71,26 @@ def export(
     reasons.  ONNX needs the extra onnx: pip install "dmlgraph[onnx]".
 
     With --to cpp the output is a folder: a class that records the graph on a command list of Direct3D 12, its weights,
-    a program that runs it, and a README.md with the steps.
+    a program that runs it, and a README.md with the steps.  --self-check takes --input, or random numbers.
 
     \b
     Examples:
       dmlgraph export examples/ramp.yaml -o ramp.onnx
       dmlgraph export examples/ramp.yaml -o ramp.json --dim N=1
       dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp
+      dmlgraph export examples/ramp.yaml --to cpp --self-check -o ramp_check
     """
     if to == CPP:
-        _export_cpp(file, output, fuse=fuse is not False, level=level, dims=dims)
+        choices = _Choices(fuse is not False, level, self_check, inputs)
+        _export_cpp(file, output, choices, dims)
         return
-    for given, option in ((fuse, "--fuse/--no-fuse"), (level, "--level")):
-        if given is not None:
+    for given, option in (
+        (fuse is not None, "--fuse/--no-fuse"),
+        (level is not None, "--level"),
+        (self_check, "--self-check"),
+        (bool(inputs), "--input"),
+    ):
+        if given:
             raise click.BadParameter("is for --to cpp", param_hint=option)
     if output.suffix.lower() not in SUFFIXES:
         raise click.BadParameter(f"'{output}' must end in {' or '.join(SUFFIXES)}", param_hint="--output")
@@ -95,14 +112,25 @@ def _save_model(graph: Graph, output: pathlib.Path) -> None:
         writer.save(graph, output)
 
 
-def _export_cpp(
-    file: pathlib.Path, folder: pathlib.Path, *, fuse: bool, level: FeatureLevel | None, dims: dict[str, int]
-) -> None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Choices:
+    """The options of C++."""
+
+    fuse: bool
+    level: FeatureLevel | None
+    self_check: bool
+    inputs: Mapping[str, ArrayFile]
+
+
+def _export_cpp(file: pathlib.Path, folder: pathlib.Path, choices: _Choices, dims: dict[str, int]) -> None:
     from dmlgraph.formats import cpp
 
     if folder.exists() and not folder.is_dir():
         raise click.BadParameter(f"'{folder}' is a file, and C++ needs a folder", param_hint="--output")
+    if choices.inputs and not choices.self_check:
+        raise click.BadParameter("is for --self-check", param_hint="--input")
     graph = load_graph(file, dims)
+    inputs = as_declared(graph, choices.inputs)
     with writing(folder), Report(place=graph.origin.located):
-        cpp.save(graph, folder, fuse=fuse, level=level)
+        cpp.save(graph, folder, fuse=choices.fuse, level=choices.level, self_check=choices.self_check, inputs=inputs)
     click.echo(f"{folder}: written; {folder / 'README.md'} says how to build and use it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -56,6 +57,7 @@ def test_a_level_that_is_too_low_is_an_error_at_its_place(graph: pathlib.Path, t
         (["--to", "cpp", "-o", "folder", "--level", "9"], "not a DirectML feature level"),
         (["-o", "y.onnx", "--no-fuse"], "is for --to cpp"),
         (["-o", "y.onnx", "--level", "5.1"], "is for --to cpp"),
+        (["-o", "y.onnx", "--self-check"], "is for --to cpp"),
         (["-o", "."], "'.' must end in .onnx or .json"),
         (["--to", "java", "-o", "x"], "'java' is not 'cpp'"),
     ],
@@ -64,3 +66,14 @@ def test_wrong_usage(graph: pathlib.Path, monkeypatch: pytest.MonkeyPatch, argum
     monkeypatch.chdir(graph.parent)
     result = call("graph.yaml", *arguments)
     assert (result.exit_code, said in result.output) == (2, True), result.output
+
+
+def test_the_self_check_takes_inputs(graph: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(2, 3))
+    given = f"x={tmp_path / 'x.npy'}"
+    result = call(graph, "--to", "cpp", "-o", tmp_path / "folder", "--self-check", "--input", given)
+    assert result.exit_code == 0, result.output
+    expected = np.fromfile(tmp_path / "folder" / "expected.bin", np.float32)
+    assert expected[:6].tolist() == [0, 1, 2, 3, 4, 5]
+    result = call(graph, "--to", "cpp", "-o", tmp_path / "folder", "--input", given)
+    assert (result.exit_code, "is for --self-check" in result.output) == (2, True)

@@ -6,10 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 
 from dmlgraph.base.errors import BindingError, OperatorError, Problem
+from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.compiler.ir import IrGraph
+from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.lowering import CONSTANT_NODE_LEVEL, lower
 from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.resident import with_packed_states
@@ -31,6 +34,8 @@ class Lowered:
         level: what the device must support.
         level_node: the first node that needs it; None if no node needs more than DirectML's graphs do.
         types: the data types that the device must support, each with the first node that has it.
+        plain: the graph before workarounds for DirectML's faults, for other devices.
+        exposed: if every node is an output: the node of each output.
     """
 
     desc: GraphDesc
@@ -38,15 +43,18 @@ class Lowered:
     level: FeatureLevel
     level_node: str | None
     types: Mapping[DataType, str]
+    plain: GraphDesc
+    exposed: Mapping[str, str]
 
 
-def lowered(graph: Graph, *, fuse: bool, level: FeatureLevel | None) -> Lowered:
+def lowered(graph: Graph, *, fuse: bool, level: FeatureLevel | None, expose: bool = False) -> Lowered:
     """The graph for DirectML.
 
     Args:
         graph: with at least one output.
         fuse: whether the passes of DirectML run.
         level: the highest feature level of the machines that will run it; by default the graph's.
+        expose: make the outputs of all nodes outputs of the graph.
 
     Raises:
         GraphError: the graph has no outputs.
@@ -55,18 +63,43 @@ def lowered(graph: Graph, *, fuse: bool, level: FeatureLevel | None) -> Lowered:
     """
     level = min(level or graph.level, graph.level)
     fused = pipeline.fuse(graph, target(level), enabled(fuse))
-    desc = lower(fused.graph, level)
+    ir, exposed = exposing(fused.graph) if expose else (fused.graph, {})
+    plain = lower(ir, level)
     problems = [
         problem.at(node=node.name)
-        for node in desc.nodes
+        for node in plain.nodes
         if not isinstance(node, ConstantDescNode)
         for problem in node.operator.level_problems(level)
     ]
     if problems:
         raise OperatorError(problems)
-    desc, _ = make_safe(with_packed_states(desc)[0])
+    desc, _ = make_safe(with_packed_states(plain)[0])
     _check_sizes(desc)
-    return Lowered(desc, fused.origins, *_least_level(desc), _types(desc))
+    return Lowered(desc, fused.origins, *_least_level(desc), _types(desc), plain, exposed)
+
+
+def exposing(graph: IrGraph) -> tuple[IrGraph, dict[str, str]]:
+    """The graph with the outputs of all nodes as outputs, in execution order; and the node of each output."""
+    changing = {state.output for state in graph.states}
+    names: dict[Source, list[str]] = {}
+    for name, source in graph.outputs.items():
+        if name not in changing:
+            names.setdefault(source, []).append(name)
+    free = FreeNames(graph.outputs)
+    outputs: dict[str, Source] = {}
+    for node in graph.in_order():
+        for port, desc in enumerate(node.descs):
+            source = Source(node.name, port)
+            if desc is not None and node.operator is not None:
+                shown = names.get(source) or [free.take(graph.reference(*source))]
+                outputs |= dict.fromkeys(shown, source)
+    # Outputs that no operator computes, and what changes states.
+    outputs |= {name: source for name, source in graph.outputs.items() if name not in outputs}
+    exposed = IrGraph(graph.name, graph.level, graph.target)
+    nodes = [(node.content, node.sources) for node in graph.in_order()]
+    exposed.assemble(nodes, outputs, graph.layouts)
+    exposed.states = graph.states
+    return exposed, {name: source.node for name, source in outputs.items()}
 
 
 def _check_sizes(desc: GraphDesc) -> None:

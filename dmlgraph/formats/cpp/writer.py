@@ -8,7 +8,8 @@ import pathlib
 import re
 import shlex
 import string
-from typing import BinaryIO, ClassVar
+from collections.abc import Mapping
+from typing import Any, BinaryIO, ClassVar
 
 from dmlgraph.base.errors import plural
 from dmlgraph.base.file_names import FileNames
@@ -18,11 +19,14 @@ from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.cpp.descs import Nodes, data_type
 from dmlgraph.formats.cpp.layout import Scratch, Weights
 from dmlgraph.formats.cpp.lowered import MOST_BYTES, Lowered, lowered
+from dmlgraph.formats.cpp.self_check import Expected, tables
 from dmlgraph.formats.cpp.tables import Tables, enumerators, rows
 from dmlgraph.formats.cpp.text import comment, identifier, quoted
 from dmlgraph.graph.graph import Graph
 
 WEIGHTS = "weights.bin"
+EXPECTED = "expected.bin"
+SELF_CHECK = "self_check.cpp"
 SOURCES = (
     *("graph.h", "graph.cpp", "description.h", "recording.cpp"),
     *("main.cpp", "runner.h", "device.h", "tensors.h", "CMakeLists.txt", "README.md"),
@@ -36,6 +40,8 @@ def save(
     fuse: bool = True,
     level: FeatureLevel | None = None,
     most_bytes: int = MOST_BYTES,
+    self_check: bool = False,
+    inputs: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes the graph as C++ for Direct3D 12: a class, its weights, a program, and how to build them.
 
@@ -45,26 +51,39 @@ def save(
         fuse: whether the passes of DirectML run before.
         level: the highest feature level of the machines that will run it; by default the graph's.
         most_bytes: of weights that lie in one buffer.
+        self_check: make every node an output, and add a program that prints the first one that is not as expected.
+        inputs: for the self-check, by name; random ones by default.
 
     Raises:
         GraphError: the graph has no outputs.
         OperatorError: a node needs a higher level, or has a number that C++ cannot express.
-        BindingError: a tensor does not fit a buffer of Direct3D 12.
+        BindingError: a tensor does not fit a buffer of Direct3D 12, or an array its input.
         OSError: a file cannot be written.
     """
     folder = pathlib.Path(folder)
     with enough_memory("write", graph):
-        found = lowered(graph, fuse=fuse, level=level)
+        found = lowered(graph, fuse=fuse, level=level, expose=self_check)
         weights = Weights(found.desc, most_bytes)
-        values = _values(found, weights)
-        texts = {name: _filled(name, values) for name in SOURCES}
+        files = _files(found, weights, Expected.of(found.plain, inputs or {}) if self_check else None)
     folder.mkdir(parents=True, exist_ok=True)
     with NewFiles() as new:
-        for name, text in texts.items():
+        for name, content in files.items():
             with new.open(folder / name) as stream:
-                stream.write(text.encode())
+                stream.write(content)
         with new.open(folder / WEIGHTS) as stream:
             _write_weights(weights, stream)
+
+
+def _files(found: Lowered, weights: Weights, expected: Expected | None) -> dict[str, bytes]:
+    """The files without the weights, by name."""
+    values = _values(found, weights)
+    if expected is None:
+        return {name: _filled(name, values).encode() for name in SOURCES}
+    values |= tables(expected, found.desc, found.exposed) | {
+        "programs": "main self_check",
+        "self_check": _ABOUT_SELF_CHECK.format(namespace=values["namespace"]),
+    }
+    return {name: _filled(name, values).encode() for name in [*SOURCES, SELF_CHECK]} | {EXPECTED: expected.data}
 
 
 def _write_weights(weights: Weights, stream: BinaryIO) -> None:
@@ -74,6 +93,15 @@ def _write_weights(weights: Weights, stream: BinaryIO) -> None:
         stream.write(part.data)
         written = offset + part.nbytes
     stream.write(bytes(weights.bytes - written))
+
+
+_ABOUT_SELF_CHECK = """## The self-check
+
+Every node is an output here, and `expected.bin` has random inputs, or those that were given, and what the first run
+should make of them. `build/{namespace}_self_check` prints the first node that differs, with the element, what it got
+and what was expected. Floats may differ by a thousandth of the tensor's largest magnitude, which `--relative` changes.
+
+"""
 
 
 class _Template(string.Template):
@@ -121,6 +149,7 @@ def _values(found: Lowered, weights: Weights) -> dict[str, str]:
         "staging_bytes": str(scratch.staging_bytes),
         "output_files": _output_files(found),
         "programs": "main",
+        "self_check": "",
         **_description(found, tables),
     }
 

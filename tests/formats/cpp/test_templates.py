@@ -159,3 +159,42 @@ def test_500_nodes_are_described_quickly(tmp_path: pathlib.Path) -> None:
     cpp.save(g, tmp_path, fuse=False)
     command = ["g++", "-std=c++17", "-fsyntax-only", *FOLDERS, "graph.cpp"]
     subprocess.run(command, check=True, capture_output=True, cwd=tmp_path, timeout=60)
+
+
+def chain() -> dg.Graph:
+    """A few nodes, with float16 and integers among them."""
+    g = dg.Graph("chain")
+    x = g.input("x", sizes=[1, 2, 3, 4], dtype="float32")
+    scaled = dg.activation_linear(x, alpha=2.5, beta=0.25, name="scaled")
+    half = dg.cast(scaled, dtype="float16", name="half")
+    root = dg.sqrt(dg.abs(half, name="size"), name="root")
+    rounded = dg.cast(root, dtype="int32", name="rounded")
+    total = g.state("total", sizes=[1, 2, 3, 4], dtype="int32", initial=3)
+    g.update(total, dg.add(total, rounded, name="sum"))
+    g.output("y", rounded)
+    return g
+
+
+def test_the_self_check_names_the_first_node_that_is_wrong(tmp_path: pathlib.Path) -> None:
+    cpp.save(chain(), tmp_path, fuse=False, level=LEVEL, self_check=True)
+    files = "--weights", tmp_path / "weights.bin", "--expected", tmp_path / "expected.bin"
+    assert Program(tmp_path, "self_check")(*files) == (0, "all of 6 outputs are as expected\n")
+
+    wrong = tmp_path / "wrong"
+    cpp.save(chain(), wrong, fuse=False, level=LEVEL, self_check=True)
+    text = (wrong / "graph.cpp").read_text("utf-8")
+    assert "DML_ELEMENT_WISE_ABS_OPERATOR_DESC" in text
+    (wrong / "graph.cpp").write_text(text.replace("ELEMENT_WISE_ABS", "ELEMENT_WISE_EXP"), "utf-8")
+    status, text = Program(wrong, "self_check")(*files)
+    assert (status, text.startswith("the first node that differs is 'size': element [0, 0, 0, 0]")) == (1, True), text
+
+
+def test_the_self_check_prints_what_it_got_and_expected(tmp_path: pathlib.Path) -> None:
+    x = np.zeros((1, 2, 3, 4), np.float32)
+    x[0, 1, 0, 2] = 4
+    cpp.save(chain(), tmp_path, fuse=False, level=LEVEL, self_check=True, inputs={"x": x})
+    text = (tmp_path / "graph.cpp").read_text("utf-8")
+    (tmp_path / "graph.cpp").write_text(text.replace("2.5f,", "3.5f,"), "utf-8")
+    files = "--weights", tmp_path / "weights.bin", "--expected", tmp_path / "expected.bin"
+    said = "element [0, 1, 0, 2] of 'scaled' (float32 (1, 2, 3, 4)): got 14.25, expected 10.25\n"
+    assert Program(tmp_path, "self_check")(*files) == (1, f"the first node that differs is 'scaled': {said}")

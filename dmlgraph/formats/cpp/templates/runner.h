@@ -17,7 +17,7 @@ public:
     // Compiles the graph and initialises it with the weights in a file, and with inputs that are owned.
     Runner(Device& device, const std::string& weightsFile, const std::vector<Bytes>& inputs) : device_(device) {
         CheckGraph(graph_.Create(device.directml.get()));
-        const Bytes weights = Read(weightsFile);
+        const Bytes weights = ReadFile(weightsFile, WeightsFileBytes);
         heap_ = device.Heap(graph_.DescriptorCount());
         run_.descriptors = RangeOf(*heap_);
         run_.persistent = Add(graph_.PersistentBytes());
@@ -94,19 +94,6 @@ private:
                     " and the node's data types; DirectML 1.15 has every level";
         }
         throw std::runtime_error(text);
-    }
-
-    static Bytes Read(const std::string& file) {
-        std::ifstream stream(file, std::ios::binary);
-        if (!stream) {
-            throw std::runtime_error("cannot read " + file);
-        }
-        Bytes bytes{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-        if (bytes.size() != WeightsFileBytes) {
-            throw std::runtime_error(file + " has " + std::to_string(bytes.size()) + " bytes, and the graph's weights have " +
-                                     std::to_string(WeightsFileBytes));
-        }
-        return bytes;
     }
 
     Buffer Add(UINT64 bytes) {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -18,6 +19,20 @@ inline UINT InputNumber() { return InputCount; }
 inline UINT OutputNumber() { return OutputCount; }
 inline UINT StateNumber() { return StateCount; }
 inline UINT WeightNumber() { return WeightCount; }
+
+// All of a file, which must have so many bytes.
+inline Bytes ReadFile(const std::string& file, UINT64 bytes) {
+    std::ifstream stream(file, std::ios::binary);
+    if (!stream) {
+        throw std::runtime_error("cannot read " + file);
+    }
+    Bytes found{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    if (found.size() != bytes) {
+        throw std::runtime_error(file + " has " + std::to_string(found.size()) + " bytes, and the graph's has " +
+                                 std::to_string(bytes));
+    }
+    return found;
+}
 
 struct TypeInfo {
     const char* name;
