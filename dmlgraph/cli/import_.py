@@ -33,7 +33,7 @@ def import_(
     Examples:
       dmlgraph import model.onnx -o model --dim batch=1
       dmlgraph import vad.onnx -o vad --dim batch=1 --value sr=16000
-      dmlgraph import decoder.onnx -o decoder --dim past=512 --state "past_key_values.*=present.*"
+      dmlgraph import decoder.onnx -o decoder --state auto --dim batch=1 --dim tokens=1 --dim capacity=512
     """
     from dmlgraph.formats import onnx
     from dmlgraph.formats import yaml as document

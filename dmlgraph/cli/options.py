@@ -261,8 +261,8 @@ def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         expose_value=False,
         callback=_keep(_parse_states),
-        metavar="INPUT=OUTPUT",
-        help='For an ONNX model: what is a state, such as "past_key_values.*=present.*".',
+        metavar="auto|INPUT=OUTPUT",
+        help='For an ONNX model: what is a state, such as "past_key_values.*=present.*"; auto finds the caches.',
     )
     convert = click.option(
         "--convert",
@@ -327,9 +327,11 @@ def _number(text: str) -> int | float | None:
     return None
 
 
-def _parse_states(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """`past.*=present.*` pairs."""
-    return dict(split_pairs(given, "INPUT=OUTPUT, such as past_key_values.*=present.*"))
+def _parse_states(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> str | dict[str, str]:
+    """`auto`, or `past.*=present.*` pairs."""
+    if given == ("auto",):
+        return given[0]
+    return dict(split_pairs(given, "auto alone, or INPUT=OUTPUT, such as past_key_values.*=present.*"))
 
 
 def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph.base.errors import DocumentError, Location, Problem
 from dmlgraph.files.kinds import kind_of, other_kind
@@ -22,7 +22,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
-    states: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | Literal["auto"] | None = None,
 ) -> Graph:
     """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 
@@ -32,7 +32,8 @@ def load(
         values: for a model: inputs that are known now, by name.
         target: for a model: the feature level of the graph.
         convert: for a model: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
-        states: for a model: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`.
+        states: for a model: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`, or
+            "auto": the caches of a decoder.
 
     Raises:
         DocumentError: every problem of a graph file, each with its line and column.

@@ -123,6 +123,11 @@ def test_import_writes_states_and_commands_take_them(tmp_path: pathlib.Path) -> 
     assert "before: {dtype: float32, sizes: [4], grows: 0, append: x}" in written
     done = command("check", path, *given, "--state", "before=y")
     assert "'before' is given twice" in done.stderr
+    done = command("import", path, "-o", tmp_path / "auto", *given[:-2], "--state", "auto")
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "auto" / "model.yaml").read_text(encoding="utf-8") == written
+    done = command("check", path, *given, "--state", "auto")
+    assert "auto alone, or INPUT=OUTPUT" in done.stderr
 
 
 def test_all_that_is_missing_is_asked_for_at_once(tmp_path: pathlib.Path) -> None:

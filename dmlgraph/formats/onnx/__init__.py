@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph.base.errors import Location, ModelError
 from dmlgraph.base.report import Report
@@ -35,7 +35,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
-    states: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | Literal["auto"] | None = None,
 ) -> Graph:
     """The graph of an ONNX model.
 
@@ -46,7 +46,8 @@ def load(
         target: the feature level of the graph.
         convert: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
         states: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`; `*` stands for any
-            text, which is the same in both.  None: those that dmlgraph wrote into the model.
+            text, which is the same in both.  "auto": the caches of a decoder, found by what computes them; the inputs
+            that follow from their length are computed.  None: those that dmlgraph wrote into the model.
 
     Raises:
         ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
@@ -81,7 +82,7 @@ def convert_model(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
-    states: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | Literal["auto"] | None = None,
 ) -> Graph:
     """The graph of a model that is read; `path` is its file, the rest as in `load`.
 

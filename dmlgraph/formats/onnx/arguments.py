@@ -57,7 +57,7 @@ class Arguments:
         converted: Callable[[np.dtype[Any]], np.dtype[Any]],
         states: Collection[ir.Value] = (),
     ) -> None:
-        _check_dims(dims)
+        _checkdims_of(dims)
         self.graph, self.dims, self.values, self.converted = graph, dict(dims), dict(values), converted
         self.inputs = [each for each in graph.inputs if each in states or each.name not in graph.initializers]
 
@@ -72,7 +72,7 @@ class Arguments:
                 hint=suggestion(name, names),
                 code="unknown-array",
             )
-        opened = [dim for each in self.inputs for dim in _dims(each) if isinstance(dim, OpenDim)]
+        opened = [dim for each in self.inputs for dim in dims_of(each) if isinstance(dim, OpenDim)]
         known = {dim.name for dim in opened}
         for dim in self.dims.keys() - known - {dim.place for dim in opened}:
             yield Problem(
@@ -105,10 +105,8 @@ class Arguments:
             if math.prod(size for size in shape if size) > MOST:
                 raise Refusal("more than 2^32-1 elements", code="too-large", got=[*shape])
             return Tensor.of(np.empty(shape, dtype), name=name), []
-        opened = [
-            dim.name for dim, size in zip(_dims(value), sizes, strict=True) if isinstance(dim, OpenDim) and size is None
-        ]
-        missing = list(dict.fromkeys(opened))
+        pairs = zip(dims_of(value), sizes, strict=True)
+        missing = list(dict.fromkeys(dim.name for dim, size in pairs if isinstance(dim, OpenDim) and size is None))
         tensor = Tensor(dtype, shape, name=name)
         tensor.depends = frozenset([DATA if _is_data(tensor) else name])
         return tensor, missing
@@ -117,7 +115,7 @@ class Arguments:
         """The sizes of an input; None where the model leaves one open and none is given."""
         return [
             self.dims.get(dim.place, self.dims.get(dim.name)) if isinstance(dim, OpenDim) else dim
-            for dim in _dims(value)
+            for dim in dims_of(value)
         ]
 
     def _given(self, value: ir.Value, array: Array) -> Array:
@@ -134,12 +132,12 @@ class Arguments:
         if len(sizes) != array.ndim or any(
             size not in (None, real) for size, real in zip(sizes, array.shape, strict=True)
         ):
-            allowed = f"[{', '.join(map(str, _dims(value)))}]"
+            allowed = f"[{', '.join(map(str, dims_of(value)))}]"
             raise Refusal("the given value has another shape", code="sizes", got=list(array.shape), allowed=allowed)
         return array
 
 
-def _check_dims(dims: object) -> None:
+def _checkdims_of(dims: object) -> None:
     """Refuses what is not a mapping from names to sizes; 0 is a size, of an input that is then empty."""
     if not isinstance(dims, Mapping):
         hint = 'such as {"batch": 8}'
@@ -158,7 +156,7 @@ def _is_data(tensor: Tensor) -> bool:
     return tensor.count > MOST_GIVEN or (tensor.is_float and tensor.rank > 2)
 
 
-def _dims(value: ir.Value) -> list[int | OpenDim]:
+def dims_of(value: ir.Value) -> list[int | OpenDim]:
     """The sizes of an input; open are those with a name, without a number, or below 0."""
     found: list[int | OpenDim] = []
     for axis, size in enumerate(value.shape or ()):

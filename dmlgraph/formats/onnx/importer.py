@@ -18,7 +18,9 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.files.mapped_arrays import taken_out
 from dmlgraph.formats.onnx import folding, table
 from dmlgraph.formats.onnx.arguments import Arguments, not_given
+from dmlgraph.formats.onnx.caches import AUTO
 from dmlgraph.formats.onnx.checking import check, signature
+from dmlgraph.formats.onnx.decoder import Decoder
 from dmlgraph.formats.onnx.definitions import default_attributes, definition, empty_results, output_types
 from dmlgraph.formats.onnx.message import elements
 from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
@@ -56,7 +58,7 @@ class Importer:
         values: Mapping[str, Any],
         target: str | FeatureLevel | None,
         convert: Mapping[str, str] | None,
-        states: Mapping[str, str] | None = None,
+        states: Mapping[str, str] | str | None = None,
     ) -> None:
         self.model = model
         self.notes = Notes()
@@ -64,7 +66,9 @@ class Importer:
             self.convert = resolve_conversions(convert)
         self._settle()
         self.pairs, self.past_sizes = Pairs(model, states, values), PastSizes()
-        self.arguments = Arguments(model.graph, dims, values, self._converted, self.pairs.by_past)
+        self.decoder = Decoder(model.graph, self.pairs.by_past.values() if states == AUTO else (), values)
+        sizes = self.decoder.resolved(dims)
+        self.arguments = Arguments(model.graph, sizes, values, self._converted, self.pairs.by_past)
         self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
         self.graph.origin.is_model = True
         weights = (name for name, each in model.graph.initializers.items() if each not in self.pairs.by_past)
@@ -112,7 +116,7 @@ class Importer:
         problems += self.arguments.unknown()
         told: set[str] = set()
         for each in self.arguments.inputs:
-            if each in self.pairs.by_length:
+            if each in self.pairs.by_length or each in self.decoder.computed:
                 continue
             with self.notes.noting(as_text(each.name) or "input"):
                 tensor, missing = self.arguments.tensor(each)
@@ -125,6 +129,8 @@ class Importer:
         for length, pair in self.pairs.by_length.items():
             if pair.state is not None:
                 env[length] = Tensor(LENGTH.dtype.numpy, LENGTH.sizes, made=pair.state.length)
+        with self.notes.noting("states", *self.decoder.computed):
+            env.update(self.decoder.inputs(env, self._converted, self._calls))
         return env
 
     def _add_input(self, value: ir.Value, tensor: Tensor) -> None:
@@ -167,6 +173,9 @@ class Importer:
             array = array.astype(self.convert[array.dtype])
         return Tensor.of(taken_out(array), name=as_label(name))
 
+    def _calls(self, name: str) -> Calls:
+        return Calls(self.graph, self.names, name)
+
     def _converted(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         return self.convert.get(dtype, dtype)
 
@@ -180,9 +189,9 @@ class Importer:
                 tensor, pair = env.get(value), self.pairs.by_present.get(value)
                 if tensor is None:
                     raise Refusal("no node computes the output", code="unknown-node")
-                calls = Calls(self.graph, self.names, name)
+                calls = self._calls(name)
                 if pair is not None:
-                    pair.change(calls, tensor)
+                    pair.change(calls, tensor, is_masked=self.decoder.masks)
                 elif isinstance(tensor, TensorList):
                     if not tensor.items:
                         raise Refusal("a graph cannot have a sequence without tensors as an output", code="count")

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from dmlgraph.base.errors import ModelError, Problem, listing, suggestion
+from dmlgraph.formats.onnx.caches import AUTO, Growth, growth, pairs
 from dmlgraph.formats.onnx.names import as_text
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import DATA, PAST, Refusal
@@ -26,15 +27,6 @@ from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.value import Value
 
-# Where operators hold past rows and new ones: operator → (output, input of the past, axis).  Concat has its axis.
-_APPENDING = {
-    ("", "Attention"): ((1, 4, 2), (2, 5, 2)),
-    (MICROSOFT, "Attention"): ((1, 4, 3),),
-    (MICROSOFT, "GroupQueryAttention"): ((1, 3, 2), (2, 4, 2)),
-    (MICROSOFT, "MultiHeadAttention"): ((1, 6, 2), (2, 7, 2)),
-    (MICROSOFT, "QAttention"): ((1, 8, 3),),
-}
-
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Pair:
@@ -43,16 +35,21 @@ class Pair:
     Attributes:
         past: the input.
         present: the output.
-        grows: the axis along which the model appends; None where it does not.
+        growth: how the model appends; None where it does not.
         is_ours: whether dmlgraph wrote the model.
         state: the state in the graph, once it is declared.
     """
 
     past: ir.Value
     present: ir.Value
-    grows: int | None
+    growth: Growth | None
     is_ours: bool
     state: Value | None = None
+
+    @property
+    def grows(self) -> int | None:
+        """The axis along which the model appends; None where it does not."""
+        return None if self.growth is None else self.growth.axis
 
     @property
     def name(self) -> str:
@@ -90,8 +87,13 @@ class Pair:
         assert self.grows is not None
         return Tensor(past.dtype, past.shape, appended=appended(past, rows, self.grows))
 
-    def change(self, calls: Calls, result: Tensor) -> None:
+    def change(self, calls: Calls, result: Tensor, *, is_masked: bool) -> None:
         """Makes the result of the model what changes the state.
+
+        Args:
+            calls: adds the nodes.
+            result: what the model gives.
+            is_masked: whether it is known that the model counts only rows that were written.
 
         Raises:
             Refusal: it is neither a next value of the state's sizes, nor past rows and new ones behind them.
@@ -108,7 +110,7 @@ class Pair:
             raise self._neither(result)
         rows = made.rows(calls)
         graph.append(self.state, rows)
-        if not (made.counts or self.is_ours):
+        if not (made.counts or is_masked or self.is_ours):
             self._check_masked(graph, rows.sizes[made.axis])
 
     def _check_masked(self, graph: Graph, rows: int) -> None:
@@ -144,30 +146,32 @@ class Pairs:
 
     Args:
         model: whose inputs and outputs they are.
-        states: names of inputs → names of outputs; `*` stands for any text, which is the same in both.  None: the
-            pairs that the model's metadata say.
+        states: names of inputs → names of outputs; `*` stands for any text, which is the same in both.  "auto": the
+            caches that `caches.pairs` finds.  None: the pairs that the model's metadata say.
         values: the inputs that are known.
 
     Raises:
         ModelError: everything that does not fit.
     """
 
-    def __init__(self, model: ir.Model, states: Mapping[str, str] | None, values: Mapping[str, Any]) -> None:
+    def __init__(self, model: ir.Model, states: Mapping[str, str] | str | None, values: Mapping[str, Any]) -> None:
         graph = model.graph
         self._inputs = {as_text(each.name): each for each in graph.inputs}
         self._outputs = {as_text(each.name): each for each in graph.outputs}
         self._values = values
         self._problems: list[Problem] = []
         self._names: dict[str, str] = {}
+        if states == AUTO:
+            states = {name: other for name, other in pairs(graph).items() if name not in values}
         checked = _checked(_written(model) if states is None else states)
         for pattern, other in checked.items():
             self._match(pattern, other)
         self._check_outputs(checked)
         if problems := self._problems:
             raise ModelError(problems)
-        pairs = [(self._inputs[past], self._outputs[present]) for past, present in self._names.items()]
+        named = [(self._inputs[past], self._outputs[present]) for past, present in self._names.items()]
         is_ours = PROPERTY in model.metadata_props
-        made = [Pair(past, present, _growth(past, present), is_ours) for past, present in pairs]
+        made = [Pair(past, present, _growth(past, present), is_ours) for past, present in named]
         self.by_past = {each.past: each for each in made}
         self.by_present = {each.present: each for each in made}
         lengths = {self._inputs.get(each.name + LENGTH): each for each in made if each.grows is not None}
@@ -303,7 +307,7 @@ def _written(model: ir.Model) -> Mapping[str, str]:
 def _checked(states: object) -> Mapping[str, str]:
     if not isinstance(states, Mapping) or not all(isinstance(each, str) for pair in states.items() for each in pair):
         hint = 'such as {"past_key_values.*": "present.*"}'
-        message = "must be a mapping from names of inputs to names of outputs"
+        message = f"must be a mapping from names of inputs to names of outputs, or '{AUTO}'"
         raise ModelError(message, code="kind", field="states", got=states, hint=hint)
     return states
 
@@ -333,29 +337,7 @@ def _is_length(value: ir.Value) -> bool:
     return value.dtype is ir.DataType.UINT32 and shape == (1,)
 
 
-def _growth(past: ir.Value, present: ir.Value) -> int | None:
-    """The axis along which the output is the input and new rows; None where it is something else."""
-    node = _source(present).producer()
-    if node is None:
-        return None
-    inputs = [None if each is None else _source(each) for each in node.inputs]
-    if (node.domain, node.op_type) == ("", "Concat"):
-        axis = node.attributes.get("axis")
-        if axis is None or axis.is_ref() or len(inputs) < 2 or inputs[0] is not past:
-            return None
-        rank = len(past.shape) if past.shape is not None else 0
-        at = axis.as_int()
-        return at + rank if at < 0 else at
-    for output, place, grows in _APPENDING.get((node.domain, node.op_type), ()):
-        if output < len(node.outputs) and node.outputs[output] is _source(present) and place < len(inputs):
-            return grows if inputs[place] is past else None
-    return None
-
-
-def _source(value: ir.Value) -> ir.Value:
-    """The value, or that of which it is an Identity."""
-    node = value.producer()
-    while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
-        value = node.inputs[0]
-        node = value.producer()
-    return value
+def _growth(past: ir.Value, present: ir.Value) -> Growth | None:
+    """How the output is the input and new rows; None where it is something else."""
+    found = growth(present)
+    return found if found is not None and found.past is past else None

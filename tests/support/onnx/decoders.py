@@ -204,3 +204,39 @@ def group_query() -> onnx.ModelProto:
             cosines, sines)"""
 
     return _model("", before, layer)
+
+
+def merged() -> onnx.ModelProto:
+    """As optimum merges decoders: with `use_cache_branch` that with a past, else one that reads no past."""
+    model = pytorch()
+    names = [f"past_key_values.{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
+    branches = {"then_branch": _branch(model, "with_past/"), "else_branch": _branch(model, "no_past/")}
+    for node in branches["else_branch"].node:
+        if node.op_type == "Concat" and node.input[0] in names:
+            node.op_type = "Identity"
+            del node.attribute[:], node.input[0]
+        if node.op_type == "Shape" and node.input[0] in names:
+            zero = onnx.helper.make_node("Constant", [], list(node.output), value_ints=[0])
+            node.CopyFrom(zero)
+    outputs = [each.name for each in model.graph.output]
+    del model.graph.node[:]
+    condition = onnx.helper.make_tensor_value_info("use_cache_branch", onnx.TensorProto.BOOL, [1])
+    model.graph.input.append(condition)
+    model.graph.node.append(onnx.helper.make_node("If", ["use_cache_branch"], outputs, **branches))
+    return model
+
+
+def _branch(model: onnx.ModelProto, prefix: str) -> onnx.GraphProto:
+    """The nodes of a model as a branch, with other names for all that they compute."""
+    made = {name for node in model.graph.node for name in node.output}
+    branch = onnx.GraphProto(name=prefix.rstrip("/"))
+    for source in model.graph.node:
+        node = branch.node.add()
+        node.CopyFrom(source)
+        node.input[:] = [prefix + name if name in made else name for name in source.input]
+        node.output[:] = [prefix + name for name in source.output]
+    for output in model.graph.output:
+        inner = branch.output.add()
+        inner.CopyFrom(output)
+        inner.name = prefix + output.name
+    return branch

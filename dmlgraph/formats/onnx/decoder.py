@@ -1,0 +1,210 @@
+"""Inputs of a decoder that follow from the length of its caches: masks, positions and lengths, computed in the graph.
+
+A run has B sequences of S new tokens, and caches whose capacity is C.  The model sees C past rows, and S new ones
+behind them.  Of the past only the first rows count, as many as the states have.  So the inputs are in every run, at
+every length, those of C + S rows, of which a mask says which count.  What is left for the caller are the tokens: such a
+decoder graph has the input `input_ids` {B, S}, the output `logits` {B, S, V}, and a growing state for each cache, with
+the cache's name, all of one capacity and length.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from dmlgraph.base.errors import ModelError, Problem
+from dmlgraph.formats.onnx.arguments import OpenDim, dims_of
+from dmlgraph.formats.onnx.names import as_text, printable
+from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, Refusal
+from dmlgraph.formats.onnx.states import Pair
+from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, parse_dtype, stored
+from dmlgraph.graph.value import Value
+
+Dtype = np.dtype[Any]
+DtypeOf = Callable[[Dtype], Dtype]
+Rule = Callable[[Calls, "Step", Dtype, int], Tensor]  # the last argument is the number of dimensions
+TOKENS = ("input_ids", "decoder_input_ids", "inputs_embeds")  # what models call the input with the new tokens
+
+
+class Decoder:
+    """The inputs of a model with caches that are computed.
+
+    Args:
+        graph: the model's.
+        pairs: its caches; no pairs where nothing is to be computed.
+        values: the inputs that are known.
+    """
+
+    def __init__(self, graph: ir.Graph, pairs: Iterable[Pair], values: Mapping[str, Any]) -> None:
+        self._growing = [each for each in pairs if each.grows is not None]
+        inputs = {as_text(each.name): each for each in graph.inputs}
+        self.tokens = next((inputs[name] for name in TOKENS if name in inputs), None)
+        rules = {each: _rule(each) for name, each in inputs.items() if self._growing and name not in values}
+        self._rules = {each: rule for each, rule in rules.items() if rule is not None}
+
+    @property
+    def masks(self) -> bool:
+        """Whether the model reads a mask that is computed."""
+        return any(rule is _mask and value.uses() for value, rule in self._rules.items())
+
+    def resolved(self, dims: Mapping[str, int]) -> Mapping[str, int]:
+        """The sizes of dims, in which `batch`, `tokens` and `capacity` stand for what the model calls these.
+
+        GroupQueryAttention tells the width of its heads, which the builder of onnxruntime-genai leaves open.
+
+        Raises:
+            ModelError: the model has another size there, or another is given.
+        """
+        if not self._growing or not isinstance(dims, Mapping):
+            return dims
+        places = {"capacity": [(each.past, each.grows) for each in self._growing if each.grows is not None]}
+        if self.tokens is not None:
+            places |= {"batch": [(self.tokens, 0)], "tokens": [(self.tokens, 1)]}
+        own = {dim.name for pair in self._growing for dim in dims_of(pair.past) if isinstance(dim, OpenDim)}
+        found, problems = dict(dims), []
+        for name in places.keys() & dims.keys() - own:
+            size = found.pop(name)
+            for value, axis in places[name]:
+                dim = dims_of(value)[axis]
+                there = found.setdefault(dim.name, size) if isinstance(dim, OpenDim) else dim
+                if there != size:
+                    problems.append(_other_size(name, size, dim, there))
+        for pair in self._growing:
+            width = None if pair.growth is None else pair.growth.width
+            if width is not None and isinstance(last := dims_of(pair.past)[-1], OpenDim) and last.place not in found:
+                found.setdefault(last.name, width)
+        if problems:
+            raise ModelError(problems)
+        return found
+
+    @property
+    def computed(self) -> Collection[ir.Value]:
+        """The inputs that follow from the length."""
+        return self._rules.keys()
+
+    def inputs(
+        self, env: Mapping[ir.Value, Tensor | None], dtype_of: DtypeOf, calls: Callable[[str], Calls]
+    ) -> dict[ir.Value, Tensor]:
+        """The computed inputs.
+
+        Args:
+            env: the other inputs.
+            dtype_of: the type in place of a type.
+            calls: adds the nodes of an input of this name.
+
+        Raises:
+            Refusal: the caches have different capacities, or no input has the new tokens.
+            AlreadyNotedError: an input is refused.
+        """
+        if not self._rules:
+            return {}
+        states = [(each.state, each.grows) for each in self._growing if each.state is not None]
+        if len(states) < len(self._growing):
+            raise AlreadyNotedError
+        capacities = sorted({state.sizes[axis] for state, axis in states if axis is not None})
+        if len(capacities) > 1:
+            raise Refusal("the caches have different capacities", code="sizes", got=capacities)
+        tokens = None if self.tokens is None else env.get(self.tokens)
+        if tokens is None or tokens.rank < 2:
+            message, allowed = "the model has no input with the new tokens", " or ".join(TOKENS)
+            raise Refusal(message, code="unknown-array", allowed=allowed)
+        in_place = any(each.growth is not None and each.growth.counts for each in self._growing)
+        step = Step(tokens.shape[0], tokens.shape[1], capacities[0], states[0][0].length, in_place)
+        made = {}
+        for value, rule in self._rules.items():
+            assert value.dtype is not None
+            name, dtype = as_text(value.name), dtype_of(parse_dtype(value.dtype.name.lower()))
+            made[value] = rule(calls(printable(name)), step, dtype, len(value.shape or ()))
+            made[value].name = printable(name)
+        return made
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """A run of a decoder.
+
+    Attributes:
+        batch, tokens, capacity: B, S and C.
+        length: of the caches before the run, uint32 {1}.
+        in_place: whether the new rows are behind those that count, and not behind all of the past.
+    """
+
+    batch: int
+    tokens: int
+    capacity: int
+    length: Value
+    in_place: bool
+
+    def first(self, calls: Calls) -> Value:
+        """The position of the first new token, int32 {1, 1}."""
+        return calls.reshaped(calls.converted(self.length, "int32"), (1, 1))
+
+    def positions(self, calls: Calls) -> Value:
+        """Those of the new tokens, int32 {1, S}."""
+        if self.tokens == 1:
+            return self.first(calls)
+        return calls.add(self.first(calls), Tensor.of(np.arange(self.tokens, dtype=np.int32)[None]))
+
+
+def _mask(calls: Calls, step: Step, dtype: Dtype, _: int) -> Tensor:
+    """Which rows count, {B, C + S}: those of the past that are below the length, and all new ones."""
+    places: Array = np.arange(step.capacity + step.tokens, dtype=np.int32)
+    places = places - step.tokens if step.in_place else np.where(places < step.capacity, places, -1)
+    counts = calls.logical_less_than(Tensor.of(places[None].astype(np.int32)), step.first(calls), dtype="uint8")
+    return _given(calls, counts, dtype, (step.batch, places.size))
+
+
+def _positions(calls: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
+    """The positions of the new tokens: {S}, {B, S} or {3, B, S}, of which all three are those of text."""
+    places, shape = step.positions(calls), (3, step.batch, step.tokens)[3 - rank :]
+    return _given(calls, calls.reshaped(places, (1,) * (rank - 1) + (step.tokens,)), dtype, shape)
+
+
+def _last(calls: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
+    """The position of the last new token: {B} or {B, 1}."""
+    last = calls.add(step.first(calls), Tensor.of(np.full((1, 1), step.tokens - 1, np.int32)))
+    return _given(calls, calls.reshaped(last, (1,) * rank), dtype, (step.batch, 1)[:rank])
+
+
+def _total(_: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
+    """All rows that the model sees."""
+    return Tensor.of(np.full((1,) * rank, step.capacity + step.tokens, dtype))
+
+
+def _has_past(_: Calls, __: Step, dtype: Dtype, rank: int) -> Tensor:
+    """A merged decoder has one branch for every length: in the first run no row of the past counts."""
+    return Tensor.of(np.ones((1,) * rank, dtype))
+
+
+def _given(calls: Calls, value: Value, dtype: Dtype, shape: tuple[int, ...]) -> Tensor:
+    made = calls.expanded(calls.converted(value, stored(dtype)), shape)
+    return Tensor(dtype, shape, made=made, depends=frozenset([DATA]))
+
+
+# Inputs by the names that exporters give them: what computes each, and the numbers of dimensions that it may have.
+_RULES: dict[str, tuple[Rule, tuple[int, ...]]] = {
+    "attention_mask": (_mask, (2,)),
+    "decoder_attention_mask": (_mask, (2,)),
+    "position_ids": (_positions, (1, 2, 3)),
+    "cache_position": (_positions, (1,)),
+    "seqlens_k": (_last, (1, 2)),
+    "total_sequence_length": (_total, (0, 1)),
+    "use_cache_branch": (_has_past, (0, 1)),
+}
+
+
+def _rule(value: ir.Value) -> Rule | None:
+    """What computes an input; None for one that does not follow from the length."""
+    rule, ranks = _RULES.get(as_text(value.name), (None, ()))
+    return rule if value.shape is not None and len(value.shape) in ranks and value.dtype is not None else None
+
+
+def _other_size(name: str, got: int, dim: int | OpenDim, there: int) -> Problem:
+    field = f"dims.{name}"
+    if isinstance(dim, OpenDim):
+        return Problem(f"'{dim}' has another size", code="conflict", field=field, got=got, allowed=f"{there}")
+    return Problem("the model has another size", code="sizes", field=field, got=got, allowed=f"{there}")

@@ -1,0 +1,215 @@
+"""Decoders whose only input are tokens: ONNX Runtime, which is given pasts, masks and positions, is the judge."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from support.onnx import decoders, language_models
+from support.onnx.language_models import Form
+from support.onnx.onnx_runtime import session
+
+import dmlgraph as dg
+from dmlgraph.devices.executable import Executable
+from dmlgraph.devices.names import DeviceName
+
+Array = np.ndarray[Any, Any]
+TARGETS = {"directml:software": "6.2"}
+PROMPT = 5
+
+MODELS = {
+    "llama": language_models.genai,
+    "llama int4": lambda: language_models.genai(Form(bits=4)),
+    "qwen": lambda: language_models.genai(Form(normed=True, tied=True)),
+    "qwen int4": lambda: language_models.genai(Form(bits=4, normed=True, tied=True)),
+    "phi": lambda: language_models.genai(Form(packed=True, shared=4, window=6)),
+    "gemma": lambda: language_models.genai(Form(shared=1, softcap=4.0, scale=0.3)),
+    "mistral": lambda: language_models.genai(Form(rotary=False, window=4)),
+    "pytorch": decoders.pytorch,
+    "multi-head": decoders.multi_head,
+    "attention": decoders.attention,
+    "merged": decoders.merged,
+}
+
+
+class Judge:
+    """ONNX Runtime with caches that hold the rows so far, and nothing else."""
+
+    def __init__(self, model: onnx.ModelProto, batch: int) -> None:
+        self.run = session(model.SerializeToString())
+        self.names = [each.name for each in model.graph.input]
+        shapes = {each.name: each.type.tensor_type.shape.dim for each in model.graph.input}
+        pasts = [name for name in self.names if name.startswith("past_key_values")]
+        width = language_models.WIDTH
+        self.caches = {name: np.zeros((batch, shapes[name][1].dim_value, 0, width), np.float32) for name in pasts}
+        self.batch, self.length = batch, 0
+
+    def step(self, tokens: Array) -> Array:
+        """The logits of tokens {B, S}."""
+        after = self.length + tokens.shape[1]
+        inputs = {
+            "input_ids": tokens,
+            "attention_mask": np.ones((self.batch, after), np.int64),
+            "use_cache_branch": np.array([self.length > 0]),
+            "position_ids": np.tile(np.arange(self.length, after), (self.batch, 1)),
+        }
+        outputs = self.run({name: each for name, each in (inputs | self.caches).items() if name in self.names})
+        self.caches = {name: outputs[name.replace("past_key_values", "present")] for name in self.caches}
+        self.length = after
+        return outputs["logits"]
+
+
+def written(model: onnx.ModelProto, folder: pathlib.Path) -> pathlib.Path:
+    onnx.save_model(model, folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+def compiled(path: pathlib.Path, device: DeviceName, capacity: int, batch: int, tokens: int) -> Executable:
+    """The decoder of so many tokens a run."""
+    dims, target = {"batch": batch, "tokens": tokens, "capacity": capacity}, TARGETS.get(device)
+    graph = dg.load(path, states="auto", dims=dims, target=target)
+    assert [(each.name, each.desc.sizes) for each in graph.inputs] == [("input_ids", (batch, tokens))]
+    assert list(graph.outputs) == ["logits"]
+    assert {each.desc.sizes[each.grows] for each in graph.states if each.grows is not None} == {capacity}
+    return graph.compile(device)
+
+
+def prompt(batch: int, count: int) -> Array:
+    return np.random.default_rng(batch).integers(0, decoders.VOCABULARY, (batch, count))
+
+
+def follow(model: onnx.ModelProto, device: DeviceName, batch: int, steps: int, folder: pathlib.Path) -> None:
+    """A prompt and then the best token, over and over, by two executables: the same tokens and logits."""
+    path, judge = written(model, folder), Judge(model, batch)
+    capacity = PROMPT + steps
+    first, one = (compiled(path, device, capacity, batch, tokens) for tokens in (PROMPT, 1))
+    states, tokens = one.new_states(), prompt(batch, PROMPT)
+    for step in range(steps + 1):
+        expected = judge.step(tokens)
+        got = (one if step else first).run({"input_ids": tokens}, states=states)["logits"]
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=2e-4 * np.abs(expected).max())
+        tokens = expected[:, -1:].argmax(axis=2)
+        assert (got[:, -1:].argmax(axis=2) == tokens).all()
+    assert set(states.lengths.values()) == {judge.length} == {capacity}
+    for name, cache in judge.caches.items():
+        np.testing.assert_allclose(states[name], cache, rtol=1e-3, atol=2e-4 * np.abs(cache).max())
+
+
+@pytest.mark.parametrize(("name", "batch"), [(name, 1 + at % 2 * 2) for at, name in enumerate(MODELS)])
+def test_two_hundred_tokens_are_those_of_onnx_runtime(name: str, batch: int, tmp_path: pathlib.Path) -> None:
+    """Most lengths are beyond every window."""
+    model = MODELS[name]()
+    steps = 200 if model.graph.name == "main_graph" else 50  # the tables of the others have 64 places
+    follow(model, "cpu", batch, steps, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["qwen int4", "phi", "mistral", "pytorch", "multi-head"])
+@pytest.mark.usefixtures("directml_path")
+def test_directml_gives_the_tokens_of_onnx_runtime(name: str, tmp_path: pathlib.Path) -> None:
+    follow(MODELS[name](), "directml:software", 3 if name == "pytorch" else 1, 8, tmp_path)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_sixteen_tokens_of_one_call(batch: int, tmp_path: pathlib.Path) -> None:
+    """The model gives the best token as `input_ids.next`: it is the next value of the state `input_ids`."""
+    model = language_models.genai(Form(sampled=True))
+    path, judge, dims = written(model, tmp_path), Judge(model, batch), {"batch": batch, "tokens": 1, "capacity": 64}
+    executable = dg.load(path, states="auto", dims=dims).compile("cpu")
+    assert not executable.graph.given
+    states = executable.states
+    states["input_ids"] = tokens = prompt(batch, 1)
+    for _ in range(3):
+        got = executable.run(steps=16, collect=["logits"])["logits"]
+        for step in range(16):
+            expected = judge.step(tokens)
+            np.testing.assert_allclose(got[step], expected, rtol=1e-3, atol=2e-4 * np.abs(expected).max())
+            tokens = expected.argmax(axis=2)
+        assert (states["input_ids"] == tokens).all()
+    assert set(states.lengths.values()) == {48}
+
+
+# What is given, and what is not asked for.
+
+
+def test_the_names_of_the_models_own_dims(tmp_path: pathlib.Path) -> None:
+    """Those of a mask that is computed need no sizes; the builder leaves the width of heads open."""
+    path = written(language_models.genai(), tmp_path)
+    own = {"batch_size": 2, "sequence_length": 3, "past_sequence_length": 8}
+    one, other = (
+        dg.load(path, states="auto", dims=dims) for dims in (own, {"batch": 2, "tokens": 3, "capacity": 8})
+    )
+    assert [each.desc for each in one.states] == [each.desc for each in other.states]
+    assert {each.desc.sizes for each in one.states} == {(2, 2, 8, language_models.WIDTH)}
+
+
+def test_what_is_given_is_not_computed(tmp_path: pathlib.Path) -> None:
+    """A mask that is known counts rows that were never written.  With pairs in place of auto, masks are inputs."""
+    path = written(decoders.pytorch(), tmp_path)
+    dims, ones = {"batch": 2, "tokens": 1, "capacity": 7}, np.ones((2, 8), np.int64)
+    with pytest.raises(dg.ModelError, match="no input says which rows count"):
+        dg.load(path, states="auto", dims=dims, values={"attention_mask": ones})
+    own = {"batch": 2, "sequence_length": 1, "past_sequence_length": 7, "total_sequence_length": 8}
+    explicit = dg.load(path, states={"past_key_values.*": "present.*"}, dims=own)
+    assert [each.name for each in explicit.inputs] == ["input_ids", "attention_mask", "position_ids"]
+
+
+def test_a_graph_file_of_a_decoder(tmp_path: pathlib.Path) -> None:
+    graph = dg.load(
+        written(decoders.group_query(), tmp_path), states="auto", dims={"batch": 1, "tokens": 1, "capacity": 4}
+    )
+    graph.save(tmp_path / "graph.yaml")
+    again, tokens = dg.load(tmp_path / "graph.yaml"), np.array([[3]])
+    one, other = (each.compile("cpu") for each in (graph, again))
+    for _ in range(4):
+        got, expected = (each.run({"input_ids": tokens})["logits"] for each in (other, one))
+        np.testing.assert_array_equal(got, expected)
+    with pytest.raises(dg.BindingError, match="the rows do not fit the state"):
+        one.run({"input_ids": tokens})
+
+
+def without(model: onnx.ModelProto, *, outputs: str = "", inputs: str = "") -> onnx.ModelProto:
+    for values, name in ((model.graph.output, outputs), (model.graph.input, inputs)):
+        for each in [each for each in values if each.name == name]:
+            values.remove(each)
+    return model
+
+
+PLAIN = "g (float[n] x, float[n] past) => (float[n] y) { y = Add (x, past) }"
+DIMS = {"batch": 1, "tokens": 1, "capacity": 4}
+REFUSED: list[tuple[onnx.ModelProto, dict[str, int], str, str]] = [
+    # model, dims, code, a part of the message
+    (
+        onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {PLAIN}'),
+        {"n": 1},
+        "states",
+        "field 'states': no output of the model is an input with new rows behind it; got auto; allowed: y",
+    ),
+    (
+        without(decoders.group_query(), outputs="present.1.value"),
+        DIMS,
+        "states",
+        "node 'past_key_values.1.value', field 'states': no output of the model is this past with its new rows",
+    ),
+    (decoders.pytorch(), {"batch": 1, "tokens": 1}, "undetermined", "got past_sequence_length"),
+    (decoders.pytorch(), {"batch": 1, "capacity": 4}, "undetermined", "got sequence_length"),
+    (decoders.pytorch(), DIMS | {"sequence_length": 2}, "conflict", "'dims.tokens': 'sequence_length' has another"),
+    (decoders.pytorch(), DIMS | {"rows": 2}, "unknown-dim", "field 'dims.rows': no input of the model has this dim"),
+]
+
+
+@pytest.mark.parametrize(("model", "dims", "code", "message"), REFUSED, ids=[each[2] for each in REFUSED])
+def test_refusals(
+    model: onnx.ModelProto, dims: dict[str, int], code: str, message: str, tmp_path: pathlib.Path
+) -> None:
+    with pytest.raises(dg.ModelError) as caught:
+        dg.load(written(model, tmp_path), dims=dims, states="auto")
+    assert code in {each.code for each in caught.value.problems}
+    assert message in str(caught.value)
+
+
+def test_a_word_that_is_not_auto(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(dg.ModelError, match="must be a mapping from names of inputs to names of outputs, or 'auto'"):
+        dg.load(written(decoders.pytorch(), tmp_path), dims=DIMS, states="caches")  # type: ignore[arg-type]
