@@ -261,8 +261,9 @@ def _of_models(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         expose_value=False,
         callback=_keep(_parse_states),
-        metavar="auto|INPUT=OUTPUT",
-        help='For an ONNX model: what is a state, such as "past_key_values.*=present.*"; auto finds the caches.',
+        metavar="auto|padded|INPUT=OUTPUT",
+        help='For an ONNX model: what is a state, such as "past_key_values.*=present.*"; auto finds the caches, and '
+        "padded adds an input with the padding of each sequence.",
     )
     convert = click.option(
         "--convert",
@@ -328,10 +329,10 @@ def _number(text: str) -> int | float | None:
 
 
 def _parse_states(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> str | dict[str, str]:
-    """`auto`, or `past.*=present.*` pairs."""
-    if given == ("auto",):
+    """`auto` or `padded`, or `past.*=present.*` pairs."""
+    if given in (("auto",), ("padded",)):
         return given[0]
-    return dict(split_pairs(given, "auto alone, or INPUT=OUTPUT, such as past_key_values.*=present.*"))
+    return dict(split_pairs(given, "auto or padded alone, or INPUT=OUTPUT, such as past_key_values.*=present.*"))
 
 
 def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

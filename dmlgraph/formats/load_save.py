@@ -22,7 +22,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
-    states: Mapping[str, str] | Literal["auto"] | None = None,
+    states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
 ) -> Graph:
     """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 

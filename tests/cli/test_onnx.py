@@ -127,7 +127,7 @@ def test_import_writes_states_and_commands_take_them(tmp_path: pathlib.Path) -> 
     assert done.exit_code == 0, done.output
     assert (tmp_path / "auto" / "model.yaml").read_text(encoding="utf-8") == written
     done = command("check", path, *given, "--state", "auto")
-    assert "auto alone, or INPUT=OUTPUT" in done.stderr
+    assert "auto or padded alone, or INPUT=OUTPUT" in done.stderr
 
 
 def test_all_that_is_missing_is_asked_for_at_once(tmp_path: pathlib.Path) -> None:

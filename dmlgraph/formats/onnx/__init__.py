@@ -35,7 +35,7 @@ def load(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
-    states: Mapping[str, str] | Literal["auto"] | None = None,
+    states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
 ) -> Graph:
     """The graph of an ONNX model.
 
@@ -47,7 +47,8 @@ def load(
         convert: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
         states: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`; `*` stands for any
             text, which is the same in both.  "auto": the caches of a decoder, found by what computes them; the inputs
-            that follow from their length are computed.  None: those that dmlgraph wrote into the model.
+            that follow from their length are computed.  "padded": also an input `padding`.  None: those that dmlgraph
+            wrote into the model.
 
     Raises:
         ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
@@ -82,7 +83,7 @@ def convert_model(
     values: Mapping[str, Any] | None = None,
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
-    states: Mapping[str, str] | Literal["auto"] | None = None,
+    states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
 ) -> Graph:
     """The graph of a model that is read; `path` is its file, the rest as in `load`.
 

@@ -116,7 +116,9 @@ def where_kept(node: Node, kept: Any, excluded: float, like: Value) -> Value:
     return node.if_(kept, zero, number)
 
 
-def seen(node: Node, keys: int | Tensor, last: Tensor, window: int, like: Value) -> Value:
+def seen(
+    node: Node, keys: int | Tensor, last: Tensor, window: int, like: Value, *, first: Value | None = None
+) -> Value:
     """0 for each key up to the last one, and only `window` of them if it is not 0, else the lowest number.
 
     Args:
@@ -125,12 +127,15 @@ def seen(node: Node, keys: int | Tensor, last: Tensor, window: int, like: Value)
         last: {B or 1, 1, S or 1, 1}, int32: the last key that counts.
         window: how many keys count; 0 for all.
         like: has the data type.
+        first: the first key that counts, like `last`; None for all.
     """
     places = keys if isinstance(keys, Tensor) else Tensor.of(np.arange(keys, dtype=np.int32).reshape(1, 1, 1, -1))
     kept = node.logical_less_than_or_equal(places, last, dtype="uint8")
     if window:
         near = node.logical_greater_than(places, node.subtract(last, window), dtype="uint8")
         kept = node.logical_and(kept, near)
+    if first is not None:
+        kept = node.logical_and(kept, node.logical_greater_than_or_equal(places, first, dtype="uint8"))
     return where_kept(node, kept, lowest(like), like)
 
 

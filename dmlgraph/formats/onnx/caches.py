@@ -18,7 +18,8 @@ from dmlgraph.formats.onnx.names import as_text
 from dmlgraph.formats.onnx.state_names import NEXT
 from dmlgraph.formats.onnx.table import MICROSOFT
 
-AUTO = "auto"  # as the states of a model: those that `pairs` finds
+# As the states of a model: those that `pairs` finds; also with an input that says what is padding.
+AUTO, PADDED = "auto", "padded"
 
 # Where operators hold past rows and new ones: operator → (output, input of the past, axis).  Concat has its axis.
 _APPENDING = {
@@ -114,7 +115,7 @@ def pairs(graph: ir.Graph) -> dict[str, str]:
         raise ModelError([dataclasses.replace(problem, node=name) for name in left])
     if not found:
         message = "no output of the model is an input with new rows behind it"
-        raise ModelError(message, code="states", field="states", got=AUTO, allowed=listing(outputs), hint=_HINT)
+        raise ModelError(message, code="states", field="states", allowed=listing(outputs), hint=_HINT)
     return found
 
 

@@ -18,7 +18,8 @@ import onnx_ir as ir
 
 from dmlgraph.base.errors import ModelError, Problem
 from dmlgraph.formats.onnx.arguments import OpenDim, dims_of
-from dmlgraph.formats.onnx.names import as_text, printable
+from dmlgraph.formats.onnx.caches import PADDED
+from dmlgraph.formats.onnx.names import Names, as_text, printable
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, Refusal
 from dmlgraph.formats.onnx.states import Pair
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, parse_dtype, stored
@@ -27,6 +28,7 @@ from dmlgraph.graph.value import Value
 Dtype = np.dtype[Any]
 DtypeOf = Callable[[Dtype], Dtype]
 Rule = Callable[[Calls, "Step", Dtype, int], Tensor]  # the last argument is the number of dimensions
+PADDING = "padding"  # the name of the input that says how many rows are padding
 TOKENS = ("input_ids", "decoder_input_ids", "inputs_embeds")  # what models call the input with the new tokens
 
 
@@ -37,9 +39,14 @@ class Decoder:
         graph: the model's.
         pairs: its caches; no pairs where nothing is to be computed.
         values: the inputs that are known.
+        is_padded: whether an input says how many of the first rows of each sequence are padding.
     """
 
-    def __init__(self, graph: ir.Graph, pairs: Iterable[Pair], values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, graph: ir.Graph, pairs: Iterable[Pair], values: Mapping[str, Any], *, is_padded: bool = False
+    ) -> None:
+        self._is_padded = is_padded
+        self.padding: Value | None = None  # uint32 {B}, once it is an input
         self._growing = [each for each in pairs if each.grows is not None]
         inputs = {as_text(each.name): each for each in graph.inputs}
         self.tokens = next((inputs[name] for name in TOKENS if name in inputs), None)
@@ -87,7 +94,7 @@ class Decoder:
         return self._rules.keys()
 
     def inputs(
-        self, env: Mapping[ir.Value, Tensor | None], dtype_of: DtypeOf, calls: Callable[[str], Calls]
+        self, env: Mapping[ir.Value, Tensor | None], dtype_of: DtypeOf, calls: Callable[[str], Calls], names: Names
     ) -> dict[ir.Value, Tensor]:
         """The computed inputs.
 
@@ -95,12 +102,13 @@ class Decoder:
             env: the other inputs.
             dtype_of: the type in place of a type.
             calls: adds the nodes of an input of this name.
+            names: allocates names.
 
         Raises:
-            Refusal: the caches have different capacities, or no input has the new tokens.
+            Refusal: the caches have different capacities, no input has the new tokens, or nothing leaves out padding.
             AlreadyNotedError: an input is refused.
         """
-        if not self._rules:
+        if not (self._rules or self._is_padded):
             return {}
         states = [(each.state, each.grows) for each in self._growing if each.state is not None]
         if len(states) < len(self._growing):
@@ -113,7 +121,12 @@ class Decoder:
             message, allowed = "the model has no input with the new tokens", " or ".join(TOKENS)
             raise Refusal(message, code="unknown-array", allowed=allowed)
         in_place = any(each.growth is not None and each.growth.counts for each in self._growing)
-        step = Step(tokens.shape[0], tokens.shape[1], capacities[0], states[0][0].length, in_place)
+        batch, length = tokens.shape[0], states[0][0].length
+        if self._is_padded:
+            if not (in_place or self.masks):
+                raise Refusal("the model has no mask that could leave out padding", code="states", got=PADDED)
+            self.padding = length.graph.input(names.take(PADDING), sizes=[batch], dtype="uint32")
+        step = Step(batch, tokens.shape[1], capacities[0], length, in_place, self.padding)
         made = {}
         for value, rule in self._rules.items():
             assert value.dtype is not None
@@ -131,6 +144,7 @@ class Step:
         batch, tokens, capacity: B, S and C.
         length: of the caches before the run, uint32 {1}.
         in_place: whether the new rows are behind those that count, and not behind all of the past.
+        padding: how many of the first rows of each sequence do not count, uint32 {B}; None for none.
     """
 
     batch: int
@@ -138,30 +152,48 @@ class Step:
     capacity: int
     length: Value
     in_place: bool
+    padding: Value | None
 
     def first(self, calls: Calls) -> Value:
         """The position of the first new token, int32 {1, 1}."""
         return calls.reshaped(calls.converted(self.length, "int32"), (1, 1))
 
-    def positions(self, calls: Calls) -> Value:
-        """Those of the new tokens, int32 {1, S}."""
+    def places(self, calls: Calls) -> Value:
+        """The places of the new rows, int32 {1, S}."""
         if self.tokens == 1:
             return self.first(calls)
         return calls.add(self.first(calls), Tensor.of(np.arange(self.tokens, dtype=np.int32)[None]))
 
+    def begins(self, calls: Calls) -> Value:
+        """The place of each sequence's first row that counts, int32 {B, 1}."""
+        assert self.padding is not None
+        return calls.reshaped(calls.converted(self.padding, "int32"), (self.batch, 1))
+
 
 def _mask(calls: Calls, step: Step, dtype: Dtype, _: int) -> Tensor:
-    """Which rows count, {B, C + S}: those of the past that are below the length, and all new ones."""
+    """Which rows count, {B, C + S}: those of the past that are below the length, and all new ones, without padding."""
     places: Array = np.arange(step.capacity + step.tokens, dtype=np.int32)
-    places = places - step.tokens if step.in_place else np.where(places < step.capacity, places, -1)
-    counts = calls.logical_less_than(Tensor.of(places[None].astype(np.int32)), step.first(calls), dtype="uint8")
+    bound = np.array(places if step.in_place else np.where(places < step.capacity, places, -1), np.int32)[None]
+    if step.in_place:
+        bound -= step.tokens
+    counts = calls.logical_less_than(Tensor.of(bound), step.first(calls), dtype="uint8")
+    if step.padding is not None and not step.in_place:  # GroupQueryAttention leaves padding out itself
+        past = Tensor.of(places[None, : step.capacity])
+        begun = calls.logical_greater_than_or_equal(
+            calls.join([past, step.places(calls)], axis=1), step.begins(calls), dtype="uint8"
+        )
+        counts = calls.logical_and(counts, begun)
     return _given(calls, counts, dtype, (step.batch, places.size))
 
 
 def _positions(calls: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
     """The positions of the new tokens: {S}, {B, S} or {3, B, S}, of which all three are those of text."""
-    places, shape = step.positions(calls), (3, step.batch, step.tokens)[3 - rank :]
-    return _given(calls, calls.reshaped(places, (1,) * (rank - 1) + (step.tokens,)), dtype, shape)
+    places, shape = step.places(calls), (3, step.batch, step.tokens)[3 - rank :]
+    if step.padding is not None and rank > 1:
+        zero = Tensor.of(np.zeros((1, 1), np.int32))
+        places = calls.max(calls.subtract(places, step.begins(calls)), zero)
+    rows = places.sizes[0]
+    return _given(calls, calls.reshaped(places, (1, rows, step.tokens)[3 - rank :]), dtype, shape)
 
 
 def _last(calls: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:

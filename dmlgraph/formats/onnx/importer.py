@@ -18,7 +18,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.files.mapped_arrays import taken_out
 from dmlgraph.formats.onnx import folding, table
 from dmlgraph.formats.onnx.arguments import Arguments, not_given
-from dmlgraph.formats.onnx.caches import AUTO
+from dmlgraph.formats.onnx.caches import AUTO, PADDED
 from dmlgraph.formats.onnx.checking import check, signature
 from dmlgraph.formats.onnx.decoder import Decoder
 from dmlgraph.formats.onnx.definitions import default_attributes, definition, empty_results, output_types
@@ -66,7 +66,8 @@ class Importer:
             self.convert = resolve_conversions(convert)
         self._settle()
         self.pairs, self.past_sizes = Pairs(model, states, values), PastSizes()
-        self.decoder = Decoder(model.graph, self.pairs.by_past.values() if states == AUTO else (), values)
+        computed = self.pairs.by_past.values() if states in (AUTO, PADDED) else ()
+        self.decoder = Decoder(model.graph, computed, values, is_padded=states == PADDED)
         sizes = self.decoder.resolved(dims)
         self.arguments = Arguments(model.graph, sizes, values, self._converted, self.pairs.by_past)
         self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
@@ -130,7 +131,7 @@ class Importer:
             if pair.state is not None:
                 env[length] = Tensor(LENGTH.dtype.numpy, LENGTH.sizes, made=pair.state.length)
         with self.notes.noting("states", *self.decoder.computed):
-            env.update(self.decoder.inputs(env, self._converted, self._calls))
+            env.update(self.decoder.inputs(env, self._converted, self._calls, self.names))
         return env
 
     def _add_input(self, value: ir.Value, tensor: Tensor) -> None:
@@ -294,6 +295,7 @@ class Importer:
                 run=functools.partial(self._subgraph, env, label),
                 dtype_of=self._converted,
                 appends=self.pairs.appended_by(source),
+                padded_rows=self.decoder.padding,
             )
             results = self._apply(node, row)
             self.past_sizes.follow(node, results)

@@ -39,6 +39,7 @@ class Cache:
         queries: the number of new keys, S.
         total: of the keys of the longest sequence, T.
         past: the length of the given past.
+        padding: how many of the first keys of each sequence do not count, int32 {B}; None for none.
     """
 
     begin: Tensor
@@ -46,6 +47,7 @@ class Cache:
     queries: int
     total: int
     past: int
+    padding: Value | None = None
 
     @classmethod
     def of(cls, node: Node, lengths: Tensor, total: int, queries: int, past: int) -> Cache:
@@ -69,8 +71,23 @@ class Cache:
         known = self.begin.known
         return int(known[0]) if known is not None and known.size == 1 else None
 
+    def positions(self, node: Node) -> Tensor:
+        """The positions of the queries, counted from the first key that is no padding: {B or 1, S}, int32."""
+        places = self.places(node)
+        if self.padding is None:
+            return places
+        zero = Tensor.of(np.zeros((1, 1), np.int32))
+        counted = node.subtract(places, node.reshaped(self.padding, (self.padding.sizes[0], 1)))
+        return node.tensor(node.max(counted, zero))
+
+    def first(self, node: Node, last: Tensor) -> Value | None:
+        """The first key that counts for each query: {B, 1, S or 1, 1}; None for all.  Padding sees itself."""
+        if self.padding is None:
+            return None
+        return node.min(node.reshaped(self.padding, (self.padding.sizes[0], 1, 1, 1)), last)
+
     def places(self, node: Node) -> Tensor:
-        """The positions of the queries: {B or 1, S}, int32."""
+        """The places of the queries in the cache: {B or 1, S}, int32."""
         steps = np.arange(self.queries, dtype=np.int32)[None]
         if self.begin.known is not None:
             return Tensor.of(self.begin.known.reshape(-1, 1) + steps)
@@ -174,6 +191,8 @@ def GroupQueryAttention(
     past = [None if each is None or 0 in each.shape else each for each in (past_key, past_value)]
     longest = int(node.scalar(total_sequence_length))
     cache = Cache.of(node, seqlens_k, longest, q.sizes[2], 0 if past[0] is None else past[0].shape[2])
+    if node.padded_rows is not None and node.appends >= {1, 2}:
+        cache.padding = node.converted(node.padded_rows, "int32")
     if q_norm_weight is not None:
         epsilons = [qk_norm_epsilon if each is None else each for each in (q_norm_epsilon, k_norm_epsilon)]
         q = _normalized_heads(node, q, q_norm_weight, epsilons[0])
@@ -186,7 +205,8 @@ def GroupQueryAttention(
         q, k = (rotated(node, each, cosines, sines, interleaved=turn) for each in (q, k))
     masks: list[Any] = [] if attention_bias is None else [attention_bias]
     keys, values, places, whole = _cached(node, cache, past, (k, v), in_place=attention_bias is not None)
-    masks.append(seen(node, places, *cache.last(node, local_window_size, causal=bool(causal)), q))
+    last, window = cache.last(node, local_window_size, causal=bool(causal))
+    masks.append(seen(node, places, last, window, q, first=cache.first(node, last)))
     factor, sink = scale or 1 / math.sqrt(q.sizes[3]), _sink(node, q, head_sink, smooth_softmax)
     made = attend(node, q, keys, values, scale=factor, added=masks, softcap=softcap, sink=sink)
     # With new keys at a known place the model is for one length, unless it is for none.
@@ -253,7 +273,7 @@ def _grouped_heads(
 def _positions(node: Node, cache: Cache, given: Maybe) -> Tensor:
     """The positions of the queries for the tables of cosines, as given or as the lengths say."""
     if given is None:
-        return cache.places(node)
+        return cache.positions(node)
     if 0 in given.shape:
         got = [*given.shape]
         raise Refusal(

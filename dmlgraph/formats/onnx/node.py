@@ -34,10 +34,11 @@ class Node(Calls):
         dtype_of: the type in place of a type, by the `convert` of the import.
         source: the node as it is in the model.
         appends: which of its outputs only say what is appended to a state: nothing reads them.
+        padded_rows: how many of the first rows of each sequence in a cache are padding, uint32 {B}; None for none.
 
     Args:
         calls: the arguments of `Calls`.
-        source, opset, inputs, attributes, run, dtype_of, appends: as above.
+        source, opset, inputs, attributes, run, dtype_of, appends, padded_rows: as above.
     """
 
     def __init__(
@@ -50,11 +51,12 @@ class Node(Calls):
         run: Callable[..., list[Tensor]],
         dtype_of: Callable[[np.dtype[Any]], np.dtype[Any]],
         appends: frozenset[int] = frozenset(),
+        padded_rows: Value | None = None,
     ) -> None:
         super().__init__(*calls)
         self.source, self.operator, self.domain, self.opset = source, source.op_type, source.domain, opset
         self.inputs, self.attributes, self.run, self.dtype_of = list(inputs), attributes, run, dtype_of
-        self.appends = appends
+        self.appends, self.padded_rows = appends, padded_rows
         self.outputs = [bool(each.uses() or each.is_graph_output()) for each in source.outputs]
 
     def proto(self, *, with_graphs: bool = False) -> onnx.NodeProto:

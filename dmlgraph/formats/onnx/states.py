@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from dmlgraph.base.errors import ModelError, Problem, listing, suggestion
-from dmlgraph.formats.onnx.caches import AUTO, Growth, growth, pairs
+from dmlgraph.formats.onnx.caches import AUTO, PADDED, Growth, growth, pairs
 from dmlgraph.formats.onnx.names import as_text
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import DATA, PAST, Refusal
@@ -146,8 +146,8 @@ class Pairs:
 
     Args:
         model: whose inputs and outputs they are.
-        states: names of inputs → names of outputs; `*` stands for any text, which is the same in both.  "auto": the
-            caches that `caches.pairs` finds.  None: the pairs that the model's metadata say.
+        states: names of inputs → names of outputs; `*` stands for any text, which is the same in both.  "auto" and
+            "padded": the caches that `caches.pairs` finds.  None: the pairs that the model's metadata say.
         values: the inputs that are known.
 
     Raises:
@@ -161,7 +161,7 @@ class Pairs:
         self._values = values
         self._problems: list[Problem] = []
         self._names: dict[str, str] = {}
-        if states == AUTO:
+        if states in (AUTO, PADDED):
             states = {name: other for name, other in pairs(graph).items() if name not in values}
         checked = _checked(_written(model) if states is None else states)
         for pattern, other in checked.items():
@@ -307,7 +307,7 @@ def _written(model: ir.Model) -> Mapping[str, str]:
 def _checked(states: object) -> Mapping[str, str]:
     if not isinstance(states, Mapping) or not all(isinstance(each, str) for pair in states.items() for each in pair):
         hint = 'such as {"past_key_values.*": "present.*"}'
-        message = f"must be a mapping from names of inputs to names of outputs, or '{AUTO}'"
+        message = f"must be a mapping from names of inputs to names of outputs, or '{AUTO}', '{PADDED}'"
         raise ModelError(message, code="kind", field="states", got=states, hint=hint)
     return states
 

@@ -131,6 +131,41 @@ def test_sixteen_tokens_of_one_call(batch: int, tmp_path: pathlib.Path) -> None:
     assert set(states.lengths.values()) == {48}
 
 
+PADDED: dict[str, DeviceName] = {
+    "llama": "cpu",
+    "mistral": "cpu",
+    "multi-head": "cpu",
+    "gemma": "directml:software",
+    "pytorch": "directml:software",
+}
+
+
+@pytest.mark.parametrize("name", PADDED)
+@pytest.mark.usefixtures("directml_path")
+def test_sequences_of_different_lengths(name: str, tmp_path: pathlib.Path) -> None:
+    """Rows before a sequence do not count: its logits are those that it gets alone.  Later another takes its place."""
+    model, device = MODELS[name](), PADDED[name]
+    path, dims, target = written(model, tmp_path), {"batch": 3, "capacity": 30}, TARGETS.get(device)
+    first, one = (
+        dg.load(path, states="padded", dims=dims | {"tokens": tokens}, target=target).compile(device)
+        for tokens in (PROMPT, 1)
+    )
+    assert [each.name for each in first.graph.given] == ["input_ids", "padding"]
+    judges, states, padding = [Judge(model, 1) for _ in range(3)], one.new_states(), np.array([0, 3, 1], np.uint32)
+    tokens = prompt(3, PROMPT)
+    for step in range(8):
+        if step == 4:
+            judges[1], padding[1] = Judge(model, 1), PROMPT + 3
+        got = (one if step else first).run({"input_ids": tokens, "padding": padding}, states=states)["logits"]
+        starts = np.zeros(3, np.uint32) if step else padding
+        for at, judge in enumerate(judges):
+            expected = judge.step(tokens[at : at + 1, starts[at] :])
+            np.testing.assert_allclose(
+                got[at : at + 1, starts[at] :], expected, rtol=1e-3, atol=2e-4 * np.abs(expected).max()
+            )
+        tokens = got[:, -1:].argmax(axis=2)
+
+
 # What is given, and what is not asked for.
 
 
@@ -185,7 +220,7 @@ REFUSED: list[tuple[onnx.ModelProto, dict[str, int], str, str]] = [
         onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {PLAIN}'),
         {"n": 1},
         "states",
-        "field 'states': no output of the model is an input with new rows behind it; got auto; allowed: y",
+        "field 'states': no output of the model is an input with new rows behind it; allowed: y",
     ),
     (
         without(decoders.group_query(), outputs="present.1.value"),
@@ -208,6 +243,21 @@ def test_refusals(
         dg.load(written(model, tmp_path), dims=dims, states="auto")
     assert code in {each.code for each in caught.value.problems}
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(("states", "message"), [("auto", "which rows count"), ("padded", "could leave out padding")])
+def test_a_model_without_a_mask(states: Any, message: str, tmp_path: pathlib.Path) -> None:
+    text = """g (int64[b, n] input_ids, float[b, past, 1] rows) => (float[b, s, 1] after, float[b, 1, 1] logits) {
+        numbers = Cast <to = 1> (input_ids)
+        two = Constant <value_ints = [2]> ()
+        new = Unsqueeze (numbers, two)
+        after = Concat <axis = 1> (rows, new)
+        one = Constant <value_ints = [1]> ()
+        logits = ReduceSum (after, one)
+    }"""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    with pytest.raises(dg.ModelError, match=message):
+        dg.load(written(model, tmp_path), dims=DIMS, states=states)
 
 
 def test_a_word_that_is_not_auto(tmp_path: pathlib.Path) -> None:
