@@ -131,6 +131,29 @@ def test_sixteen_tokens_of_one_call(batch: int, tmp_path: pathlib.Path) -> None:
     assert set(states.lengths.values()) == {48}
 
 
+def test_the_tokens_of_onnxruntime_genai(tmp_path: pathlib.Path) -> None:
+    """It shares one buffer of the whole length between past and present."""
+    genai = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
+    path, tokens = language_models.genai_folder(Form(bits=4), tmp_path), prompt(1, PROMPT)
+    model = genai.Model(str(tmp_path))
+    parameters = genai.GeneratorParams(model)
+    parameters.set_search_options(max_length=PROMPT + 60, min_length=PROMPT + 60)
+    generator = genai.Generator(model, parameters)
+    generator.append_tokens(tokens.astype(np.int32))
+    while not generator.is_done():
+        generator.generate_next_token()
+    expected = generator.get_sequence(0)
+    executables = [compiled(path, "cpu", expected.size, 1, count) for count in (PROMPT, 1)]
+    states, got = executables[0].new_states(), list(tokens[0])
+    while len(got) < expected.size:
+        executable = executables[len(got) > PROMPT]
+        logits = executable.run({"input_ids": tokens}, states=states)["logits"][:, -1:]
+        logits[..., language_models.VOCABULARY - 1] = -np.inf  # no end before the least length
+        tokens = logits.argmax(axis=2)
+        got.append(tokens.item())
+    assert got == expected.tolist()
+
+
 PADDED: dict[str, DeviceName] = {
     "llama": "cpu",
     "mistral": "cpu",

@@ -6,6 +6,8 @@ There are two layers: an RMS norm, attention with rotary positions over a cache,
 from __future__ import annotations
 
 import dataclasses
+import json
+import pathlib
 from typing import Any
 
 import numpy as np
@@ -238,3 +240,41 @@ def _normed_heads(w: Writer, x: str, name: str, size: int) -> str:
     made = w.call("Reshape", [normed, w.ints(0, -1, size)], f"{name}/Reshape_2")
     w.infos.append(info(made, Types.FLOAT, "batch_size", "sequence_length", size))
     return made
+
+
+def genai_folder(form: Form, folder: pathlib.Path) -> pathlib.Path:
+    """Writes `model.onnx` and the `genai_config.json` of it, for greedy search; gives the model's path."""
+    onnx.save_model(genai(form), folder / "model.onnx")
+    decoder = {
+        "session_options": {"provider_options": []},
+        "filename": "model.onnx",
+        "head_size": WIDTH,
+        "hidden_size": HIDDEN,
+        "num_attention_heads": form.heads,
+        "num_hidden_layers": LAYERS,
+        "num_key_value_heads": form.shared,
+        "inputs": {
+            "input_ids": "input_ids",
+            "attention_mask": "attention_mask",
+            "past_key_names": "past_key_values.%d.key",
+            "past_value_names": "past_key_values.%d.value",
+        },
+        "outputs": {
+            "logits": "logits",
+            "present_key_names": "present.%d.key",
+            "present_value_names": "present.%d.value",
+        },
+    }
+    model = {
+        "type": "llama",
+        "bos_token_id": 0,
+        "eos_token_id": VOCABULARY - 1,
+        "pad_token_id": VOCABULARY - 1,
+        "context_length": PLACES,
+        "vocab_size": VOCABULARY,
+        "decoder": decoder,
+    }
+    search = {"do_sample": False, "max_length": PLACES, "past_present_share_buffer": True, "num_beams": 1}
+    config = json.dumps({"model": model, "search": search})
+    (folder / "genai_config.json").write_text(config, encoding="utf-8")
+    return folder / "model.onnx"
