@@ -20,9 +20,9 @@ from dmlgraph.base.errors import ModelError, Problem
 from dmlgraph.formats.onnx.arguments import OpenDim, dims_of
 from dmlgraph.formats.onnx.caches import PADDED
 from dmlgraph.formats.onnx.names import Names, as_text, printable
-from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, Refusal
+from dmlgraph.formats.onnx.refusals import DATA, PAST, AlreadyNotedError, Refusal
 from dmlgraph.formats.onnx.states import Pair
-from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, parse_dtype, stored
+from dmlgraph.formats.onnx.tensors import Array, Calls, Counted, Tensor, parse_dtype, stored
 from dmlgraph.graph.value import Value
 
 Dtype = np.dtype[Any]
@@ -204,7 +204,9 @@ def _last(calls: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
 
 def _total(_: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
     """All rows that the model sees."""
-    return Tensor.of(np.full((1,) * rank, step.capacity + step.tokens, dtype))
+    made = Tensor.of(np.full((1,) * rank, step.capacity + step.tokens, dtype), depends=frozenset([PAST]))
+    made.counted = Counted(np.ones(made.shape, np.int64), step.length, step.capacity)
+    return made
 
 
 def _has_past(_: Calls, __: Step, dtype: Dtype, rank: int) -> Tensor:

@@ -25,7 +25,7 @@ from dmlgraph.devices import choose
 from dmlgraph.devices.compile import compile_ir
 from dmlgraph.formats.onnx.refusals import Refusal
 from dmlgraph.formats.onnx.tensors import Array, Tensor, type_name
-from dmlgraph.graph.nodes import InputNode, OperatorNode
+from dmlgraph.graph.nodes import InputNode, OperatorNode, StateNode
 from dmlgraph.operators.random import RandomGenerator
 
 MOST_ELEMENTS = 1 << 20  # of a result that ONNX's implementation computes
@@ -207,7 +207,7 @@ def numbers(tensor: Tensor) -> Array | None:
     graph = value.graph
     needed = graph.upstream(value.node)
     nodes = [each for each in graph.nodes if each.name in needed]
-    if any(isinstance(each, InputNode) for each in nodes):
+    if any(isinstance(each, (InputNode, StateNode)) for each in nodes):
         return None
     operators = [each.operator for each in nodes if isinstance(each, OperatorNode)]
     if any(isinstance(each, RandomGenerator) for each in operators):

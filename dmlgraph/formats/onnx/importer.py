@@ -22,12 +22,13 @@ from dmlgraph.formats.onnx.caches import AUTO, PADDED
 from dmlgraph.formats.onnx.checking import check, signature
 from dmlgraph.formats.onnx.decoder import Decoder
 from dmlgraph.formats.onnx.definitions import default_attributes, definition, empty_results, output_types
+from dmlgraph.formats.onnx.lengths import Lengths
 from dmlgraph.formats.onnx.message import elements
 from dmlgraph.formats.onnx.names import Names, as_label, as_text, printable
 from dmlgraph.formats.onnx.node import Node, Result
 from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Notes, Refusal
-from dmlgraph.formats.onnx.states import Pairs, PastSizes
+from dmlgraph.formats.onnx.states import Pairs
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
 from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.graph.value import Value
@@ -65,7 +66,7 @@ class Importer:
         with self.notes.noting("convert"):
             self.convert = resolve_conversions(convert)
         self._settle()
-        self.pairs, self.past_sizes = Pairs(model, states, values), PastSizes()
+        self.pairs, self.lengths = Pairs(model, states, values), Lengths()
         computed = self.pairs.by_past.values() if states in (AUTO, PADDED) else ()
         self.decoder = Decoder(model.graph, computed, values, is_padded=states == PADDED)
         sizes = self.decoder.resolved(dims)
@@ -132,6 +133,9 @@ class Importer:
                 env[length] = Tensor(LENGTH.dtype.numpy, LENGTH.sizes, made=pair.state.length)
         with self.notes.noting("states", *self.decoder.computed):
             env.update(self.decoder.inputs(env, self._converted, self._calls, self.names))
+        others = [each for value, each in env.items() if each is not None and value not in self.pairs.by_past]
+        tokens = None if self.decoder.tokens is None else env.get(self.decoder.tokens)
+        self.lengths.begin(tokens, others, is_padded=self.decoder.padding is not None)
         return env
 
     def _add_input(self, value: ir.Value, tensor: Tensor) -> None:
@@ -146,7 +150,8 @@ class Importer:
             initial = None if value.const_value is None else self.constant(value.const_value)
             pair.declare(self.graph, name, tensor, initial)
             if pair.grows is not None:
-                self.past_sizes.add(tensor.shape[pair.grows])
+                assert pair.state is not None
+                self.lengths.add(tensor, pair.grows, pair.state.length)
 
     def _initializers(self, graph: ir.Graph, env: Env) -> None:
         for name, value in graph.initializers.items():
@@ -297,8 +302,9 @@ class Importer:
                 appends=self.pairs.appended_by(source),
                 padded_rows=self.decoder.padding,
             )
+            self.lengths.prepare(node)
             results = self._apply(node, row)
-            self.past_sizes.follow(node, results)
+            self.lengths.follow(node, results)
         for value, tensor in zip(source.outputs, results, strict=False):
             if tensor is not None:
                 tensor.name = tensor.name or label

@@ -41,12 +41,13 @@ def one_of(field: str, got: object, allowed: Collection[Any]) -> None:
 
 
 PAST = "\0"  # stands among the names of inputs for the size of a growing state's past, which is its capacity
+PLACES = "\1"  # stands there for numbers that are places of rows, and not sizes
 DATA = ""  # stands among the names of inputs for those that are data: a graph of known data computes nothing
 
 
 def give_values(names: Iterable[str]) -> str:
     """The hint to give inputs of the model values; or why that does not help."""
-    names = sorted(set(names) - {PAST})
+    names = sorted(set(names) - {PAST, PLACES})
     if DATA in names:
         return "it is computed when the model runs"
     options = "".join(f", --value {shlex.quote(name)}=…" for name in names)

@@ -18,11 +18,9 @@ import onnx_ir as ir
 from dmlgraph.base.errors import ModelError, Problem, listing, suggestion
 from dmlgraph.formats.onnx.caches import AUTO, PADDED, Growth, growth, pairs
 from dmlgraph.formats.onnx.names import as_text
-from dmlgraph.formats.onnx.node import Node
-from dmlgraph.formats.onnx.refusals import DATA, PAST, Refusal
+from dmlgraph.formats.onnx.refusals import DATA, Refusal
 from dmlgraph.formats.onnx.shapes import appended
 from dmlgraph.formats.onnx.state_names import LENGTH, PROPERTY
-from dmlgraph.formats.onnx.table import MICROSOFT
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.value import Value
@@ -236,60 +234,6 @@ class Pairs:
             if output not in first:
                 message, field = "no input of the model is the past of this output", f"states.{pattern}"
                 self._problems.append(Problem(message, code="states", field=field, node=output, got=states[pattern]))
-
-
-_INDICES = {("", "Gather"): 1, (MICROSOFT, "GroupQueryAttention"): 9, (MICROSOFT, "RotaryEmbedding"): 1}
-_SELECTING = frozenset(["Gather", "Slice", "Split"])
-
-
-class PastSizes:
-    """Finds numbers that a model counts from the size of its past, such as the positions of new rows.
-
-    The size is the capacity of a growing state and not its length.  That is right for what lies along all rows, a mask
-    above all, and wrong for everything else.
-    """
-
-    def __init__(self) -> None:
-        self._sizes: set[int] = set()
-
-    def add(self, size: int) -> None:
-        """Notes a size of the past, or of the past and new rows."""
-        self._sizes.add(size)
-
-    def follow(self, node: Node, results: Sequence[Tensor | None]) -> None:
-        """Notes which of a node's results are counted from such a size.
-
-        Raises:
-            Refusal: the node reads numbers that are, and that are not along all rows.
-        """
-        if not self._sizes:
-            return
-        counted = [at for at, each in enumerate(node.inputs) if each is not None and PAST in each.depends]
-        for at in counted:
-            self._check(node, at)
-        for each in results:
-            if each is None:
-                continue
-            if each.known is None:
-                each.depends -= {PAST}
-                made = each.appended
-                if made is not None and made.past.shape[made.axis] in self._sizes:
-                    self.add(each.shape[made.axis])
-            elif node.operator == "Shape" or (counted and node.operator in _SELECTING and each.dtype.kind == "i"):
-                has_one = not self._sizes.isdisjoint(each.known.ravel().tolist())
-                each.depends = each.depends | {PAST} if has_one else each.depends - {PAST}
-
-    def _check(self, node: Node, at: int) -> None:
-        tensor = node.there(at, node.inputs[at])
-        is_read = tensor.made is not None or _INDICES.get((node.domain, node.operator)) == at
-        if is_read and max(tensor.shape, default=0) < min(self._sizes):
-            raise Refusal(
-                f"{node.place(tensor)} is counted from the size of the past, which is the capacity of a state and not "
-                "its length",
-                code="states",
-                got=tensor.name or None,
-                hint="export the model with its positions as an input",
-            )
 
 
 def _written(model: ir.Model) -> Mapping[str, str]:

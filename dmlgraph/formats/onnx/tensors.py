@@ -45,6 +45,8 @@ class Tensor:
         depends: the model's inputs from which it is computed; DATA for those that are never given as values.
         name: the label of the input, the weight or the node that it comes from; "" if there is none.
         appended: what it is made of, if it is past rows and new ones.
+        rows: the axis along which the rows of a growing state lie, and new ones behind them.
+        counted: how its known numbers move with the length of growing states; None if they do not.
     """
 
     dtype: np.dtype[Any]
@@ -55,6 +57,8 @@ class Tensor:
     depends: frozenset[str] = frozenset()
     name: str = ""
     appended: Appended | None = None
+    rows: int | None = None
+    counted: Counted | None = None
 
     @classmethod
     def of(cls, array: Any, **fields: Any) -> Tensor:
@@ -101,6 +105,29 @@ class Appended:
     rows: Callable[[Calls], Value]
     axis: int
     counts: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """How whole numbers, known for growing states of the length of their capacity, move with the length.
+
+    Attributes:
+        moves: what is added for each row more, in the shape of the numbers.
+        length: of the states, uint32 {1}.
+        capacity: theirs.
+    """
+
+    moves: Array
+    length: Value
+    capacity: int
+
+    def value(self, calls: Calls, known: Array) -> Value:
+        """The numbers at the length, in the sizes of the known ones."""
+        sizes = known.shape or (1,)
+        moves = self.moves.reshape(sizes).astype(known.dtype)
+        length = calls.reshaped(calls.converted(self.length, stored(known.dtype)), (1,) * len(sizes))
+        rows = length if (moves == 1).all() else calls.multiply(length, Tensor.of(moves))
+        return calls.add(rows, Tensor.of(known.reshape(sizes) - moves * self.capacity))
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -251,6 +278,8 @@ class Calls:
         if 0 in tensor.shape:
             raise Refusal("a tensor without elements has no counterpart", code="empty-tensor", got=list(tensor.shape))
         dtype = stored(tensor.dtype)
+        if tensor.counted is not None and tensor.known is not None:
+            return tensor.counted.value(self, tensor.known)
         if tensor.make is not None:
             label = tensor.name or self.label
             self._names.keep(label)
@@ -271,7 +300,8 @@ class Calls:
 
     def index(self, tensor: Tensor) -> Value:
         """The value of indices, with 32 bits where they are known to fit."""
-        if tensor.known is not None and tensor.dtype == INT64 and 0 not in tensor.shape:
+        is_fixed = tensor.known is not None and tensor.counted is None
+        if is_fixed and tensor.known is not None and tensor.dtype == INT64 and 0 not in tensor.shape:
             wide = tensor.known if any(tensor.known.strides) else tensor.known.flat[:1]  # a fill is looked at once
             narrow = wide.astype(np.int32)
             if (narrow == wide).all():

@@ -32,6 +32,9 @@ MODELS = {
     "multi-head": decoders.multi_head,
     "attention": decoders.attention,
     "merged": decoders.merged,
+    "windowed": decoders.windowed,
+    "positions from the mask": decoders.positions_from_the_mask,
+    "positions from the past": decoders.positions_from_the_past,
 }
 
 
@@ -160,6 +163,8 @@ PADDED: dict[str, DeviceName] = {
     "multi-head": "cpu",
     "gemma": "directml:software",
     "pytorch": "directml:software",
+    "windowed": "cpu",
+    "positions from the mask": "cpu",
 }
 
 
@@ -281,6 +286,34 @@ def test_a_model_without_a_mask(states: Any, message: str, tmp_path: pathlib.Pat
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
     with pytest.raises(dg.ModelError, match=message):
         dg.load(written(model, tmp_path), dims=DIMS, states=states)
+
+
+def test_positions_that_do_not_know_of_padding(tmp_path: pathlib.Path) -> None:
+    """They are counted from the size of the past; a window, which is the same for all sequences, may be."""
+    path = written(decoders.positions_from_the_past(), tmp_path)
+    assert dg.load(path, dims=DIMS, states="auto").states
+    with pytest.raises(dg.ModelError, match="is counted from the size of the past") as caught:
+        dg.load(path, dims=DIMS, states="padded")
+    assert {each.code for each in caught.value.problems} == {"states"}
+
+
+def test_a_shape_that_follows_the_length(tmp_path: pathlib.Path) -> None:
+    """The number of ones in a mask is known only when the model runs."""
+    text = """g (int64[b, n] input_ids, int64[b, t] attention_mask, float[b, past, 1] rows)
+        => (float[b, s, 1] after, float[m] logits) {
+        numbers = Cast <to = 1> (input_ids)
+        two = Constant <value_ints = [2]> ()
+        new = Unsqueeze (numbers, two)
+        after = Concat <axis = 1> (rows, new)
+        size = ReduceSum <keepdims = 0> (attention_mask)
+        zero = Constant <value_ints = [0]> ()
+        sizes = Unsqueeze (size, zero)
+        logits = Reshape (after, sizes)
+    }"""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
+    with pytest.raises(dg.ModelError, match="must be known when the model is imported") as caught:
+        dg.load(written(model, tmp_path), dims=DIMS, states="auto")
+    assert [each.code for each in caught.value.problems] == ["unknown-value"]
 
 
 def test_a_word_that_is_not_auto(tmp_path: pathlib.Path) -> None:

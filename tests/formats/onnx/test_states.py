@@ -80,6 +80,7 @@ def behind_the_length(capacity: int, length: int, new: int) -> Array:
     return (np.arange(capacity) < length + new).astype(np.int64)[None]
 
 
+FOLLOWING = [decoders.windowed, decoders.positions_from_the_past]
 MASKS = {decoders.group_query: behind_the_length}
 MAKERS = [decoders.pytorch, decoders.multi_head, decoders.group_query, decoders.attention]
 Maker = Callable[[], onnx.ModelProto]
@@ -111,6 +112,14 @@ def follow(make: Maker, device: DeviceName, capacity: int, steps: list[list[int]
     for name, expected in judge.caches.items():
         np.testing.assert_allclose(states[name], expected, rtol=1e-4, atol=1e-4)
     return [each.rule for each in executables[1].fusion if each.applied]
+
+
+@pytest.mark.parametrize("make", FOLLOWING)
+def test_places_that_are_counted_from_the_size_of_the_past_follow_the_length(
+    make: Maker, tmp_path: pathlib.Path
+) -> None:
+    """The mask is given: its rows are those of the capacity and the new ones."""
+    follow(make, "cpu", 12, [[3, 7, 1], [4], [0], [9], [2], [5, 6, 8]], tmp_path)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -167,24 +176,9 @@ def test_grouped_queries_of_two_sequences(options: str, device: DeviceName, tmp_
         np.testing.assert_allclose(held[name], each, rtol=1e-5, atol=1e-5)
 
 
-def test_positions_that_are_counted_from_the_size_of_the_past_are_refused(tmp_path: pathlib.Path) -> None:
-    """They would be those behind the capacity.  The mask and shapes follow that size, too, and are right."""
-    dims = {"batch": 1, "sequence_length": 1, "past_sequence_length": 50, "total_sequence_length": 51}
-    onnx.save_model(decoders.pytorch(), tmp_path / "right.onnx")
-    onnx.save_model(decoders.positions_from_the_past(), tmp_path / "wrong.onnx")
-    assert dg.load(tmp_path / "right.onnx", dims=dims, states=CACHES).states
-    assert not dg.load(tmp_path / "wrong.onnx", dims=dims).states
-    with pytest.raises(dg.ModelError) as caught:
-        dg.load(tmp_path / "wrong.onnx", dims=dims, states=CACHES)
-    assert {each.code for each in caught.value.problems} == {"states"}
-    assert "is counted from the size of the past, which is the capacity of a state and not its length" in str(
-        caught.value
-    )
-
-
 @pytest.mark.parametrize("size", ["Shape <start = 1, end = 2> (keys)", "Shape <start = 1, end = 2> (all)"])
 def test_a_row_of_a_table_that_the_size_of_the_past_chooses_is_refused(size: str, tmp_path: pathlib.Path) -> None:
-    """The table is no constant: only the index says that it is counted."""
+    """The model has no tokens: it is not known which inputs lie along the past and the new rows."""
     text = f"""g (float[1, past, 2] keys, float[1, n, 2] new, float[total] mask, float[64, 2] table)
         => (float[1, s, 2] all, float[1, 2] y) {{
         all = Concat <axis = 1> (keys, new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -111,9 +112,24 @@ _MASK = f"""
         mask = Max (both, lowest)"""
 
 
-def pytorch() -> onnx.ModelProto:
+_WINDOW = """
+        beyond = Greater (keys, queries_down)
+        reach = Constant <value_int = 3> ()
+        oldest = Sub (queries_down, reach)
+        too_old = LessOrEqual (keys, oldest)
+        later = Or (beyond, too_old)"""
+_CAUSAL, _GIVEN = "later = Greater (keys, queries_down)", "given = Unsqueeze (attention_mask, rows)"
+
+
+def windowed() -> onnx.ModelProto:
+    """Each query sees the last three keys; the rows of the mask are gathered by their places."""
+    gathered = f"picked = Gather <axis = 1> (attention_mask, keys) {_GIVEN.replace('attention_mask', 'picked')}"
+    return pytorch(_MASK.replace(_CAUSAL, _WINDOW).replace(_GIVEN, gathered))
+
+
+def pytorch(mask: str = _MASK) -> onnx.ModelProto:
     """As PyTorch's and optimum's exporters write it: joins, products and a softmax; positions are an input."""
-    before = f"""{_MASK}
+    before = f"""{mask}
         numbers = Cast <to = 1> (position_ids)
         down = Unsqueeze (numbers, two)
         angles = Mul (down, rates)
@@ -140,16 +156,42 @@ def pytorch() -> onnx.ModelProto:
     return _model("int64[batch, sequence_length] position_ids,", before, layer)
 
 
+def positions_from_the_mask() -> onnx.ModelProto:
+    """The same, but positions are those of the ones in the mask."""
+    make = onnx.helper.make_node
+    return _counted(
+        make("CumSum", ["attention_mask", "yes"], ["sums"]),
+        make("Sub", ["sums", "yes"], ["less"]),
+        make("Neg", ["new"], ["back"]),
+        make("Slice", ["less", "back", "far", "one"], ["counted"]),
+        far=np.array([2**31 - 1]),
+    )
+
+
 def positions_from_the_past() -> onnx.ModelProto:
-    """The same, but positions are counted from the size of the past."""
+    """The same, but positions are counted from the size of the past, and have embeddings, too."""
+    make, places = onnx.helper.make_node, np.random.default_rng(3).normal(size=(64, HIDDEN)).astype(np.float32)
+    model = _counted(
+        make("Unsqueeze", ["queries", "zero"], ["counted"], name="counted"),
+        make("Gather", ["places", "queries"], ["place"]),
+        make("Add", ["words", "place"], ["h0"]),
+        places=places,
+    )
+    model.graph.node[0].output[0] = "words"
+    return model
+
+
+def _counted(*nodes: onnx.NodeProto, **weights: np.ndarray[Any, Any]) -> onnx.ModelProto:
+    """PyTorch's model whose positions are `counted` by some nodes."""
     model = pytorch()
     model.graph.input.remove(next(each for each in model.graph.input if each.name == "position_ids"))
     for node in model.graph.node:
         if "position_ids" in node.input:
             node.input[0] = "counted"
-    made = onnx.helper.make_node("Unsqueeze", ["queries", "zero"], ["counted"], name="counted")
     at = next(index for index, node in enumerate(model.graph.node) if "counted" in node.input)
-    model.graph.node.insert(at, made)
+    for node in reversed(nodes):
+        model.graph.node.insert(at, node)
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(each, name) for name, each in weights.items())
     return model
 
 

@@ -1,0 +1,196 @@
+"""Numbers that a model counts from the size of its past.
+
+The model sees as many past rows as the states can have, C, and the new rows behind them.  As a size, C is right.  As a
+number, such as the position of a new row, it stands for the length of the states.  So each number that is counted from
+a size keeps how it moves with the length, and is computed in the graph where an operator reads it as a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from dmlgraph.formats.onnx import folding
+from dmlgraph.formats.onnx.node import Node
+from dmlgraph.formats.onnx.refusals import DATA, PAST, PLACES, Refusal
+from dmlgraph.formats.onnx.table import MICROSOFT
+from dmlgraph.formats.onnx.tensors import Array, Counted, Tensor
+from dmlgraph.graph.value import Value
+
+# Operators whose result moves as the inputs do: all of them, or the first, where the others say how it is formed.
+_SUMS = frozenset(["Add", "Concat", "Mul", "Sub"])
+_FORMS = frozenset(
+    ["Cast", "Expand", "Flatten", "Gather", "Identity", "Neg", "Reshape", "Slice", "Split", "Squeeze", "Tile"]
+) | {"Transpose", "Unsqueeze"}
+_COMPARISONS = frozenset(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+_WHOLE = (5, 6, 7)  # ONNX's numbers of int16, int32 and int64
+_GATHERS = frozenset(["Gather", "GatherElements", "GatherND"])
+_INDICES = {("", "Gather"): 1, (MICROSOFT, "GroupQueryAttention"): 9, (MICROSOFT, "RotaryEmbedding"): 1}
+
+
+class Lengths:
+    """Follows what is counted from the size of the past, node by node."""
+
+    def __init__(self) -> None:
+        self._capacities: set[int] = set()
+        self._length: Value | None = None
+        self._is_padded = False
+
+    def add(self, past: Tensor, axis: int, length: Value) -> None:
+        """Notes a growing state.
+
+        Args:
+            past: what the model reads of it.
+            axis: of its rows.
+            length: how many rows it has, uint32 {1}.
+        """
+        self._capacities.add(past.shape[axis])
+        self._length = length if self._length is None else self._length
+        past.rows = axis
+
+    def begin(self, tokens: Tensor | None, inputs: Iterable[Tensor], *, is_padded: bool) -> None:
+        """Notes which inputs, such as masks, lie along the past rows and the new ones.
+
+        Args:
+            tokens: {B, S, …}; without them it is not known how many rows are new, and no number follows the length.
+            inputs: those that are no states.
+            is_padded: whether sequences begin at different rows: then places are no positions.
+        """
+        self._is_padded = is_padded
+        if tokens is None or tokens.rank < 2 or len(self._capacities) != 1:
+            self._length = None
+            return
+        rows = min(self._capacities) + tokens.shape[1]
+        for each in inputs:
+            if rows in each.shape and each.known is None:
+                each.rows = each.shape.index(rows)
+
+    def prepare(self, node: Node) -> None:
+        """Gives a node that reads places of rows as numbers those that follow the length.
+
+        Raises:
+            Refusal: how they follow is not known.
+        """
+        if not self._capacities or _carries(node):
+            return
+        for at, each in enumerate(node.inputs):
+            if each is None or each.known is None or PAST not in each.depends:
+                continue
+            if PLACES not in each.depends:
+                self._check_size(node, at, each)
+            elif at == 1 and node.operator in _GATHERS and _lies_along_rows(node.inputs[0]):
+                node.inputs[at] = Tensor.of(each.known, name=each.name)
+            elif each.counted is None or (self._is_padded and node.operator not in _COMPARISONS):
+                raise self._refusal(node, each)
+            else:
+                made = node.value(each)
+                node.inputs[at] = Tensor(each.dtype, each.shape, made=made, depends=frozenset([DATA]), name=each.name)
+
+    def _check_size(self, node: Node, at: int, tensor: Tensor) -> None:
+        """Refuses a node that reads a size, or a few numbers, as numbers that are not known to follow the length."""
+        is_read = tensor.made is not None or _INDICES.get((node.domain, node.operator)) == at
+        if is_read and tensor.counted is None and max(tensor.shape, default=0) < min(self._capacities):
+            raise self._refusal(node, tensor)
+
+    @staticmethod
+    def _refusal(node: Node, tensor: Tensor) -> Refusal:
+        return Refusal(
+            f"{node.place(tensor)} is counted from the size of the past, which is the capacity of a state and not its "
+            "length",
+            code="states",
+            got=tensor.name or None,
+            hint="export the model with its positions as an input",
+        )
+
+    def follow(self, node: Node, results: Sequence[Tensor | None]) -> None:
+        """Notes which of a node's results lie along rows, and which of their numbers are counted."""
+        if not self._capacities:
+            return
+        moves = self._moves(node, results)
+        for at, each in enumerate(results):
+            if each is None:
+                continue
+            if each.known is None:
+                each.depends -= {PAST, PLACES}
+                each.rows = _rows(node, each)
+            elif moves is not None and moves[at].shape == each.shape and moves[at].any():
+                each.depends |= {PAST}
+                each.counted = self._counted(moves[at])
+            elif moves is not None:
+                each.depends -= {PAST, PLACES}
+            if node.operator == "Range" and PAST in each.depends and self._length is not None:
+                each.depends |= {PLACES}
+
+    def _counted(self, moves: Array) -> Counted | None:
+        return None if self._length is None else Counted(moves, self._length, min(self._capacities))
+
+    def _moves(self, node: Node, results: Sequence[Tensor | None]) -> Sequence[Array] | None:
+        """How the known results move with the length; None where that is not known."""
+        if node.domain:
+            return None
+        first = node.inputs[0] if node.inputs else None
+        if node.operator == "Shape" and first is not None:
+            marks = np.zeros(first.rank, np.int64)
+            if first.rows is not None:
+                marks[first.rows] = 1
+            start, end = (_number(node, name) for name in ("start", "end"))
+            return [marks[start:end]]
+        if not any(each.counted is not None for each in node.given):
+            return None
+        if node.operator == "Range":
+            return self._moves_of_range(node, results[0])
+        if not _carries(node):
+            return None
+        moved = [_moved(each) if at == 0 or node.operator in _SUMS else each for at, each in enumerate(node.inputs)]
+        arrays = [None if each is None else each.known for each in moved]
+        found = folding.evaluate(node.proto(), node.opset, arrays)
+        return [
+            np.zeros(()) if each is None or each.known is None else other.astype(np.int64) - each.known.astype(np.int64)
+            for other, each in zip(found, results, strict=False)
+        ]
+
+    def _moves_of_range(self, node: Node, result: Tensor | None) -> Sequence[Array] | None:
+        """From a place on: all numbers move as the first one does.  To a place: those behind the past do."""
+        start, _, step = node.inputs
+        if result is None or result.known is None or start is None or step is None or step.counted is not None:
+            return None
+        if start.counted is not None:
+            return [np.broadcast_to(start.counted.moves.reshape(()), result.shape)]
+        return [(result.known >= min(self._capacities)).astype(np.int64)]
+
+
+def _carries(node: Node) -> bool:
+    """Whether a node of known inputs only forms or adds whole numbers, which then move as the inputs do."""
+    if node.domain or any(each.known is None or each.dtype.kind != "i" for each in node.given):
+        return False
+    if node.operator == "Cast":
+        return _number(node, "to") in _WHOLE
+    counted = [at for at, each in enumerate(node.inputs) if each is not None and PLACES in each.depends]
+    return node.operator in _SUMS or (node.operator in _FORMS and counted in ([], [0]))
+
+
+def _lies_along_rows(tensor: Tensor | None) -> bool:
+    return tensor is not None and tensor.rows is not None
+
+
+def _number(node: Node, name: str) -> int | None:
+    """A whole number of an attribute; None where it is not given."""
+    attribute = node.attributes.get(name)
+    return None if attribute is None else attribute.as_int()
+
+
+def _moved(tensor: Tensor | None) -> Tensor | None:
+    """The numbers for one row more."""
+    if tensor is None or tensor.counted is None or tensor.known is None:
+        return tensor
+    return Tensor.of((tensor.known + tensor.counted.moves).astype(tensor.dtype))
+
+
+def _rows(node: Node, result: Tensor) -> int | None:
+    """The axis along which the past rows and the new ones lie in a result."""
+    made = result.appended
+    if made is not None:
+        return made.axis if isinstance(made.past, Tensor) and made.past.rows is not None else None
+    same = (each.rows for each in node.given if each.rows is not None and each.shape == result.shape)
+    return next(same, None)
