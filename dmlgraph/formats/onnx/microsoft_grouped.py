@@ -180,7 +180,7 @@ def GroupQueryAttention(
     **others: Any,
 ) -> Result:
     """The past keys and values are {B, M, P, H}, the lengths are those of the keys less 1, {B}."""
-    _check_grouped(**others)
+    _check_grouped(is_state=node.appends >= {1, 2}, **others)
     if local_window_size != -1 and (local_window_size < 1 or not causal):
         raise unsupported("local_window_size", "-1; positive numbers with causal 1", local_window_size)
     if others.get("qk_output", 0) or node.wants(3):
@@ -242,6 +242,7 @@ def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> V
 
 def _check_grouped(
     *,
+    is_state: bool,
     k_quant_type: str = "NONE",
     kv_cache_bit_width: int = 0,
     qk_output: int = 0,
@@ -251,9 +252,10 @@ def _check_grouped(
     for name, kind in (("k_quant_type", k_quant_type), ("v_quant_type", v_quant_type)):
         if kind != "NONE":
             raise unsupported(name, "NONE", kind)
-    for name, got in (("kv_cache_bit_width", kv_cache_bit_width), ("sliding_window_cache", sliding_window_cache)):
-        if got:
-            raise unsupported(name, "0", got)
+    if kv_cache_bit_width:
+        raise unsupported("kv_cache_bit_width", "0", kv_cache_bit_width)
+    if sliding_window_cache and not is_state:  # a state has all rows, of which those of the window count
+        raise unsupported("sliding_window_cache", "0; any where the past is a growing state", sliding_window_cache)
 
 
 def _grouped_heads(

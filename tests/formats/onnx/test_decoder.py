@@ -134,10 +134,11 @@ def test_sixteen_tokens_of_one_call(batch: int, tmp_path: pathlib.Path) -> None:
     assert set(states.lengths.values()) == {48}
 
 
-def test_the_tokens_of_onnxruntime_genai(tmp_path: pathlib.Path) -> None:
-    """It shares one buffer of the whole length between past and present."""
+@pytest.mark.parametrize("form", [Form(bits=4), Form(window=6, sliding=True)])
+def test_the_tokens_of_onnxruntime_genai(form: Form, tmp_path: pathlib.Path) -> None:
+    """It shares one buffer of the whole length, or of the window, between past and present."""
     genai = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
-    path, tokens = language_models.genai_folder(Form(bits=4), tmp_path), prompt(1, PROMPT)
+    path, tokens = language_models.genai_folder(form, tmp_path), prompt(1, PROMPT)
     model = genai.Model(str(tmp_path))
     parameters = genai.GeneratorParams(model)
     parameters.set_search_options(max_length=PROMPT + 60, min_length=PROMPT + 60)

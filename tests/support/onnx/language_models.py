@@ -33,6 +33,7 @@ class Form:
         rotary: whether GroupQueryAttention turns them; else RotaryEmbedding does, at given positions.
         normed: whether heads are normed, as Qwen 3 does.
         tied: whether the embeddings are the weights of the last product.
+        sliding: whether only the odd layers have the window, and caches of its size, which the builder gives a dim.
         sampled: whether the model gives the best token as the next input.
     """
 
@@ -46,7 +47,12 @@ class Form:
     rotary: bool = True
     normed: bool = False
     tied: bool = False
+    sliding: bool = False
     sampled: bool = False
+
+    def is_local(self, layer: int) -> bool:
+        """Whether a layer has the window."""
+        return layer % 2 == 1 or not self.sliding
 
 
 class Writer:
@@ -141,12 +147,14 @@ def genai(form: Form = Form()) -> onnx.ModelProto:
 
 
 def _with_caches(w: Writer, inputs: list[Any], width: int | str) -> onnx.ModelProto:
-    shape: list[int | str] = ["batch_size", w.form.shared, "past_sequence_length", width]
-    after: list[int | str] = ["batch_size", w.form.shared, "total_sequence_length", width]
-    caches = [f"{layer}.{part}" for layer in range(LAYERS) for part in ("key", "value")]
-    inputs += [info(f"past_key_values.{each}", Types.FLOAT, *shape) for each in caches]
     outputs = [info("logits", Types.FLOAT, "batch_size", "sequence_length", VOCABULARY)]
-    outputs += [info(f"present.{each}", Types.FLOAT, *after) for each in caches]
+    for layer in range(LAYERS):
+        kind = "sliding" if w.form.sliding and w.form.is_local(layer) else "sequence"
+        for part in ("key", "value"):
+            sizes: list[int | str] = ["batch_size", w.form.shared, f"past_{kind}_length", width]
+            inputs.append(info(f"past_key_values.{layer}.{part}", Types.FLOAT, *sizes))
+            sizes[2] = f"total_{kind}_length"
+            outputs.append(info(f"present.{layer}.{part}", Types.FLOAT, *sizes))
     if w.form.sampled:
         made = ["input_ids.next"]
         w.call("ArgMax", ["logits"], "/sampling/ArgMax", made=made, axis=2, keepdims=0)
@@ -222,7 +230,9 @@ def _grouped(w: Writer, x: str, base: str, layer: int, last: str, total: str) ->
         parts[:2] = turned
     tail = [cosines, sines] if form.rotary else []
     fields: dict[str, Any] = {"num_heads": form.heads, "kv_num_heads": form.shared, "scale": form.scale}
-    fields |= {"local_window_size": form.window, "softcap": form.softcap, "do_rotary": int(form.rotary)}
+    window = form.window if form.is_local(layer) else -1
+    fields |= {"local_window_size": window, "softcap": form.softcap, "do_rotary": int(form.rotary)}
+    fields |= {"sliding_window_cache": 1} if form.sliding and window > 0 else {}
     past = [f"past_key_values.{layer}.{part}" for part in ("key", "value")]
     made = [f"{base}/GroupQueryAttention/output_0", *(f"present.{layer}.{part}" for part in ("key", "value"))]
     name = f"{base}/GroupQueryAttention"
@@ -265,6 +275,10 @@ def genai_folder(form: Form, folder: pathlib.Path) -> pathlib.Path:
             "present_value_names": "present.%d.value",
         },
     }
+    if form.sliding:
+        layers = [layer for layer in range(LAYERS) if form.is_local(layer)]
+        sizes = {"window_size": form.window, "cache_slack": 0, "layers": layers}
+        decoder["sliding_window"] = sizes | {"slide_key_value_cache": False, "slide_inputs": False}
     model = {
         "type": "llama",
         "bos_token_id": 0,
