@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dmlgraph.base.tensor import DataType as DataType
     from dmlgraph.base.tensor import TensorDesc as TensorDesc
     from dmlgraph.compiler.desc import GraphDesc as GraphDesc
+    from dmlgraph.devices.ladder import Ladder as Ladder
     from dmlgraph.devices.tensors import DeviceTensor as DeviceTensor
     from dmlgraph.formats.dxdispatch import load_dxdispatch as load_dxdispatch
     from dmlgraph.formats.dxdispatch import save_dxdispatch as save_dxdispatch
@@ -66,6 +67,7 @@ _NAMES = {
     "base.scalar": "Scalar",
     "base.tensor": "DataType TensorDesc",
     "compiler.desc": "GraphDesc",
+    "devices.ladder": "Ladder",
     "devices.tensors": "DeviceTensor",
     "formats.dxdispatch": "load_dxdispatch save_dxdispatch",
     "formats.load_save": "load save",

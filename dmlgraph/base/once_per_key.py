@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -20,17 +21,15 @@ class _Place(Generic[V]):
 
 
 class OncePerKey(Generic[V]):
-    """At most `most` values by key, those used last; threads that ask for the same value wait until it is made.
-
-    It lasts as long as the process.
-    """
+    """At most `most` values by key, those used last; threads that ask for the same value wait until it is made."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._start()
         if hasattr(os, "register_at_fork"):
             # Another thread may hold a lock while this one forks.
-            os.register_at_fork(after_in_child=self._start)
+            started = weakref.WeakMethod(self._start)
+            os.register_at_fork(after_in_child=lambda: (start := started()) and start())
 
     def _start(self) -> None:
         self._lock = threading.Lock()
@@ -54,6 +53,11 @@ class OncePerKey(Generic[V]):
             for key, place in list(self._places.items()):
                 if place.value is value:
                     del self._places[key]
+
+    def clear(self) -> None:
+        """Forgets all values."""
+        with self._lock:
+            self._places.clear()
 
     def __len__(self) -> int:
         with self._lock:

@@ -148,6 +148,12 @@ class GraphDesc:
         return tuple(each for each in self.inputs if each.elements is None and each.name not in held)
 
     @property
+    def held(self) -> tuple[tuple[GraphState, TensorDesc], ...]:
+        """The states, each with the description of what it holds."""
+        descs = {slot.name: slot.desc for slot in self.inputs}
+        return tuple((state, descs[state.input]) for state in self.states)
+
+    @property
     def results(self) -> tuple[GraphOutput, ...]:
         """The outputs that a run returns: not those that change states."""
         changing = {state.output for state in self.states}

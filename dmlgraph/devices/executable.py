@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import dataclasses
 import itertools
 import operator
 import pickle
 import threading
-import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -149,7 +149,7 @@ class Executable(abc.ABC):
         self._memory: Memory = HOST  # where the device has what states hold
         self._states: States | None = None
         self._making_states = threading.Lock()
-        self._declared_in: Callable[[], States | None] = lambda: None  # what a run used last, while it lives
+        self._layout: object = None  # of the set that a run used last
         changing = {state.output for state in graph.states}
         self._state_bytes = sum(_element_bytes(slot.desc) for slot in graph.outputs if slot.name in changing)
         self._in_flight = RunsInFlight(self.AT_ONCE)
@@ -330,7 +330,7 @@ class Executable(abc.ABC):
             arrays = self._check_inputs(read)
             self._check_open()
             if self.graph.states:
-                with self.states.turn(self.graph, 0) as turn:
+                with self._turn(self.states, 0) as turn:
                     steps = self._profile(self._placed(arrays, turn.arrays()))
             else:
                 steps = self._profile(arrays)
@@ -441,14 +441,21 @@ class Executable(abc.ABC):
 
     def _run_steps(self, arrays: Sequence[Array], wanted: Wanted, states: States) -> dict[str, Any]:
         """Runs a number of times on a set of states, which change together after the last one."""
-        if self._declared_in() is not states:
-            states.declare(self.graph, self.device, self._memory)
-            self._declared_in = weakref.ref(states)
-        with states.turn(self.graph, wanted.steps) as turn:
+        with self._turn(states, wanted.steps) as turn:
             results = self._run_turn(arrays, wanted, turn)
             turn.commit()
         self._stats["state_bytes_written"] = wanted.steps * self._state_bytes
         return {name: results[name] for name in self._slots}
+
+    def _turn(self, states: States, steps: int) -> contextlib.AbstractContextManager[Turn]:
+        """A set of states for some steps of the graph."""
+
+        def declare() -> None:
+            if self._layout is not states.layout:
+                states.declare(self.graph, self.device, self._memory)
+                self._layout = states.layout
+
+        return states.turn(self.graph, steps, declare)
 
     def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
         """The results of the last step; of outputs that are collected, those of all steps."""

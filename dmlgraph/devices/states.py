@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,22 @@ class Held:
         """The state as it was at first."""
         return self.first(memory, self.desc, self.grows, self.initial)
 
+    def holding(self, memory: Memory, array: Array) -> Held:
+        """The state with the elements, or, if it grows, the rows of an array that fits."""
+        length = 0
+        if self.grows is not None:
+            length, rest = array.shape[self.grows], np.zeros(self.desc.sizes, array.dtype)
+            rest[rows(self.grows, 0, length)] = array
+            array = rest
+        return dataclasses.replace(self, tensor=memory.hold(array, self.desc), length=length)
+
+    def has_other_capacity(self, desc: TensorDesc, grows: int | None) -> bool:
+        """Whether a description is that of the same growing state with another capacity."""
+        if grows is None or (grows, desc.rank, desc.dtype) != (self.grows, self.desc.rank, self.desc.dtype):
+            return False
+        pairs = zip(desc.sizes, self.desc.sizes, strict=True)
+        return [axis for axis, (one, other) in enumerate(pairs) if one != other] == [grows]
+
     @property
     def part(self) -> Part:
         """The elements that count."""
@@ -81,10 +97,13 @@ class States:
     Args:
         device: the name of the device.
         memory: where the device has what they hold.
+
+    Attributes:
+        layout: another object after each change of capacities: who knows it need not `declare` again.
     """
 
     def __init__(self, device: str, memory: Memory) -> None:
-        self.device, self._memory = device, memory
+        self.device, self._memory, self.layout = device, memory, object()
         self._held: dict[str, Held] = {}  # replaced as a whole, so that changes take effect together
         self._turns = Turns()
 
@@ -100,13 +119,7 @@ class States:
         """Replaces what a state holds; a growing state then has the rows of the array."""
         with self._turn:
             held = self._find(name)
-            array = _checked(name, held, np.asarray(value))
-            length = 0
-            if held.grows is not None:
-                length, rest = array.shape[held.grows], np.zeros(held.desc.sizes, array.dtype)
-                rest[rows(held.grows, 0, length)] = array
-                array = rest
-            other = dataclasses.replace(held, tensor=self._memory.hold(array, held.desc), length=length)
+            other = held.holding(self._memory, _checked(name, held, np.asarray(value)))
             self._held = self._held | {name: other}
 
     def __iter__(self) -> Iterator[str]:
@@ -196,6 +209,35 @@ class States:
 
     # Running.
 
+    def fit(self, graph: GraphDesc) -> None:
+        """Gives growing states the capacities of a graph, `Executable.graph`; the rows that they have are copied.
+
+        Executables of other capacities cannot use the set until `fit` gives it theirs.
+
+        Raises:
+            BindingError: a state has more rows; then none is changed.
+        """
+        with self._turn:
+            fitted = {}
+            for state, desc in graph.held:
+                held = self._held.get(state.name)
+                if held is None or not held.has_other_capacity(desc, state.grows):
+                    continue
+                assert state.grows is not None
+                capacity = desc.sizes[state.grows]
+                if held.length > capacity:
+                    raise BindingError(
+                        "the state has more rows than the capacity",
+                        code="capacity",
+                        field=state.name,
+                        got=f"{held.length} rows",
+                        allowed=f"a capacity of {capacity}",
+                    )
+                array = self._memory.read(held.tensor, held.desc, held.part)
+                fitted[state.name] = dataclasses.replace(held, desc=desc).holding(self._memory, array)
+            if fitted:
+                self._held, self.layout = self._held | fitted, object()
+
     def declare(self, graph: GraphDesc, device: str, memory: Memory) -> None:
         """Adds the states of a graph that the set does not have yet.
 
@@ -207,9 +249,9 @@ class States:
         if device != self.device or memory is not self._memory:
             raise BindingError("are on another device", code="states", field="states", got=self.device, allowed=device)
         with self._turn:
-            inputs, new = {slot.name: slot.desc for slot in graph.inputs}, {}
-            for state in graph.states:
-                desc, held = inputs[state.input], self._held.get(state.name)
+            new = {}
+            for state, desc in graph.held:
+                held = self._held.get(state.name)
                 if held is None:
                     new[state.name] = Held.first(memory, desc, state.grows, state.initial)
                 elif (held.desc.dtype, held.desc.sizes, held.grows) != (desc.dtype, desc.sizes, state.grows):
@@ -219,17 +261,19 @@ class States:
                         field=state.name,
                         got=str(held),
                         allowed=f"{desc.dtype} {list(desc.sizes)}",
+                        hint="fit gives it the capacity" if held.has_other_capacity(desc, state.grows) else None,
                     )
             self._held = self._held | new
 
     @contextlib.contextmanager
-    def turn(self, graph: GraphDesc, steps: int) -> Iterator[Turn]:
-        """The set for some steps of a graph; others wait.
+    def turn(self, graph: GraphDesc, steps: int, ready: Callable[[], None]) -> Iterator[Turn]:
+        """The set for some steps of a graph, after `ready`; others wait.
 
         Raises:
             BindingError: the rows of these steps do not fit a state.
         """
         with self._turn:
+            ready()
             outputs = {slot.name: slot.desc for slot in graph.outputs}
             parts = [self._used(state, outputs.get(state.output or ""), steps) for state in graph.states]
             yield Turn(self, parts, steps)
