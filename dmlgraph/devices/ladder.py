@@ -62,7 +62,7 @@ class Ladder:
         most: how many executables are kept.
 
     Attributes:
-        graph: as it is without other sizes.
+        defaults: sizes of dims that are not said: those of the graph; for a function, the least rungs.
         rungs: the sizes of `dims`, in ascending order.
 
     Raises:
@@ -85,8 +85,9 @@ class Ladder:
             raise BindingError(
                 "is not a number of executables", code="range", field="most", got=most, allowed="at least 1"
             )
+        self._graph = graph if isinstance(graph, Graph) else None
         self._make = graph.with_dims if isinstance(graph, Graph) else graph
-        self.graph = graph if isinstance(graph, Graph) else graph({})
+        self.defaults = graph.dims if isinstance(graph, Graph) else dict.fromkeys(dims or {}, 1)
         self.rungs = {dim: self._checked_rungs(dim, sizes) for dim, sizes in (dims or {}).items()}
         self._how = {"device": device, "fuse": chosen_rules(fuse), "threads": threads, "debug": debug}
         self._executables: OncePerKey[Executable] = OncePerKey(most)
@@ -105,13 +106,13 @@ class Ladder:
 
     def _check_known(self, *dims: str) -> None:
         for dim in dims:
-            if dim not in self.graph.dims:
+            if self._graph is not None and dim not in self.defaults:
                 raise GraphError(
                     NOT_A_DIM,
                     code="unknown-dim",
                     field=f"dims.{dim}",
-                    allowed=listing(self.graph.dims) or "nothing: the graph has no dims",
-                    hint=suggestion(dim, self.graph.dims),
+                    allowed=listing(self.defaults) or "nothing: the graph has no dims",
+                    hint=suggestion(dim, self.defaults),
                 )
 
     # Executables.
@@ -138,7 +139,7 @@ class Ladder:
         Raises:
             GraphError: as `at`.
         """
-        wanted = self.graph.dims | dict(dims or {})
+        wanted = self.defaults | dict(dims or {})
         self._check_known(*wanted)
         return {dim: self._rung(dim, size) for dim, size in wanted.items()}
 
@@ -162,7 +163,7 @@ class Ladder:
 
     def _compile(self, sizes: dict[str, int], in_background: bool) -> Executable:
         at, start = time.time(), time.perf_counter()
-        graph = self.graph if sizes == self.graph.dims else self._make(sizes)
+        graph = self._make(sizes)
         executable = graph.compile(**self._how)  # type: ignore[arg-type]
         self._compiled.append(Compilation(sizes, at, time.perf_counter() - start, in_background))
         return executable
@@ -200,7 +201,7 @@ class Ladder:
 
         Args:
             inputs, out: as in `Executable.run`.
-            dims: sizes that no array says.
+            dims: sizes that no array says; where a function makes the graph, all.
             states: the set to use, in place of `Ladder.states`.  It gets the executable's capacities; do not use it in
                 other threads meanwhile.
             wanted: `steps`, `collect` and `keep`, as in `Executable.run`.
@@ -209,7 +210,7 @@ class Ladder:
             GraphError: as `at`, or a dim has no rung of an array's size.
             BindingError, NotEnoughMemoryError: as `Executable.run`.
         """
-        said = dims_of(self.graph, inputs or {})
+        said = {} if self._graph is None else dims_of(self._graph, inputs or {})
         for dim, size in said.items():
             if size not in self.rungs.get(dim, (size,)):
                 allowed = listing(map(str, self.rungs[dim]))

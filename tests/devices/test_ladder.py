@@ -78,10 +78,9 @@ def test_in_the_background_and_by_several_threads_at_once() -> None:
     entered, go_on, made = threading.Event(), threading.Event(), []
 
     def make(dims: dict[str, int]) -> dg.Graph:
-        if dims:
-            made.append(dims["width"])
-            entered.set()
-            assert go_on.wait(60)
+        made.append(dims["width"])
+        entered.set()
+        assert go_on.wait(60)
         return blurred().with_dims(dims)
 
     ladder = dg.Ladder(make, device="cpu")  # type: ignore[arg-type]
