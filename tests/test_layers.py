@@ -27,7 +27,7 @@ LAYERS = (
     {"devices"},
     {"passes"},
     {"formats"},
-    {"measure", "picture"},
+    {"generation", "measure", "picture"},
     {"distributed"},
     {"testing"},
     {"cli"},

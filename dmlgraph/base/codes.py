@@ -57,6 +57,8 @@ ERRORS = {
     "independent": "The loss does not depend on a value by which it is differentiated.",
     "not-a-state": "Something that is not a state is updated, or appended to.",
     "states": "Something cannot have states, or a set of states does not fit a graph.",
+    "not-an-input": "Something that is not an input is made a state.",
+    "decoder": "The graph is not a decoder that can generate.",
     "capacity": "The rows of a run do not fit a growing state.",
     "unknown-state": "A set of states has no state of this name.",
     "not-a-value": "Something that is not a value of a graph is given for a tensor.",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.base.by_name import above
-from dmlgraph.base.errors import GraphError, Problem, listing, plural
+from dmlgraph.base.errors import GraphError, Problem, listing, plural, suggestion
 from dmlgraph.base.expressions import Expression, Size
 from dmlgraph.base.levels import NEWEST, FeatureLevel
 from dmlgraph.base.report import Report
@@ -225,6 +225,19 @@ class Graph(StatefulGraph):
         if name in self._outputs:
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
+
+    def remove_output(self, name: str) -> None:
+        """Makes a value no output of the graph any more; its nodes stay.
+
+        Raises:
+            GraphError: there is no output of this name.
+        """
+        if name not in self._outputs:
+            hint = suggestion(name, self._outputs)
+            raise GraphError(
+                "is not an output of the graph", code="unknown-output", field=f"outputs.{name}", hint=hint
+            )
+        del self._outputs[name]
 
     def remove_unread(self, count: int, wanted: Iterable[Value]) -> None:
         """Removes the nodes after the first `count` on which no wanted value depends."""

@@ -85,6 +85,10 @@ class Network(Base):
                     edges = parallel | {len(parallel): edges[0]}
                 into[producer] = self._adj[producer][name] = edges
 
+    def replace(self, node: Node) -> None:
+        """Puts a node in the place of the one of its name, which has the same sources and outputs."""
+        self._node[node.name] = self._node[node.name] | {"node": node}  # copies of the network share the data
+
     def copy(self, as_view: bool = False) -> Network:
         """A network with the same data; with `as_view` what NetworkX makes."""
         if as_view:

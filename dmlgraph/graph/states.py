@@ -71,6 +71,25 @@ class StatefulGraph:
             node = StateNode(self.names.take(name), desc, declared, _initial(initial, desc, grows), _axis(grows, desc))
             return self._add_source(node)
 
+    def make_state(self, name: str, *, initial: Any = None) -> Value:
+        """Turns an input into a state of its name: runs are not given it any more, and `update` makes its next value.
+
+        Args:
+            name: of the input.
+            initial: as in `state`.
+
+        Raises:
+            GraphError: it is not an input that is given packed at every run, or `initial` does not fit.
+        """
+        node = self._network.node_of(self._graph.node(name).name)
+        if not isinstance(node, InputNode) or node.desc.owned or node.declared["strides"] is not None:
+            message = "is not an input that is given packed at every run"
+            raise GraphError(message, code="not-an-input", node=name)
+        declared = {"dtype": node.declared["dtype"], "sizes": node.declared["sizes"]}
+        with Report(node=name):
+            self._network.replace(StateNode(name, node.desc, declared, _initial(initial, node.desc, None)))
+        return Value(self._graph, name, 0)
+
     def update(self, state: Value, value: Value) -> None:
         """Makes a value the next one of a state: runs after this one read it.
 

@@ -151,3 +151,37 @@ def test_formats_without_states_say_so(tmp_path: object) -> None:
     with pytest.raises(dg.GraphError) as caught:
         dg.save_dxdispatch(counter(), f"{tmp_path}/g.json")
     assert (caught.value.code, caught.value.node) == ("states", "s")
+
+
+def test_an_input_becomes_a_state() -> None:
+    g = dg.Graph("count", dims={"n": 2})
+    x = g.input("x", sizes=["n"], dtype="float32")
+    y = x + 1
+    g.output("y", y)
+    before = copy.copy(g)
+    state = g.make_state("x", initial=5)
+    g.update(state, y)
+    executable = g.with_dims({"n": 3}).compile("cpu")
+    assert executable.run(steps=2)["y"].tolist() == [7, 7, 7]
+    assert [node.name for node in before.inputs] == ["x"]
+    for wrong in ("y", "x"):
+        with pytest.raises(dg.GraphError) as caught:
+            g.make_state(wrong if wrong == "x" else y.node)
+        assert caught.value.code == "not-an-input"
+    owned = dg.Graph()
+    owned.input("w", sizes=[1], dtype="float32", owned=True)
+    with pytest.raises(dg.GraphError, match="packed at every run"):
+        owned.make_state("w")
+
+
+def test_an_output_is_removed() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[1], dtype="float32")
+    for name in ("y", "z"):
+        g.output(name, x + 1)
+    g.remove_output("y")
+    assert list(g.outputs) == ["z"]
+    with pytest.raises(dg.GraphError) as caught:
+        g.remove_output("zz")
+    assert (caught.value.code, caught.value.field) == ("unknown-output", "outputs.zz")
+    assert "did you mean 'z'" in str(caught.value)

@@ -242,6 +242,8 @@ dg.loads(f"dmlgraph: 1\\ninputs:\\n{names}outputs: [x0]\\n")
     "independent": _X + 'z = g.input("z", sizes=[1], dtype="float32")\n'
     'dg.gradient(dg.reduce(x, function="sum"), [z])\n',
     "not-a-state": _X + "g.update(x, dg.exp(x))\n",
+    "not-an-input": _STATE + 'g.make_state("s")\n',
+    "decoder": _X + 'dg.generation.Generator(g)\n',
     "states": _STATE + 'dg.save_dxdispatch(g, "model.json")\n',
     "capacity": _STATE + 'exe = g.compile("cpu")\nexe.run({"x": np.ones((2, 3), "f4")}, steps=2)\n',
     "unknown-state": _STATE + 'g.compile("cpu").states["t"]\n',
