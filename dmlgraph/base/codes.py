@@ -79,6 +79,7 @@ ERRORS = {
     "system": "A call to the operating system failed.",
     "syntax": "The text is not YAML or JSON, or uses YAML features that graph files do not have.",
     "empty-file": "The file is empty.",
+    "folder": "A folder does not have what it is read for.",
     "file-kind": "The file is neither a graph file nor an ONNX model, but of another kind.",
     "version": "The file has a format version that this dmlgraph does not read.",
     "array-file": "A file does not hold a readable array.",

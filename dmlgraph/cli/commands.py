@@ -34,6 +34,7 @@ COMMANDS = (
     "directml",
     "dxdispatch",
     "export",
+    "generate",
     "import",
     "lower",
     "map",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from dmlgraph.base.errors import BindingError, GraphError
+from dmlgraph.devices import choose
 from dmlgraph.devices.ladder import Ladder
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.devices.states import States
@@ -39,9 +40,9 @@ class Generator:
 
     Args:
         model: a decoder graph with dims for its tokens and its capacity, the file of one, an ONNX model, the folder of
-            a model, or what makes the graph of sizes by name.
+            a model, what `folder.opened` makes of these, or what makes the graph of sizes by name.
         device, threads: as in `Graph.compile`.
-        capacity: the most tokens of a text; by default the graph's, or the model's own.
+        capacity: the most tokens of a text; by default the graph's, or for a model its own, at most 2048.
         chunks: by how many tokens a prompt is read; more are read at once where the prompt has as many.
         steps: tokens to a wait.
         drafts: how many tokens are guessed and verified at once, where the text was the same before; 0: none.
@@ -57,7 +58,7 @@ class Generator:
 
     def __init__(
         self,
-        model: Graph | Make | str | os.PathLike[str],
+        model: Graph | Make | Model | str | os.PathLike[str],
         *,
         device: DeviceName = "auto",
         capacity: int | None = None,
@@ -66,7 +67,9 @@ class Generator:
         drafts: int = 0,
         threads: int | None = None,
     ) -> None:
-        known = opened(model) if isinstance(model, (str, os.PathLike)) else Model(model)
+        if isinstance(model, (str, os.PathLike)):
+            model = opened(model, target=choose(device, threads=threads).device.level)
+        known = model if isinstance(model, Model) else Model(model)
         self.decoder = Decoder.of(known.make, capacity or known.capacity)
         self.sampling, self.stop = known.sampling or GREEDY, tuple(known.stop)
         self.chunks = sorted({_positive("chunks", each) for each in chunks})
@@ -84,8 +87,6 @@ class Generator:
     @functools.cached_property
     def capacities(self) -> list[int]:
         """Those that are compiled: on processors a step costs as much as the text has, else as the capacity."""
-        from dmlgraph.devices import choose
-
         name = choose(self._how["device"]).device.name
         found, size = [self.capacity], FIRST_CAPACITY
         if self.decoder.capacities and name not in ("cpu", "reference"):

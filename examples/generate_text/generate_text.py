@@ -94,8 +94,8 @@ def new_caches(g: dg.Graph) -> list[tuple[dg.Value, dg.Value]]:
     return caches
 
 
-def read(tokens: dg.Value, caches: list[tuple[dg.Value, dg.Value]], count: int) -> dg.Value:
-    """The logits after the last token, [1, 96]."""
+def read(tokens: dg.Value, caches: list[tuple[dg.Value, dg.Value]], count: int, every: bool = False) -> dg.Value:
+    """The logits after the last token, [1, 96], or after every token, [count, 96]."""
     g = tokens.graph
     arrays = safetensors.load(FOLDER / "weights.safetensors", NAMES)
     weights = {name: g.constant(name, array) for name, array in arrays.items()}
@@ -103,7 +103,7 @@ def read(tokens: dg.Value, caches: list[tuple[dg.Value, dg.Value]], count: int) 
     added = biases(caches[0][0].length, count)
     for number, cache in enumerate(caches):
         x = layer(x, added, cache, {name: weights[f"layer.{number}.{name}"] for name in ("qkv", "out", "up", "down")})
-    return dg.gemm(norm(x if count == 1 else x[-1:]), weights["head"])
+    return dg.gemm(norm(x if count == 1 or every else x[-1:]), weights["head"])
 
 
 def sampling(count: int | None = None, capacity: int = 1100) -> dg.Graph:
@@ -117,6 +117,15 @@ def sampling(count: int | None = None, capacity: int = 1100) -> dg.Graph:
     chosen = sample(read(token if tokens is None else tokens, caches, count or 1), random)
     g.update(token, chosen)
     g.output("token", chosen)
+    return g
+
+
+def decoder(count: int = 1, capacity: int = 1100) -> dg.Graph:
+    """The graph that `dmlgraph generate` goes on with: tokens, and the logits after each of them."""
+    g = dg.Graph("decoder", target="5.1", dims={"count": count, "capacity": capacity})
+    ids = g.input("input_ids", sizes=[1, "count"], dtype="uint32")
+    logits = read(ids.reshape("count"), new_caches(g), count, every=True)
+    g.output("logits", logits.reshape(1, "count", 96))
     return g
 
 

@@ -197,6 +197,7 @@ $ dmlgraph run graph.yaml --device reference --input x=x.npy --input z=x.npy --o
 """,
     "syntax": "dmlgraph: 1\noutputs: [x\n",
     "empty-file": 'open("empty.yaml", "w").close()\ndg.load("empty.yaml")\n',
+    "folder": 'import os\nos.mkdir("model")\ndg.generation.Generator("model")\n',
     "file-kind": 'open("model.onnx", "w").write("<!DOCTYPE html>")\ndg.load("model.onnx")\n',
     "version": "dmlgraph: 2\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n",
     "array-file": "$ dmlgraph run graph.yaml --input x=graph.yaml\n",

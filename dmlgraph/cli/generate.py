@@ -1,0 +1,91 @@
+"""`dmlgraph generate`: goes on with a text."""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from dmlgraph.cli.options import chosen, read_stdin, with_device, with_dim
+
+if TYPE_CHECKING:
+    from dmlgraph.devices.names import DeviceName
+    from dmlgraph.generation.generator import Generator
+    from dmlgraph.generation.tokens import Tokenizer
+
+_MODEL = click.Path(exists=True, path_type=pathlib.Path)
+
+
+@click.command()
+@click.argument("model", type=_MODEL)
+@click.option("--prompt", required=True, metavar="TEXT", help="What to go on with; '-' is standard input.")
+@with_device("Where to run; 'dmlgraph devices' lists them.", default="auto", show_default=True)
+@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="How many tokens come at most.")
+@click.option("--temperature", type=float, help="What logits are divided by; 0: always the likeliest token.")
+@click.option("--top-k", type=int, help="Choose among the likeliest tokens, so many.")
+@click.option("--top-p", type=float, help="Choose among the likeliest tokens that have this probability together.")
+@click.option("--min-p", type=float, help="Choose among tokens at least this times as likely as the likeliest.")
+@click.option("--repetition-penalty", type=float, help="Makes tokens that the text has less likely, if above 1.")
+@click.option("--seed", type=int, help="Of the random numbers.")
+@click.option("--stop", "stops", multiple=True, metavar="TEXT", help="End where this text would come.")
+@click.option("--beams", type=click.IntRange(min=1), metavar="N", help="Follow so many texts, and print the likeliest.")
+@with_dim
+def generate(
+    model: pathlib.Path,
+    prompt: str,
+    device: str,
+    max_tokens: int | None,
+    stops: tuple[str, ...],
+    beams: int | None,
+    dims: dict[str, int],
+    **sampling: float | None,
+) -> None:
+    """Go on with a text, and print it as it comes.
+
+    MODEL is the folder of a decoder with genai_config.json and tokenizer.json, as onnxruntime-genai's builder writes
+    it, or a graph file or an ONNX model with tokenizer.json beside it.  Tokens are chosen as the folder says, else the
+    likeliest.  --dim capacity=4096 makes room for longer texts.  This needs the extra generate:
+    pip install "dmlgraph[generate]".
+
+    \b
+    Examples:
+      dmlgraph generate qwen --prompt "The capital of France is" --max-tokens 20
+      dmlgraph generate qwen --prompt "Once" --temperature 0.8 --top-p 0.95 --seed 7 --stop "The end"
+      dmlgraph generate qwen --prompt "Once" --beams 4 --device directml
+    """
+    from dmlgraph.generation.folder import opened
+    from dmlgraph.generation.generator import Generator
+    from dmlgraph.generation.tokens import Tokenizer, until
+
+    choice = chosen(device)
+    text = read_stdin("the prompt").decode("utf-8", "replace") if prompt == "-" else prompt
+    known = opened(model, dims=dims, target=choice.device.level)
+    assert known.tokenizer is not None
+    tokenizer = Tokenizer(known.tokenizer)
+    generator = Generator(known, device=cast("DeviceName", choice.name))
+    settings: dict[str, Any] = {name: given for name, given in sampling.items() if given is not None}
+    beams = beams or (1 if settings else known.beams)
+    if beams > 1 and settings:
+        raise click.UsageError(
+            f"--beams takes the likeliest texts: leave out --{next(iter(settings)).replace('_', '-')}"
+        )
+    ids = tokenizer.tokens(text)
+    pieces = _searched(generator, tokenizer, ids, beams, max_tokens) if beams > 1 else None
+    if pieces is None:
+        pieces = tokenizer.pieces(generator(ids, max_new_tokens=max_tokens, **settings), ids)
+    for piece in until(pieces, [each for each in stops if each]):
+        click.echo(piece, nl=False)
+        sys.stdout.flush()
+    click.echo()
+    generator.close()
+
+
+def _searched(
+    generator: Generator, tokenizer: Tokenizer, ids: list[int], beams: int, most: int | None
+) -> Iterator[str]:
+    """The likeliest text, at once."""
+    best = generator.beams(ids, count=beams, max_new_tokens=most)[0]
+    yield from tokenizer.pieces(best.tokens, ids)
