@@ -45,8 +45,9 @@ class Writer:
         self._problems: list[Problem] = []
         self._nodes: list[onnx.NodeProto] = []
         self._constants: dict[str, Array] = {}
+        self._weights: dict[str, Array] = {}  # those of the constants that are nodes of the graph
         self._defaults: dict[str, Array] = {}  # of inputs: what states hold at first
-        self._shared: dict[tuple[str, tuple[int, ...], bytes], Symbol] = {}
+        self._shared: dict[tuple[str, tuple[int, ...], bytes, str], Symbol] = {}
         self._bases: dict[str, str] = {}  # by the name of a constant: the name without a number
         self._given: dict[Port, Given] = {}
         self.truths: dict[str, Symbol] = {}  # by the name of numbers 1 and 0: the bools they are made of
@@ -74,7 +75,7 @@ class Writer:
                 self._read_state(node)
             elif node.name in live and isinstance(node, ConstantNode):
                 name = self._names.take(node.name)
-                self._constants[name] = node.data
+                self._constants[name] = self._weights[name] = node.data
                 self._given[node.name, 0] = self._named(name, node.desc, node.data)
             elif node.name in live and isinstance(node, OperatorNode):
                 self._write_node(node)
@@ -217,10 +218,13 @@ class Writer:
         return [Symbol(name, dtype, self) for name, dtype in zip(outputs, dtypes, strict=True) if dtype is not None]
 
     def constant(self, array: Array, label: str) -> Symbol:
-        """The tensor with these numbers."""
-        key = str(array.dtype), array.shape, array.tobytes()
+        """The tensor with these numbers; a constant of the graph that is reshaped back is itself, by its name."""
+        label = self._bases.get(label, label)
+        own = self._weights.get(label)
+        key = str(array.dtype), array.shape, array.tobytes(), "" if own is None else label
+        if own is not None and key[:3] == (str(own.dtype), own.shape, own.tobytes()):
+            return Symbol(label, array.dtype, self)
         if key not in self._shared:
-            label = self._bases.get(label, label)
             name = self._names.take(label)
             self._bases[name] = label
             self._constants[name] = array
