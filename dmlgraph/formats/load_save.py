@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph.base.errors import DocumentError, Location, Problem
+from dmlgraph.base.report import Report
 from dmlgraph.files.kinds import kind_of, other_kind
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def load(
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
+    trainable: Sequence[str] | None = None,
 ) -> Graph:
     """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 
@@ -34,6 +36,8 @@ def load(
         convert: for a model: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
         states: for a model: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`, or
             "auto": the caches of a decoder.
+        trainable: names of weights that become states, which training may change, such as `["*.weight"]`; `*` stands
+            for any text.  Of a graph file, they are constants: see `Graph.make_trainable`.
 
     Raises:
         DocumentError: every problem of a graph file, each with its line and column.
@@ -42,7 +46,9 @@ def load(
     if holds_model(path):
         from dmlgraph.formats import onnx
 
-        return onnx.load(path, dims=dims, values=values, target=target, convert=convert, states=states)
+        return onnx.load(
+            path, dims=dims, values=values, target=target, convert=convert, states=states, trainable=trainable
+        )
     place = Location(os.fspath(path), 1, 1)
     given = {"values": values, "target": target, "convert": convert, "states": states}
     problems = [
@@ -53,8 +59,13 @@ def load(
     if problems:
         raise DocumentError(problems)
     from dmlgraph.formats import yaml as document
+    from dmlgraph.graph.trainable import make_trainable
 
-    return document.load(path, dims=dims)
+    graph = document.load(path, dims=dims)
+    if trainable is not None:
+        with Report(DocumentError, place=lambda problem: graph.origin.located(problem).at(location=place)):
+            make_trainable(graph, trainable, "trainable")
+    return graph
 
 
 def holds_model(path: str | os.PathLike[str]) -> bool:

@@ -430,12 +430,13 @@ class Graph(StatefulGraph):
         executable: Executable = above("devices.compile:compile_graph", graph, choice, fuse=fuse, debug=debug)
         return executable
 
-    def minimize(self, loss: Value, parameters: Sequence[Value], optimizer: Optimizer) -> None:
+    def minimize(self, loss: Value, parameters: Sequence[Value | str], optimizer: Optimizer) -> None:
         """Makes each run a step of training: parameters go where the loss is less.
 
         Args:
             loss: one float.
-            parameters: states, of float32, without next values; what the loss needs besides stays as it is.
+            parameters: states, of float32, without next values, or their names, in which `*` stands for any text; what
+                the loss needs besides stays as it is.
             optimizer: `dg.SGD`, `dg.Adam` or `dg.AdamW`.  What it keeps are states too, in the scope `optimizer`.
 
         Raises:

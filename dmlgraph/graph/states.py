@@ -21,7 +21,7 @@ from dmlgraph.base.expressions import Size
 from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, DataTypeLike, TensorDesc
-from dmlgraph.graph import calls, operands, references
+from dmlgraph.graph import calls, operands, references, trainable
 from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.names import Names
@@ -107,6 +107,37 @@ class StatefulGraph:
         """
         node = self._changed(state, grows=True)
         self._check_next(node, rows)
+
+    def make_trainable(self, *patterns: str) -> list[Value]:
+        """Turns constants into states of the same names, which hold the same at first: what training may change.
+
+        The other constants stay as they are: no gradient of them is computed.
+
+        Args:
+            patterns: names of constants; `*` stands for any text, also for `/`.  Integers that a pattern with `*` means
+                among others, such as indices, stay constants.
+
+        Returns:
+            The states, in the order of the graph.
+
+        Raises:
+            GraphError: a pattern means nothing, or a constant is quantized or not of floats; nothing has changed then.
+        """
+        return trainable.make_trainable(self._graph, patterns)
+
+    def with_states(self, states: trainable.Arrays) -> Graph:
+        """The graph with constants in the place of its states: what they hold in a set, such as `exe.states`.
+
+        Growing states stay states.  What only changed the others is left out, such as gradients and what an optimizer
+        keeps; so are the tests beside the graph.
+
+        Args:
+            states: a set of states, or a mapping from names to arrays; it may have others too.
+
+        Raises:
+            GraphError: the set lacks a state of the graph, or has it with another data type or other sizes.
+        """
+        return trainable.with_states(self._graph, states)
 
     @property
     def states(self) -> list[StateNode]:

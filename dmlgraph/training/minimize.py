@@ -10,7 +10,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base import expressions
 from dmlgraph.base.errors import GraphError
 from dmlgraph.base.tensor import DataType, DataTypeLike
-from dmlgraph.graph import operands
+from dmlgraph.graph import operands, trainable
 from dmlgraph.graph.calls import apply
 from dmlgraph.graph.nodes import StateNode
 from dmlgraph.graph.value import Value
@@ -24,9 +24,9 @@ SCOPE = "optimizer"
 _TINY = 1e-6  # keeps the norm of the gradients from zero, as in PyTorch
 
 
-def minimize(graph: Graph, loss: Value, parameters: Sequence[Value], optimizer: Optimizer) -> None:
+def minimize(graph: Graph, loss: Value, parameters: Sequence[Value | str], optimizer: Optimizer) -> None:
     """See `Graph.minimize`."""
-    _check(graph, parameters, optimizer)
+    parameters = _checked(graph, parameters, optimizer)
     count, origin = len(graph.nodes), graph.origin.copy()
     try:
         gradients = gradient(loss, parameters)
@@ -148,14 +148,16 @@ def _clipped(gradients: Sequence[Value], norm: float | None) -> Sequence[Value]:
     return [each * share for each in gradients]
 
 
-def _check(graph: Graph, parameters: Sequence[Value], optimizer: Optimizer) -> None:
+def _checked(graph: Graph, parameters: Sequence[Value | str], optimizer: Optimizer) -> list[Value]:
+    """The parameters as values."""
     if not isinstance(optimizer, Optimizer):
         raise GraphError(
             "is not an optimizer", code="kind", field="optimizer", got=optimizer, allowed="dg.SGD, dg.Adam or dg.AdamW"
         )
-    if isinstance(parameters, Value) or not isinstance(parameters, Sequence) or not parameters:
+    if isinstance(parameters, (Value, str)) or not isinstance(parameters, Sequence) or not parameters:
         raise GraphError("takes a list of states", code="kind", field="parameters", got=parameters)
-    for index, each in enumerate(parameters):
+    values = trainable.named_states(graph, parameters, "parameters")
+    for index, each in enumerate(values):
         field = f"parameters.{index}"
         value = operands.own(graph, each, field)
         if not isinstance(graph.node(value.node), StateNode):
@@ -171,5 +173,6 @@ def _check(graph: Graph, parameters: Sequence[Value], optimizer: Optimizer) -> N
             )
         if value.node in graph.next_values:
             raise GraphError("has a next value already", code="duplicate", node=value.node, field=field)
-        if any(each is other or each.node == other.node for other in parameters[:index]):
+        if any(each is other or each.node == other.node for other in values[:index]):
             raise GraphError("is given twice", code="duplicate", node=value.node, field=field)
+    return values

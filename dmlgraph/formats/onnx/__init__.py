@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph.base.errors import Location, ModelError
@@ -36,6 +36,7 @@ def load(
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
+    trainable: Sequence[str] | None = None,
 ) -> Graph:
     """The graph of an ONNX model.
 
@@ -49,12 +50,15 @@ def load(
             text, which is the same in both.  "auto": the caches of a decoder, found by what computes them; the inputs
             that follow from their length are computed.  "padded": also an input `padding`.  None: those that dmlgraph
             wrote into the model.
+        trainable: names of weights that become states, such as `["*.weight"]`.
 
     Raises:
         ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
     """
     model = read(path)
-    return convert_model(model, path, dims=dims, values=values, target=target, convert=convert, states=states)
+    return convert_model(
+        model, path, dims=dims, values=values, target=target, convert=convert, states=states, trainable=trainable
+    )
 
 
 def read(path: str | os.PathLike[str]) -> ir.Model:
@@ -84,6 +88,7 @@ def convert_model(
     target: str | FeatureLevel | None = None,
     convert: Mapping[str, str] | None = None,
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
+    trainable: Sequence[str] | None = None,
 ) -> Graph:
     """The graph of a model that is read; `path` is its file, the rest as in `load`.
 
@@ -101,6 +106,7 @@ def convert_model(
             target=target,
             convert=convert,
             states=states,
+            trainable=trainable,
         ).read()
 
 

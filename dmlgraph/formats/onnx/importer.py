@@ -30,6 +30,7 @@ from dmlgraph.formats.onnx.old_opsets import RENEWED, renew
 from dmlgraph.formats.onnx.refusals import DATA, AlreadyNotedError, ByDefinition, Notes, Refusal
 from dmlgraph.formats.onnx.states import Pairs
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, TensorList, resolve_conversions, stored
+from dmlgraph.formats.onnx.trainable import Trainable
 from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.graph.value import Value
 
@@ -48,7 +49,7 @@ class Importer:
 
     Args:
         model: prepared by `dmlgraph.formats.onnx.model`.
-        dims, values, target, convert, states: as in `dmlgraph.formats.onnx.load`.
+        dims, values, target, convert, states, trainable: as in `dmlgraph.formats.onnx.load`.
     """
 
     def __init__(
@@ -60,11 +61,13 @@ class Importer:
         target: str | FeatureLevel | None,
         convert: Mapping[str, str] | None,
         states: Mapping[str, str] | str | None = None,
+        trainable: Sequence[str] | None = None,
     ) -> None:
         self.model = model
         self.notes = Notes()
         with self.notes.noting("convert"):
             self.convert = resolve_conversions(convert)
+        self.trainable = Trainable(model.graph, trainable, self.notes)
         self._settle()
         self.pairs, self.lengths = Pairs(model, states, values), Lengths()
         computed = self.pairs.by_past.values() if states in (AUTO, PADDED) else ()
@@ -160,7 +163,10 @@ class Importer:
                     if name in self.arguments.values:
                         env[value], _ = self.arguments.tensor(value)
                     else:
-                        env[value] = self.constant(value.const_value, name)
+                        weight = env[value] = self.constant(value.const_value, name)
+                    if value in self.trainable.weights:
+                        calls = Calls(self.graph, self.names, weight.name)
+                        env[value] = self.trainable.state(calls, self.names, self.graph, weight)
 
     def constant(self, tensor: ir.TensorProtocol, name: str = "") -> Tensor:
         """The tensor of an initializer or an attribute.

@@ -230,7 +230,7 @@ class Calls:
                     return called(*tensors, name=name, **fields)
 
             take = self._names.take_other if function in self._helpers else self._names.take
-            return self._named(take, self.label, add)
+            return self.named(take, self.label, add)
 
         return call
 
@@ -244,7 +244,7 @@ class Calls:
         return has(self.level, function)
 
     @staticmethod
-    def _named(take: Callable[[str], str], base: str, make: Callable[[str], T]) -> T:
+    def named(take: Callable[[str], str], base: str, make: Callable[[str], T]) -> T:
         """What a function makes of a free name.
 
         A name may still be taken: by the fill of a number, or because `a.values` also means an output of the node `a`.
@@ -296,7 +296,7 @@ class Calls:
             array = known.astype(np.uint8) if tensor.dtype == BOOL else known
             return self._graph.constant(name, array.reshape(tensor.sizes), dtype=dtype)
 
-        return self._named(self._names.take_weight, tensor.name or f"{self.label}_constant", make)
+        return self.named(self._names.take_weight, tensor.name or f"{self.label}_constant", make)
 
     def index(self, tensor: Tensor) -> Value:
         """The value of indices, with 32 bits where they are known to fit."""
