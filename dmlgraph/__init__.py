@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from dmlgraph.operators import ScaleBias as ScaleBias
     from dmlgraph.training import losses as losses
     from dmlgraph.training.gradient import gradient as gradient
+    from dmlgraph.training.lora import add_lora as add_lora
+    from dmlgraph.training.lora import merge_lora as merge_lora
     from dmlgraph.training.optimizers import SGD as SGD
     from dmlgraph.training.optimizers import Adam as Adam
     from dmlgraph.training.optimizers import AdamW as AdamW
@@ -79,6 +81,7 @@ _NAMES = {
     "operators": "ScaleBias",
     "training": "losses",
     "training.gradient": "gradient",
+    "training.lora": "add_lora merge_lora",
     "training.optimizers": "SGD Adam AdamW",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -247,6 +247,28 @@ class Graph(StatefulGraph):
         for name in unread:
             self.names.release(name)
 
+    def remove_dead(self, live: set[str]) -> None:
+        """Removes those of some nodes on which no output and no state depends any more."""
+        dead = live - self.live_nodes()
+        self._network.remove_nodes_from(dead)
+        for name in dead:
+            self.names.release(name)
+
+    def take_over(self, name: str, value: Value, count: int) -> None:
+        """Lets a node compute what the node of a value does, of the same description; whoever reads it reads that then.
+
+        The node of the value, which nothing reads, is removed; the other nodes after the first `count` come before it.
+        """
+        assert value.desc == self.desc(name, 0)
+        names = [each for each in self._network if each != value.node]
+        at = names.index(name)
+        self._network.take_over(name, value.node, [*names[:at], *names[count:], *names[at:count]])
+        self.names.release(value.node)
+
+    def replace_source(self, node: StateNode | ConstantNode) -> None:
+        """Puts a state or a constant in the place of the one of its name, which has the same description."""
+        self._network.replace(node)
+
     def dim(self, name: str) -> Expression:
         """A dim as a number to compute with: `sizes=[g.dim("heads") * g.dim("depth")]`.
 

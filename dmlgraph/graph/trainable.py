@@ -45,7 +45,7 @@ def make_trainable(graph: Graph, patterns: Sequence[str], field: str = "patterns
     for name in chosen:
         constant = constants[name]
         declared = {"dtype": constant.desc.dtype, "sizes": constant.desc.sizes}
-        graph._network.replace(StateNode(name, constant.desc, declared, constant.elements))
+        graph.replace_source(StateNode(name, constant.desc, declared, constant.elements))
     return [Value(graph, name, 0) for name in chosen]
 
 
@@ -57,12 +57,9 @@ def with_states(graph: Graph, states: Arrays) -> Graph:
             if state.name not in states:
                 message, hint = "the set has no state of this name", "give a set that runs of this graph have used"
                 raise GraphError(message, code="unknown-state", node=state.name, hint=hint)
-            other._network.replace(ConstantNode(state.name, state.desc, _held(state, states[state.name])))
+            other.replace_source(ConstantNode(state.name, state.desc, _held(state, states[state.name])))
             other._next.pop(state.name, None)
-    dead = live - other.live_nodes()
-    other._network.remove_nodes_from(dead)
-    for name in dead:
-        other.names.release(name)
+    other.remove_dead(live)
     other.origin.tests = {}  # they say what the states computed that the graph had
     return other
 
