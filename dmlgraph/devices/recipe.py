@@ -50,7 +50,8 @@ class Source:
     def of(cls, graph: Graph) -> Source:
         """The source of a graph as it is now; shares its constants."""
         same = copy.copy(graph)
-        same.origin.tests, same.origin.remarks = {}, ()  # which say nothing of what it computes
+        # None of these says what it computes.
+        same.origin.tests, same.origin.remarks, same.origin.training = {}, (), None
         return cls(lambda: same)
 
     @functools.cached_property

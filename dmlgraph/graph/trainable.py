@@ -36,17 +36,36 @@ class Arrays(Protocol):
 
 def make_trainable(graph: Graph, patterns: Sequence[str], field: str = "patterns") -> list[Value]:
     """See `Graph.make_trainable`; `field` is that of the patterns in errors."""
+    return _made(graph, patterns, field, ())
+
+
+def make_parameters(graph: Graph, patterns: Sequence[str], field: str) -> list[Value]:
+    """What training may change: as `make_trainable`, but the patterns mean states, too, that nothing changes yet."""
+    return _made(graph, patterns, field, _free(graph))
+
+
+def _made(graph: Graph, patterns: Sequence[str], field: str, states: Sequence[str]) -> list[Value]:
     constants = {node.name: node for node in graph.nodes if isinstance(node, ConstantNode)}
-    found = matched(patterns, constants, field)
-    chosen = [name for name in found if _is_trainable(graph, constants[name], is_named=name in patterns)]
+    found = matched(patterns, [*states, *constants], field)
+    chosen = [
+        name
+        for name in found
+        if name not in constants or _is_trainable(graph, constants[name], is_named=name in patterns)
+    ]
     if not chosen:
         message = "only floats can be trained"
         raise GraphError(message, code="dtype", field=field, got=listing(found), allowed=FLOATS)
-    for name in chosen:
-        constant = constants[name]
+    for constant in (constants[name] for name in chosen if name in constants):
         declared = {"dtype": constant.desc.dtype, "sizes": constant.desc.sizes}
-        graph.replace_source(StateNode(name, constant.desc, declared, constant.elements))
+        graph.replace_source(StateNode(constant.name, constant.desc, declared, constant.elements))
     return [Value(graph, name, 0) for name in chosen]
+
+
+def _free(graph: Graph) -> list[str]:
+    """The states of floats that nothing changes."""
+    changed = graph.next_values
+    free = (each.name for each in graph.states if each.desc.dtype.is_float and each.grows is None)
+    return [name for name in free if name not in changed]
 
 
 def with_states(graph: Graph, states: Arrays) -> Graph:
@@ -70,9 +89,7 @@ def named_states(graph: Graph, given: Sequence[Any], field: str) -> list[Any]:
     Raises:
         GraphError: a pattern means nothing.
     """
-    changed = graph.next_values
-    free = [each.name for each in graph.states if each.desc.dtype.is_float and each.grows is None]
-    names = [name for name in free if name not in changed]
+    names = _free(graph)
     found: list[Any] = []
     for index, each in enumerate(given):
         if isinstance(each, str):

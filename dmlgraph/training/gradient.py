@@ -46,7 +46,7 @@ def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
         GraphError: the loss is not one float, it does not depend on a value at all, or an operator on the way has no
             derivative.
     """
-    graph = _checked_loss(loss)
+    graph = check_loss(loss)
     if isinstance(values, Value) or not isinstance(values, Iterable):
         raise GraphError("takes a list of values", code="kind", field="values", got=values, hint="write [w]")
     targets = [_checked_value(graph, each, f"values.{index}") for index, each in enumerate(values)]
@@ -252,7 +252,12 @@ def _port(value: Value) -> Port:
     return value.node, value.port
 
 
-def _checked_loss(loss: Any) -> Graph:
+def check_loss(loss: Any) -> Graph:
+    """The graph of a loss.
+
+    Raises:
+        GraphError: it is not one float.
+    """
     if not isinstance(loss, Value):
         raise GraphError(operands.NOT_A_VALUE, code="not-a-value", field="loss", got=loss, hint=operands.one_of(loss))
     graph = loss.graph

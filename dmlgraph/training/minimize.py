@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dmlgraph import operators as ops
 from dmlgraph.base import expressions
 from dmlgraph.base.errors import GraphError
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import DataType, DataTypeLike
 from dmlgraph.graph import operands, trainable
 from dmlgraph.graph.calls import apply
@@ -94,10 +95,7 @@ def computed(text: str, step: Value) -> Value | float:
     Raises:
         GraphError: it cannot be read, or has another name.
     """
-    expression = expressions.parse(text)
-    unknown = [name for name in expression.names if name != "step" and name not in expressions.CONSTANTS]
-    if unknown:
-        raise GraphError("is not known here", code="expression", field="rate", got=unknown[0], allowed="step, pi")
+    expression = rate_expression(text, "rate")
     if "step" not in expression.names:
         return float(expression.value({}))
 
@@ -106,6 +104,20 @@ def computed(text: str, step: Value) -> Value | float:
 
     found: Value | float = expression.folded(leaf, _applied)
     return found
+
+
+def rate_expression(text: str, field: str) -> expressions.Expression:
+    """The expression in a text, which may have `step` in it.
+
+    Raises:
+        GraphError: it cannot be read, or has another name.
+    """
+    with Report(field=field):
+        expression = expressions.parse(text)
+    unknown = [name for name in expression.names if name != "step" and name not in expressions.CONSTANTS]
+    if unknown:
+        raise GraphError("is not known here", code="expression", field=field, got=unknown[0], allowed="step, pi")
+    return expression
 
 
 def _applied(name: str, parts: list[Any]) -> Any:

@@ -59,6 +59,7 @@ SECTIONS = (
     "constants",
     "nodes",
     "outputs",
+    "training",
     "tests",
 )
 DECLARED = ("inputs", "states", "constants", "nodes")
@@ -170,6 +171,7 @@ class _Reader:
         self._nodes()
         self._next_values()
         self._outputs()
+        self._training()
         self._tests()
         return self.graph
 
@@ -433,6 +435,14 @@ class _Reader:
                 placed = functools.partial(dataclasses.replace, node=None, field="outputs", location=place.location)
                 with self.report.at(place=placed):
                     self.graph.output(name, self.graph.value(self._actual(item.value)))
+
+    def _training(self) -> None:
+        """How the graph is trained; kept for those who train or save it."""
+        tree = self.tree.value.get("training")
+        if tree is not None and tree.value is not None:
+            from dmlgraph.formats.yaml.training import read_training  # few files have it
+
+            self.graph.origin.training = read_training(tree, self.graph, self._actual, self.report)
 
     def _tests(self) -> None:
         """The tests beside the graph; they are checked, and kept for those who run or save them."""

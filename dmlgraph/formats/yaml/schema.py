@@ -14,6 +14,7 @@ from dmlgraph.base.tensor import MAX_RANK
 from dmlgraph.devices.names import NAMES
 from dmlgraph.files.whole import write_text
 from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
+from dmlgraph.formats.yaml.training import training_schema
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.help import field_rows
 from dmlgraph.operators.catalog.registry import REGISTRY
@@ -198,6 +199,7 @@ def schema() -> Schema:
         "constants": (_named({"anyOf": [_CONSTANT_IN_FILE, _CONSTANT]}), "Tensors known in advance, by name."),
         "nodes": (_named(node), "Operators and uses of templates, by name, in any order."),
         "outputs": (_OUTPUTS, "The results: a list of references, or a mapping from output names to references."),
+        "training": (training_schema(), "How 'dmlgraph train' trains the graph."),
         "tests": (_named(_test()), "Tests of this graph, by name; 'dmlgraph test' and pytest run them."),
     }
     return _object(

@@ -120,6 +120,8 @@ def _document(graph: Graph, stem: str, weights: str | None, *, inline: int = INL
     top["outputs"] = {name: value.reference for name, value in graph.outputs.items()}
     if all(name == reference for name, reference in top["outputs"].items()):
         top["outputs"] = list(top["outputs"])
+    if graph.origin.training is not None:
+        top["training"] = graph.origin.training.plain()
     if graph.origin.tests:
         renamed = _test_files(graph, stem, stored)
         top["tests"] = {test.name: test.plain(renamed) for test in graph.origin.tests.values()}

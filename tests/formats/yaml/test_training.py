@@ -1,0 +1,142 @@
+"""The section `training` of a graph file: read, checked with places, described for editors, and saved again."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import dmlgraph as dg
+from dmlgraph.base.report import DocumentReport
+from dmlgraph.formats.text_tree.tree import parse
+from dmlgraph.formats.yaml import dumps, loads
+from dmlgraph.formats.yaml.schema import schema
+from dmlgraph.training.description import OPTIMIZERS, Training, kinds, meaning
+
+TEXT = """dmlgraph: 1
+name: line
+dims: {batch: 4}
+inputs:
+  x: {dtype: float32, sizes: [batch, 1]}
+  target: {dtype: float32, sizes: [batch, 1]}
+states:
+  line.b: {dtype: float32, sizes: [1]}
+constants:
+  line.w: {dtype: float32, sizes: [1, 1], data: [0]}
+nodes:
+  p: {op: gemm, a: x, b: line.w}
+  y: {op: add, a: p, b: line.b}
+  squares: {op: difference_square, a: y, b: target}
+  mean: {op: reduce, input: squares, function: average}
+outputs: {y: y, error: mean}
+training: {loss: error, parameters: ["line.*"], optimizer: {op: adam, rate: 1e-1, beta1: 0.8}}
+"""
+SECTION = TEXT.splitlines()[-1]
+
+
+def test_it_says_how_the_graph_is_trained() -> None:
+    graph = loads(TEXT, dims={"batch": 3})
+    training = graph.origin.training
+    assert training == Training("error", ("line.*",), dg.Adam(0.1, beta1=0.8))
+    model = training.model(graph)
+    assert [state.name for state in graph.states] == ["line.b"]
+    assert sorted(state.name for state in model.states) == ["line.b", "line.w"]
+    step, loss = training.step(model)
+    assert loss == "error"
+    exe = step.compile("cpu")
+    x = np.arange(3, dtype=np.float32).reshape(3, 1)
+    losses = exe.run({"x": x, "target": 2 * x + 1}, steps=300, collect=[loss])[loss].ravel()
+    assert losses[0] == pytest.approx((1 + 9 + 25) / 3)
+    assert losses[-1] < 1e-4
+    evaluated = model.compile("cpu").run({"x": x, "target": x}, states=exe.states)["y"]
+    np.testing.assert_allclose(evaluated, 2 * x + 1, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        dg.SGD(0.5, momentum=0.9, nesterov=True),
+        dg.Adam("1e-3 * min(1, step / 100)", clip_norm=1.0),
+        dg.AdamW(1e-4, weight_decay=0.1),
+    ],
+)
+def test_it_is_saved_with_the_graph(optimizer: Any, tmp_path: pathlib.Path) -> None:
+    graph = loads(TEXT)
+    graph.origin.training = dataclasses.replace(graph.origin.training, optimizer=optimizer)
+    graph.save(tmp_path / "g.yaml")
+    assert dg.load(tmp_path / "g.yaml").origin.training == graph.origin.training
+    assert graph.with_dims({"batch": 2}).origin.training == graph.origin.training
+
+
+def test_the_loss_of_a_template_is_a_reference() -> None:
+    text = TEXT.replace("outputs: {y: y, error: mean}", "outputs: [y]").replace("loss: error", "loss: part.mean")
+    mean = text.index("  mean:"), text.index("outputs:")
+    template = "templates:\n  block:\n    inputs: [x]\n    nodes:\n    " + text[slice(*mean)] + "    outputs: [mean]\n"
+    template = template.replace("input: squares", "input: x")
+    text = text[: mean[0]] + "  part: {use: block, x: squares}\n" + text[mean[1] :]
+    graph = loads(text.replace("inputs:\n", template + "inputs:\n", 1))
+    assert graph.origin.training.loss == "part/mean"
+    assert graph.origin.training.step(graph.origin.training.model(graph))[1] == "loss"
+    assert loads(dumps(graph)).origin.training == graph.origin.training
+
+
+MISTAKES = {
+    "a list": (SECTION, "training: [1]", "kind", "training", 11),
+    "no loss": ("loss: error, ", "", "missing", "training.loss", 11),
+    "unknown loss": ("loss: error", "loss: eror", "unknown-node", "training.loss", 18),
+    "loss of several elements": ("loss: error", "loss: y", "sizes", "training.loss", 18),
+    "loss is a number": ("loss: error", "loss: 1", "kind", "training.loss", 18),
+    "unknown key": ("loss: error", "loss: error, steps: 3", "unknown-field", "training.steps", 25),
+    "one name": ('["line.*"]', '"line.*"', "kind", "training.parameters", 37),
+    "unknown parameter": ('"line.*"', '"line.*", q', "unknown-name", "training.parameters.1", 48),
+    "optimizer is a name": ("{op: adam, rate: 1e-1, beta1: 0.8}", "adam", "kind", "training.optimizer", 60),
+    "no op": ("op: adam, ", "", "missing", "training.optimizer.op", 60),
+    "unknown op": ("op: adam", "op: adm", "unknown-name", "training.optimizer.op", 65),
+    "unknown field": ("beta1", "beta3", "unknown-field", "training.optimizer.beta3", 83),
+    "no rate": ("op: adam, rate: 1e-1, beta1: 0.8", "op: sgd", "missing", "training.optimizer.rate", 60),
+    "range": ("beta1: 0.8", "beta1: 2", "range", "training.optimizer.beta1", 90),
+    "truth": ("rate: 1e-1", "rate: true", "kind", "training.optimizer.rate", 77),
+    "expression": ("rate: 1e-1", 'rate: "1 *"', "expression", "training.optimizer.rate", 77),
+    "unknown in an expression": ("rate: 1e-1", 'rate: "stp"', "expression", "training.optimizer.rate", 77),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_have_places(mistake: str) -> None:
+    before, after, code, field, column = MISTAKES[mistake]
+    assert before in SECTION
+    with pytest.raises(dg.DocumentError) as caught:
+        loads(TEXT.replace(SECTION, SECTION.replace(before, after)))
+    (problem,) = caught.value.problems
+    assert problem.location is not None
+    found = problem.code, problem.field, problem.location.line, problem.location.column
+    assert found == (code, field, TEXT.count("\n"), column)
+
+
+def test_parameters_that_cannot_be_trained_are_refused() -> None:
+    text = TEXT.replace("constants:\n", "constants:\n  rows: {dtype: int32, sizes: [1], data: [0]}\n")
+    assert loads(text.replace('"line.*"', '"*"')).origin.training
+    with pytest.raises(dg.DocumentError, match=r"'rows'.*only floats can be trained; got int32"):
+        loads(text.replace('"line.*"', "rows"))
+
+
+@pytest.mark.parametrize("section", [SECTION, *(SECTION.replace(*each[:2]) for each in MISTAKES.values())])
+def test_editors_know_it(section: str) -> None:
+    report = DocumentReport()
+    tree = parse(TEXT.replace(SECTION, section), "test.yaml", report)
+    assert tree is not None
+    errors = list(jsonschema.Draft202012Validator(schema()).iter_errors(tree.plain))
+    known_to_the_reader_alone = ("loss: eror", "loss: y", '"line.*", q', "beta1: 2", '"1 *"', '"stp"')
+    is_right = section == SECTION or any(each in section for each in known_to_the_reader_alone)
+    assert is_right is not bool(errors)
+
+
+def test_every_field_of_an_optimizer_has_a_meaning_and_a_kind() -> None:
+    for kind in OPTIMIZERS.values():
+        for field in dataclasses.fields(kind):
+            assert meaning(kind, field.name) != field.name
+            assert kinds(kind, field.name)
