@@ -45,6 +45,7 @@ COMMANDS = (
     "schema",
     "show",
     "test",
+    "train",
 )
 
 

@@ -65,20 +65,25 @@ class Training:
         trainable.make_parameters(model, self.parameters, "training.parameters")
         return model
 
-    def step(self, model: Graph) -> tuple[Graph, str]:
-        """A copy of a model that takes a step of training at each run, and the output that is its loss.
-
-        Raises:
-            GraphError: see `Graph.minimize`.
-        """
+    def evaluation(self, model: Graph) -> tuple[Graph, str]:
+        """A copy of a model whose loss is an output, and the name of that."""
         graph = copy.copy(model)
         loss = self._loss(graph)
         names = [name for name, value in graph.outputs.items() if (value.node, value.port) == (loss.node, loss.port)]
         name = names[0] if names else FreeNames(graph.outputs).take("loss")
         if not names:
             graph.output(name, loss)
+        return graph, name
+
+    def step(self, model: Graph) -> tuple[Graph, str]:
+        """A copy of a model that takes a step of training at each run, and the output that is its loss.
+
+        Raises:
+            GraphError: see `Graph.minimize`.
+        """
+        graph, name = self.evaluation(model)
         parameters = trainable.make_parameters(graph, self.parameters, "training.parameters")
-        graph.minimize(loss, parameters, self.optimizer)
+        graph.minimize(graph.outputs[name], parameters, self.optimizer)
         return graph, name
 
     def _loss(self, graph: Graph) -> Value:

@@ -27,7 +27,8 @@ FILE_NAME = "dmlgraph.schema.json"  # of the schema beside graph files
 OUTPUT = "_output"  # a definition beside those of operators: what may be requested of an output
 _REFERENCE = {"type": "string", "description": "an input, constant or node; node.field for one of several outputs"}
 _COMPUTED = {"type": "string", "description": "a dim, or an expression over dims"}
-_SIZE = {"anyOf": [{"type": "integer", "minimum": 1}, _COMPUTED]}
+_WHOLE = {"type": "integer", "minimum": 1}
+_SIZE = {"anyOf": [_WHOLE, _COMPUTED]}
 _COUNT = {"anyOf": [{"type": "integer", "minimum": 0}, _COMPUTED]}
 _DTYPE = Kind.DATA_TYPE.form.schema
 _DEVICES = dict.fromkeys(re.sub(r"\d+$", r"\\d+", name) for name in NAMES)  # with any index
@@ -189,10 +190,7 @@ def schema() -> Schema:
             "The feature level at which every node must be legal, in quotes; the newest by default.",
         ),
         "allow": ({"type": "array", "items": {"enum": list(WARNINGS)}}, "Codes of warnings that are not reported."),
-        "dims": (
-            _named({"type": "integer", "minimum": 1}),
-            "Names for sizes, and their values; --dim gives them other values.",
-        ),
+        "dims": (_named(_WHOLE), "Names for sizes, and their values; --dim gives them other values."),
         "templates": (_TEMPLATES, "Parts of the graph that are written once and used often, by name."),
         "inputs": (_named(_INPUT), "Tensors given at every run, by name."),
         "states": (_named(_STATE), "Tensors that live on the device from run to run, by name."),
@@ -252,7 +250,7 @@ def _test() -> Schema:
     all_same = _object(_SAME_AS, ["same_as"])
     distance = {"type": "number", "minimum": 0}
     keys: dict[str, tuple[Schema, str]] = {
-        "dims": (_named({"type": "integer", "minimum": 1}), "The sizes of dims in this test."),
+        "dims": (_named(_WHOLE), "The sizes of dims in this test."),
         "inputs": (_named(_one(given)), "The content of every input."),
         "states": (_named(_one(given, _LENGTH)), "What states hold before; others hold what they hold at first."),
         "steps": ({"type": "integer", "minimum": 1}, "How often the graph runs; once by default."),
