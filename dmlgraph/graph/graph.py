@@ -457,8 +457,9 @@ class Graph(StatefulGraph):
 
         Args:
             loss: one float.
-            parameters: states, of float32, without next values, or their names, in which `*` stands for any text; what
-                the loss needs besides stays as it is.
+            parameters: states, of float32 or float16, without next values, or their names, in which `*` stands for any
+                text; what the loss needs besides stays as it is.  Those of float16 are float32 together with what the
+                optimizer keeps beside them.
             optimizer: `dg.SGD`, `dg.Adam` or `dg.AdamW`.  What it keeps are states too, in the scope `optimizer`.
 
         Raises:

@@ -21,7 +21,7 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.graph import trainable
 from dmlgraph.graph.value import Value
 from dmlgraph.training.gradient import check_loss
-from dmlgraph.training.minimize import rate_expression
+from dmlgraph.training.rates import rate_expression
 from dmlgraph.training.optimizers import SGD, Adam, AdamW, Optimizer
 
 if TYPE_CHECKING:

@@ -31,12 +31,13 @@ if TYPE_CHECKING:
 Port = tuple[str, int]  # an output of a node
 
 
-def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
+def gradient(loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0) -> list[Value]:
     """Adds nodes that compute the derivatives of a loss by values; they are in the scope `gradient`.
 
     Args:
         loss: one element of a float type.
         values: inputs, states, constants or outputs of nodes, of float types.
+        seed: the gradient of the loss itself, by which all are multiplied: a number, or a value with one element.
 
     Returns:
         For each value its gradient: the same sizes and data type.  Zeros where the loss depends on the value only
@@ -53,7 +54,7 @@ def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
     count = len(graph.nodes)
     found: list[Value] = []
     try:
-        found = _gradients(graph, loss, targets)
+        found = _gradients(graph, loss, targets, seed)
     finally:
         graph.remove_unread(count, found)
     # A rule sees sizes, and not the dims that they came from.
@@ -61,7 +62,7 @@ def gradient(loss: Value, values: Sequence[Value]) -> list[Value]:
     return found
 
 
-def _gradients(graph: Graph, loss: Value, targets: Sequence[Value]) -> list[Value]:
+def _gradients(graph: Graph, loss: Value, targets: Sequence[Value], seed: Value | float) -> list[Value]:
     upstream = graph.upstream(loss.node)
     for index, target in enumerate(targets):
         if target.node not in upstream:
@@ -76,9 +77,19 @@ def _gradients(graph: Graph, loss: Value, targets: Sequence[Value]) -> list[Valu
     with Scope(graph, "gradient"):
         builder = GraphBuilder(graph)
         reverse = _Reverse(builder, nodes, targets)
-        found = reverse.run([(loss, builder.fill(1, loss.sizes, loss.dtype))])
+        found = reverse.run([(loss, _seed(builder, loss, seed))])
         pairs = zip(targets, found, strict=True)
         return [builder.fill(0, target.sizes, target.dtype) if each is None else each for target, each in pairs]
+
+
+def _seed(builder: GraphBuilder, loss: Value, seed: Value | float) -> Value:
+    """The gradient of the loss itself, in its data type and sizes."""
+    if not isinstance(seed, Value):
+        return builder.fill(seed, loss.sizes, loss.dtype)
+    operands.own(builder.graph, seed, "seed")
+    _check_one_float(seed, "seed")
+    narrow = seed if seed.dtype is loss.dtype else calls.apply(ops.Cast, seed, dtype=loss.dtype)
+    return narrow if narrow.sizes == loss.sizes else narrow.reshape(loss.sizes)
 
 
 def fitted(gradient: Value, sizes: tuple[int, ...]) -> Value:
@@ -262,11 +273,15 @@ def check_loss(loss: Any) -> Graph:
         raise GraphError(operands.NOT_A_VALUE, code="not-a-value", field="loss", got=loss, hint=operands.one_of(loss))
     graph = loss.graph
     operands.own(graph, loss, "loss")
-    if loss.desc.element_count != 1:
-        hint = 'reduce it: dg.reduce(loss, function="average"), or "sum"'
-        raise GraphError("must have one element", code="sizes", field="loss", got=list(loss.sizes), hint=hint)
-    _check_float(loss, "loss")
+    _check_one_float(loss, "loss")
     return graph
+
+
+def _check_one_float(value: Value, field: str) -> None:
+    if value.desc.element_count != 1:
+        hint = 'reduce it: dg.reduce(x, function="average"), or "sum"'
+        raise GraphError("must have one element", code="sizes", field=field, got=list(value.sizes), hint=hint)
+    _check_float(value, field)
 
 
 def _checked_value(graph: Graph, value: Any, field: str) -> Value:

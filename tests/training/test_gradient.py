@@ -67,6 +67,24 @@ def test_inner_values_and_what_they_depend_on(g: dg.Graph, x: dg.Value) -> None:
     assert results["dloss"].item() == 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_the_gradient_of_the_loss_itself(dtype: Any) -> None:
+    """By default 1; it may be a number or a value."""
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[3], dtype=dtype)
+    seed = g.input("seed", sizes=[1, 1], dtype="float32")
+    loss = dg.reduce(x * x, function="sum").reshape(1, 1, 1)
+    g.output("number", dg.gradient(loss, [x], seed=4)[0])
+    g.output("value", dg.gradient(loss, [x], seed=seed)[0])
+    array = np.array([1, -2, 3], dtype)
+    results = run(g, x=array, seed=np.full((1, 1), 8, np.float32))
+    np.testing.assert_array_equal(results["number"], 8 * array)
+    np.testing.assert_array_equal(results["value"], 16 * array)
+    with pytest.raises(dg.GraphError, match="must have one element") as caught:
+        dg.gradient(loss, [x], seed=x)
+    assert caught.value.field == "seed"
+
+
 def test_second_derivatives(g: dg.Graph, x: dg.Value) -> None:
     """d²/dx² of sin x, and of e^(x · y) mixed."""
     (first,) = dg.gradient(total(dg.sin(x)), [x])
