@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from dmlgraph.graph.value import Value as Value
     from dmlgraph.operators import ScaleBias as ScaleBias
     from dmlgraph.training import losses as losses
+    from dmlgraph.training.custom_gradient import custom_gradient as custom_gradient
+    from dmlgraph.training.custom_gradient import straight_through as straight_through
     from dmlgraph.training.gradient import gradient as gradient
     from dmlgraph.training.lora import add_lora as add_lora
     from dmlgraph.training.lora import merge_lora as merge_lora
@@ -80,6 +82,7 @@ _NAMES = {
     "graph.value": "Value",
     "operators": "ScaleBias",
     "training": "losses",
+    "training.custom_gradient": "custom_gradient straight_through",
     "training.gradient": "gradient",
     "training.lora": "add_lora merge_lora",
     "training.optimizers": "SGD Adam AdamW",

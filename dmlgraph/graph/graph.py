@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dmlgraph.compiler.desc import GraphDesc
     from dmlgraph.devices.executable import Executable
     from dmlgraph.devices.names import DeviceName
+    from dmlgraph.training.custom_gradient import OwnGradient
     from dmlgraph.training.optimizers import Optimizer
 
 
@@ -97,6 +98,7 @@ class Graph(StatefulGraph):
         self.checker = Checker(self._dims, self.level)
         self.names = Names(self._network)
         self.origin = Origin()
+        self.own_gradients: tuple[OwnGradient, ...] = ()  # files do not have them
 
     # Scopes.
 
@@ -390,7 +392,7 @@ class Graph(StatefulGraph):
             change = other.update if len(values[name]) == 1 else other.append  # a growing state has a length
             change(held, after)
         other._dims.used |= self._dims.used  # sizes of constants do not keep the names
-        other.origin = self.origin.copy()
+        other.origin, other.own_gradients = self.origin.copy(), self.own_gradients
         return other
 
     def __copy__(self) -> Graph:

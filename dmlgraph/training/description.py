@@ -21,8 +21,8 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.graph import trainable
 from dmlgraph.graph.value import Value
 from dmlgraph.training.gradient import check_loss
-from dmlgraph.training.rates import rate_expression
 from dmlgraph.training.optimizers import SGD, Adam, AdamW, Optimizer
+from dmlgraph.training.rates import rate_expression
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph import operators as ops
@@ -24,11 +24,10 @@ from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.derivative import Backward, NoDerivativeError
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
+from dmlgraph.training.custom_gradient import OwnGradient, Port, port_of
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
-
-Port = tuple[str, int]  # an output of a node
 
 
 def gradient(loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0) -> list[Value]:
@@ -73,6 +72,8 @@ def _gradients(graph: Graph, loss: Value, targets: Sequence[Value], seed: Value 
                 got=target.reference,
                 hint="take it from the list, or add stop_gradient(value) * 0 to the loss for zeros",
             )
+        for own in graph.own_gradients:
+            own.check_target(graph, target, f"values.{index}")
     nodes = [node for node in graph.nodes if node.name in upstream]
     with Scope(graph, "gradient"):
         builder = GraphBuilder(graph)
@@ -140,7 +141,7 @@ class GraphBuilder:
     ) -> list[Value | None]:
         nodes = self.graph.nodes[count:]
         # An input that is given twice gets all of its gradient once.
-        first = {_port(each): place for place, each in reversed(list(enumerate(inputs))) if each is not None}
+        first = {port_of(each): place for place, each in reversed(list(enumerate(inputs))) if each is not None}
         reverse = _Reverse(self, nodes, [inputs[place] for place in first.values()])
         pairs = zip(outputs, gradients, strict=True)
         found = reverse.run([(output, each) for output, each in pairs if output is not None and each is not None])
@@ -159,20 +160,43 @@ class _Reverse:
 
     def __init__(self, builder: GraphBuilder, nodes: Sequence[Node], targets: Sequence[Value]) -> None:
         self.builder, self.graph, self.nodes, self.targets = builder, builder.graph, nodes, targets
-        self.varying = _varying(self.graph, nodes, targets)
+        self.own = {name: own for own in self.graph.own_gradients for name in own.nodes}  # by node
+        self.varying = _varying(self.graph, nodes, targets, self.own)
         self.parts: dict[Port, list[Value]] = {}  # the gradients from each reader
         self.way: dict[str, str] = {}  # node → the reader from which its gradient comes
 
     def run(self, seeds: Iterable[tuple[Value, Value]]) -> list[Value | None]:
         """The gradients of the targets, from values and their gradients; None for a target that has none."""
         for value, found in seeds:
-            if _port(value) in self.varying:
-                self.parts.setdefault(_port(value), []).append(found)
+            if port_of(value) in self.varying:
+                self.parts.setdefault(port_of(value), []).append(found)
+        done: set[int] = set()
         for node in reversed(self.nodes):
-            if isinstance(node, OperatorNode):
+            own = self.own.get(node.name)
+            if own is not None:
+                if id(own) not in done:
+                    self._by_own_rule(own)
+                done.add(id(own))
+            elif isinstance(node, OperatorNode):
                 with Scope(self.graph, node.name):
                     self._differentiate(node)
-        return [self._total(_port(target)) for target in self.targets]
+        return [self._total(port_of(target)) for target in self.targets]
+
+    def _by_own_rule(self, own: OwnGradient) -> None:
+        """Adds the gradients that a rule of the user's gives; the nodes that read its outputs are done."""
+        found = [self._total(port) for port in own.outputs]
+        if not any(port in self.varying for port in own.inputs) or all(each is None for each in found):
+            return
+        outputs = [Value(self.graph, *port) for port in own.outputs]
+        known = [
+            self.builder.fill(0, value.sizes, value.dtype) if each is None and value.dtype.is_float else each
+            for value, each in zip(outputs, found, strict=True)
+        ]
+        with Scope(self.graph, own.name):
+            for port, each in zip(own.inputs, own.gradients(self.graph, known), strict=True):
+                if each is not None and port in self.varying:
+                    self.parts.setdefault(port, []).append(fitted(each, Value(self.graph, *port).sizes))
+                    self.way.setdefault(port[0], own.outputs[0][0])
 
     def _total(self, port: Port) -> Value | None:
         """The gradient of a value, once all its readers are done."""
@@ -200,7 +224,7 @@ class _Reverse:
         back = Backward(self.builder, node.operator, inputs, outputs, gradients, wanted)
         for source, value, found in zip(sources, inputs, self._rule(node, back), strict=True):
             if found is not None and value is not None and source in self.varying:
-                self.parts.setdefault(_port(value), []).append(fitted(found, value.sizes))
+                self.parts.setdefault(port_of(value), []).append(fitted(found, value.sizes))
                 self.way.setdefault(value.node, node.name)
 
     def _rule(self, node: OperatorNode, back: Backward) -> Sequence[Any]:
@@ -247,20 +271,27 @@ class _Reverse:
         return way[::-1]
 
 
-def _varying(graph: Graph, nodes: Iterable[Node], targets: Iterable[Value]) -> set[Port]:
-    """The floats among the outputs of nodes that vary with a target."""
-    varying = {_port(target) for target in targets}
+def _varying(
+    graph: Graph, nodes: Iterable[Node], targets: Iterable[Value], owns: Mapping[str, OwnGradient]
+) -> set[Port]:
+    """The floats among the outputs of nodes that vary with a target; inside of what has its own rule nothing does."""
+    varying = {port_of(target) for target in targets}
     for node in nodes:
+        own = owns.get(node.name)
+        if own is not None:
+            own.check(graph, node.name, varying)
+            if any(port in varying for port in own.inputs):
+                varying |= {port for port in own.outputs if graph.desc(*port).dtype.is_float}
+            continue
         if not isinstance(node, OperatorNode) or node.operator.ends_gradients:
             continue
-        if any(source in varying for source in graph.sources(node.name)):
+        sources = graph.sources(node.name)
+        for own in {owns[source[0]] for source in sources if source is not None and source[0] in owns}:
+            own.check(graph, node.name, varying)
+        if any(source in varying for source in sources):
             descs = enumerate(node.operator.output_descs)
             varying |= {(node.name, port) for port, desc in descs if desc is not None and desc.dtype.is_float}
     return varying
-
-
-def _port(value: Value) -> Port:
-    return value.node, value.port
 
 
 def check_loss(loss: Any) -> Graph:
