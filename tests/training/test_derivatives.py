@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import pathlib
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
 from support.derivatives import element_wise, layers, movement, sequences
-from support.derivatives.case import Case, single
-from support.differences import Float64, differences, operators_in
+from support.derivatives.case import Array, Case, single
+from support.differences import Float64, operators_in, slope
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataType
@@ -18,25 +19,46 @@ from dmlgraph.operators import REGISTRY, Operator
 CASES = [*element_wise.CASES, *movement.CASES, *layers.CASES, *sequences.CASES]
 
 
+POINTS = 20
+
+
+def float_inputs(inputs: Mapping[str, Array]) -> list[str]:
+    return [name for name, array in inputs.items() if array.dtype.kind == "f"]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_derivative(case: Case) -> None:
+    """At random points, along random directions of all inputs together, and as the device `cpu` computes it."""
     graph, loss = case.graph()
     graph.output("loss", loss)
     inputs = case.inputs
-    names = [name for name, array in inputs.items() if array.dtype.kind == "f"]
+    names = float_inputs(inputs)
     gradients = dict(zip(names, dg.gradient(loss, [graph.value(name) for name in names]), strict=True))
-    values = Float64(graph)(inputs)
-    expected = {}
     for name, gradient in gradients.items():
         assert gradient.sizes == inputs[name].shape
         graph.output(f"gradient of {name}", gradient)
-        expected[f"gradient of {name}"] = values[gradient.node, gradient.port]
-        by_differences = differences(graph, loss, inputs, name)
-        np.testing.assert_allclose(expected[f"gradient of {name}"], by_differences, 1e-4, 1e-4, err_msg=name)
     assert not [each for each in graph.warnings() if each.code == "unused-node"]
+    compute, forward = Float64(graph), Float64(graph, loss)
+    random = np.random.default_rng(7)
+    tried = 0
+    for point in case.points(2 * POINTS):
+        directions = {name: np.asarray(random.uniform(-1, 1, point[name].shape)) for name in names}
+        wanted = slope(forward, loss, point, directions)
+        if wanted is None:
+            continue
+        values = compute(point)
+        parts = [values[gradients[name].node, gradients[name].port] * directions[name] for name in names]
+        size = sum(float(np.abs(each).sum()) for each in parts)
+        np.testing.assert_allclose(sum(float(each.sum()) for each in parts), wanted, 1e-4, 1e-4 * (1 + size))
+        tried += 1
+        if tried == POINTS:
+            break
+    assert tried == POINTS
+    values = compute(inputs)
     results = graph.compile("cpu", threads=1).run({name: single(array) for name, array in inputs.items()})
-    for name, wanted in expected.items():
-        np.testing.assert_allclose(results[name], wanted, 1e-3, 1e-4, err_msg=name)
+    for name, gradient in gradients.items():
+        expected = values[gradient.node, gradient.port]
+        np.testing.assert_allclose(results[f"gradient of {name}"], expected, 1e-3, 1e-4, err_msg=name)
 
 
 @pytest.mark.parametrize("case", [*movement.CASES, *layers.CASES, *sequences.CASES], ids=lambda case: case.name)
@@ -45,7 +67,7 @@ def test_derivative_on_directml(case: Case, directml_path: pathlib.Path) -> None
     del directml_path
     graph, loss = case.graph()
     inputs = case.inputs
-    names = [name for name, array in inputs.items() if array.dtype.kind == "f"]
+    names = float_inputs(inputs)
     gradients = dict(zip(names, dg.gradient(loss, [graph.value(name) for name in names]), strict=True))
     values = Float64(graph)(inputs)
     for name, gradient in gradients.items():
@@ -66,7 +88,7 @@ def test_second_derivative(case: Case) -> None:
     """Along one direction: that of the gradients' sum, weighted, against differences of it."""
     graph, loss = case.graph()
     inputs = case.inputs
-    names = [name for name, array in inputs.items() if array.dtype.kind == "f"]
+    names = float_inputs(inputs)
     values = [graph.value(name) for name in names]
     random = np.random.default_rng(9)
     parts = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,18 @@ class Case:
 
     @property
     def inputs(self) -> dict[str, Array]:
-        random = np.random.default_rng(len(self.name))
+        """Arrays to run it with."""
+        return self._drawn(np.random.default_rng(len(self.name)), lambda array: array)
+
+    def points(self, count: int) -> Iterator[dict[str, Array]]:
+        """As many others at random: floats that are given come in another order."""
+        random = np.random.default_rng(len(self.name) + 1)
+        for _ in range(count):
+            yield self._drawn(random, lambda array: random.permuted(array) if array.dtype.kind == "f" else array)
+
+    def _drawn(self, random: np.random.Generator, change: Callable[[Array], Array]) -> dict[str, Array]:
         return {
-            f"x{index}": each if isinstance(each, np.ndarray) else random.uniform(self.low, self.high, each)
+            f"x{index}": change(each) if isinstance(each, np.ndarray) else random.uniform(self.low, self.high, each)
             for index, each in enumerate(self.given)
         }
 
