@@ -22,7 +22,7 @@ from dmlgraph.compiler.record import Entry
 from dmlgraph.devices.host.overlap import overlap, overlaps_itself
 from dmlgraph.devices.in_flight import RunsInFlight, Series, closed, in_order
 from dmlgraph.devices.memory import HOST, Memory
-from dmlgraph.devices.states import States, Turn
+from dmlgraph.devices.states import States, Turn, uses_of
 from dmlgraph.devices.tensors import DeviceTensor
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
@@ -149,6 +149,8 @@ class Executable(abc.ABC):
         self._memory: Memory = HOST  # where the device has what states hold
         self._states: States | None = None
         self._making_states = threading.Lock()
+        self._uses = uses_of(graph)
+        self._inputs = {slot.name: at for at, slot in enumerate(graph.inputs)}
         self._layout: object = None  # of the set that a run used last
         changing = {state.output for state in graph.states}
         self._state_bytes = sum(_element_bytes(slot.desc) for slot in graph.outputs if slot.name in changing)
@@ -455,19 +457,16 @@ class Executable(abc.ABC):
                 states.declare(self.graph, self.device, self._memory)
                 self._layout = states.layout
 
-        return states.turn(self.graph, steps, declare)
+        return states.turn(self._uses, steps, declare)
 
     def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
         """The results of the last step; of outputs that are collected, those of all steps."""
         collected: dict[str, list[Array]] = {name: [] for name in wanted.collect}
         results: dict[str, Any] = {}
+        placed = list(arrays)
         for step in range(wanted.steps):
-            held = {each.state.input: each.tensor(step) for each in turn.states} | turn.lengths(step)
-            written = {each.slot: each.tensor(step + 1) for each in turn.states if each.is_updated}
-            results = self._run(self._placed(arrays, held), {**wanted.targets, **written})
-            for each in turn.states:
-                if each.rows:
-                    each.tensor(step)[each.place(step)] = results[each.slot]
+            results = self._run(placed, {**wanted.targets, **turn.place(step, self._inputs, placed)})
+            turn.append(step, results)
             for name, parts in collected.items():
                 parts.append(results[name])
         results |= {name: np.stack(parts) for name, parts in collected.items()}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,9 +30,9 @@ from dmlgraph.graph.nodes import LENGTH
 from dmlgraph.graph.states import fits, fitting
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Held:
-    """One state of a set, at one time.
+    """One state of a set, at one time; nothing changes it.  Not frozen: every run makes one for each state.
 
     Attributes:
         desc: of all of it.
@@ -266,7 +266,7 @@ class States:
             self._held = self._held | new
 
     @contextlib.contextmanager
-    def turn(self, graph: GraphDesc, steps: int, ready: Callable[[], None]) -> Iterator[Turn]:
+    def turn(self, uses: Sequence[Use], steps: int, ready: Callable[[], None]) -> Iterator[Turn]:
         """The set for some steps of a graph, after `ready`; others wait.
 
         Raises:
@@ -274,30 +274,20 @@ class States:
         """
         with self._turn:
             ready()
-            outputs = {slot.name: slot.desc for slot in graph.outputs}
-            parts = [self._used(state, outputs.get(state.output or ""), steps) for state in graph.states]
+            found, parts = self._held, []
+            for use in uses:
+                held = found[use.name]
+                if use.is_updated:
+                    parts.append(Used(use, held, (held.tensor, *held.spares, *self._missing(held, steps))))
+                elif use.rows and held.length + steps * use.rows > use.capacity:
+                    raise _full(use, held, steps)
+                else:
+                    parts.append(Used(use, held, (held.tensor,)))
             yield Turn(self, parts, steps)
 
-    def _used(self, state: GraphState, output: TensorDesc | None, steps: int) -> Used:
-        """A state in some steps of a graph; `output` is what changes it."""
-        held, memory = self._held[state.name], self._memory
-        if output is None:
-            return Used(state, held, None, (held.tensor,))
-        if state.grows is None:
-            missing = min(steps, 2) - len(held.spares)
-            spares = (*held.spares, *(memory.zeros(held.desc) for _ in range(missing)))
-            return Used(state, held, output, (held.tensor, *spares))
-        count, capacity = (desc.sizes[state.grows] for desc in (output, held.desc))
-        if held.length + steps * count > capacity:
-            raise BindingError(
-                "the rows do not fit the state",
-                code="capacity",
-                field=state.name,
-                got=f"{held.length} rows and {steps * count} more",
-                allowed=f"a capacity of {capacity}",
-                hint="rewind, reset, or use a graph with a larger capacity",
-            )
-        return Used(state, held, output, (held.tensor,), count)
+    def _missing(self, held: Held, steps: int) -> list[Any]:
+        """The tensors that a state which is updated whole lacks for some steps."""
+        return [self._memory.zeros(held.desc) for _ in range(min(steps, 2) - len(held.spares))]
 
     @property
     def _turn(self) -> contextlib.AbstractContextManager[None]:
@@ -323,52 +313,101 @@ class States:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Used:
-    """A state in some steps of a graph.
+class Use:
+    """How each run of a graph uses a state.
 
     Attributes:
         state: its slots in the graph.
-        held: what it holds before the first step.
-        output: the description of the output that changes it; None if no output does.
-        tensors: what the first step reads; if it is updated whole, also what the steps write in turns.
-        rows: how many rows each step appends.
+        name, input, length, output: those of `state`; an empty text in the place of None.
+        rows: how many rows a run appends.
+        capacity: the most rows that it can have; 0 if it does not grow.
+        is_updated: whether a run replaces all of it.
+        before: the part of a tensor along the axes before that of its rows.
     """
 
     state: GraphState
-    held: Held
-    output: TensorDesc | None
-    tensors: tuple[Any, ...]
+    name: str
+    input: str
+    length: str
+    output: str
     rows: int = 0
+    capacity: int = 0
+    is_updated: bool = False
+    before: Part = ()
+
+
+def uses_of(graph: GraphDesc) -> tuple[Use, ...]:
+    """How runs of a graph use its states, in its order."""
+    outputs = {slot.name: slot.desc for slot in graph.outputs}
+    uses = []
+    for state, desc in graph.held:
+        named, axis = (state, state.name, state.input, state.length or "", state.output or ""), state.grows
+        if axis is None:
+            uses.append(Use(*named, is_updated=state.output is not None))
+        else:
+            rows = outputs[state.output].sizes[axis] if state.output is not None else 0
+            uses.append(Use(*named, rows, desc.sizes[axis], before=tuple([slice(None)] * axis)))
+    return tuple(uses)
+
+
+def _full(use: Use, held: Held, steps: int) -> BindingError:
+    return BindingError(
+        "the rows do not fit the state",
+        code="capacity",
+        field=use.name,
+        got=f"{held.length} rows and {steps * use.rows} more",
+        allowed=f"a capacity of {use.capacity}",
+        hint="rewind, reset, or use a graph with a larger capacity",
+    )
+
+
+@dataclasses.dataclass(slots=True)
+class Used:
+    """A state in some steps of a graph; nothing changes it.  Not frozen: every run makes one for each state.
+
+    Attributes:
+        use: how each step uses it.
+        held: what it holds before the first step.
+        tensors: what the first step reads; if it is updated whole, also what the steps write in turns.
+    """
+
+    use: Use
+    held: Held
+    tensors: tuple[Any, ...]
+
+    @property
+    def state(self) -> GraphState:
+        """Its slots in the graph."""
+        return self.use.state
 
     @property
     def slot(self) -> str:
         """The output that changes it."""
-        assert self.state.output is not None
-        return self.state.output
+        return self.use.output
 
     @property
     def is_updated(self) -> bool:
         """Whether each step replaces all of it."""
-        return self.output is not None and self.held.grows is None
+        return self.use.is_updated
+
+    @property
+    def rows(self) -> int:
+        """How many rows each step appends."""
+        return self.use.rows
 
     def tensor(self, step: int) -> Any:
         """What a step reads.  No step writes what the first one reads: if one fails, the state stays what it was."""
-        return self.tensors[0 if step == 0 or not self.is_updated else 1 + (step - 1) % 2]
+        return self.tensors[0 if step == 0 or not self.use.is_updated else 1 + (step - 1) % 2]
 
     def length(self, step: int) -> int:
         """How many rows a step reads."""
-        return self.held.length + step * self.rows
-
-    def place(self, step: int) -> Part:
-        """Where the rows of a step go."""
-        assert self.held.grows is not None
-        return rows(self.held.grows, self.length(step), self.length(step + 1))
+        return self.held.length + step * self.use.rows
 
     def after(self, steps: int) -> Held:
-        """What it holds after the steps."""
+        """What a state that is updated whole holds after the steps."""
         held, tensor = self.held, self.tensor(steps)
         spares = tuple(each for each in self.tensors if each is not tensor)
-        return Held(held.desc, held.grows, held.initial, tensor, self.length(steps), spares)
+        return Held(held.desc, held.grows, held.initial, tensor, held.length, spares)
 
 
 class Turn:
@@ -390,16 +429,61 @@ class Turn:
         return held | self.lengths(0)
 
     def lengths(self, step: int) -> dict[str, Array]:
-        """How many rows growing states have before a step, by input."""
-        return {
-            each.state.length: np.array([each.length(step)], LENGTH.dtype.numpy)
-            for each in self.states
-            if each.state.length is not None
-        }
+        """How many rows growing states have before a step, by input; those of one length share an array."""
+        arrays: dict[int, Array] = {}
+        found = {}
+        for each in self.states:
+            use = each.use
+            if use.length:
+                length = each.held.length + step * use.rows
+                array = arrays.get(length)
+                if array is None:
+                    array = arrays[length] = np.array([length], LENGTH.dtype.numpy)
+                found[use.length] = array
+        return found
+
+    def place(self, step: int, places: Mapping[str, int], arrays: list[Any]) -> dict[str, Any]:
+        """Puts what the states hold before a step, and their lengths, to their places among the inputs.
+
+        Returns:
+            Where the next values of states go that are updated whole, by output.
+        """
+        next_values = {}
+        for each in self.states:
+            use = each.use
+            if use.is_updated:
+                arrays[places[use.input]] = each.tensor(step)
+                next_values[use.output] = each.tensor(step + 1)
+            else:
+                arrays[places[use.input]] = each.tensors[0]
+        for name, length in self.lengths(step).items():
+            arrays[places[name]] = length
+        return next_values
+
+    def append(self, step: int, results: Mapping[str, Array]) -> None:
+        """Writes the rows of a step behind those that states have; for tensors that are arrays."""
+        parts: dict[tuple[int | None, int, int], Part] = {}  # most states have one length, and rows along one axis
+        for each in self.states:
+            use = each.use
+            if use.rows:
+                key = each.held.grows, each.held.length, use.rows
+                part = parts.get(key)
+                if part is None:
+                    begin = each.held.length + step * use.rows
+                    part = parts[key] = (*use.before, slice(begin, begin + use.rows))
+                each.tensors[0][part] = results[use.output]
 
     def commit(self) -> None:
         """Makes what the steps left what the states hold, all together."""
-        self._owner._held = self._owner._held | {each.state.name: each.after(self._steps) for each in self.states}
+        steps, changed = self._steps, {}
+        for each in self.states:
+            use, held = each.use, each.held
+            if use.rows:
+                length = held.length + steps * use.rows
+                changed[use.name] = Held(held.desc, held.grows, held.initial, held.tensor, length)
+            elif use.is_updated:
+                changed[use.name] = each.after(steps)
+        self._owner._held = {**self._owner._held, **changed}
 
 
 def rows(axis: int, begin: int, end: int) -> Part:

@@ -55,6 +55,9 @@ class CpuExecutable(Executable):
         given = [slot.desc for slot in self._given.values()]
         self._whole_bytes = all(desc.dtype.bits > 4 for desc in (*given, *(slot.desc for slot in graph.outputs)))
         self._quick = self._whole_bytes and not any(desc.owned for desc in given)
+        self._checked = [(at, slot.desc) for at, slot in enumerate(graph.inputs) if slot.name in self._given]
+        self._targets = {slot.name: (at, slot.desc) for at, slot in enumerate(graph.outputs)}
+        self._packed = [slot for slot in graph.outputs if slot.desc.dtype.bits == 4]
 
     def _constant(self, elements: ConstantData) -> Array:
         return self._CONSTANT
@@ -111,23 +114,25 @@ class CpuExecutable(Executable):
 
     def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
         self._check_open()
-        direct = [
-            target if target is not None and _is_plain(target, slot.desc) else None
-            for slot, target in ((slot, targets.get(slot.name)) for slot in self.graph.outputs)
-        ]
+        direct: list[Array | None] = [None] * len(self._targets)
+        for name, target in targets.items():
+            at, desc = self._targets[name]
+            direct[at] = target if _is_plain(target, desc) else None
         results = self._native.execute(self._ready(arrays), direct)
-        for slot, written in zip(self.graph.outputs, direct, strict=True):
-            target = targets.get(slot.name)
-            if slot.desc.dtype.bits == 4:
-                results[slot.name] = np.ascontiguousarray(slot.desc.unpack(results[slot.name]))
-            if target is not None and written is None:
-                np.copyto(target, results[slot.name])
-                results[slot.name] = target
+        for slot in self._packed:
+            results[slot.name] = np.ascontiguousarray(slot.desc.unpack(results[slot.name]))
+        for name, target in targets.items():
+            if direct[self._targets[name][0]] is None:
+                np.copyto(target, results[name])
+                results[name] = target
         return results
 
     def _ready(self, arrays: Sequence[Array]) -> list[Array]:
-        slots = zip(self.graph.inputs, arrays, strict=True)
-        return [array if slot.elements is not None else _ready(array, slot.desc) for slot, array in slots]
+        """The arrays as the native module wants them; those of states are so already."""
+        ready = list(arrays)
+        for at, desc in self._checked:
+            ready[at] = _ready(arrays[at], desc)
+        return ready
 
     def _profile(self, inputs: Sequence[Array]) -> list[Step]:
         measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs))
