@@ -67,9 +67,11 @@ class Decoder:
             GraphError: it is not a decoder graph: says what it lacks.
         """
         sizes = {} if capacity is None else {CAPACITY: capacity}
-        make = _by_name(given) if isinstance(given, Graph) else given
+        make = _remembering(_by_name(given) if isinstance(given, Graph) else given)
         graph = make({BATCH: 1, TOKENS: 1} | sizes)
         tokens, logits = _tokens(graph), _logits(graph)
+        if tokens.desc.sizes != (1, 1):
+            raise _lacks("must be for one sequence of any number of tokens", tokens.name, f"{list(tokens.desc.sizes)}")
         growing = {node.name: node.desc.sizes[node.grows] for node in graph.states if node.grows is not None}
         if not growing:
             raise _lacks("has no growing states, which hold what it knows of a text", "states")
@@ -132,6 +134,22 @@ class Decoder:
         for name in graph.outputs:
             graph.remove_output(name)
         return graph, graph.value(self.input), logits
+
+
+def _remembering(make: Make) -> Make:
+    """The same, without making the last graph again: an import of a model takes seconds, and several graphs need it."""
+    last: list[tuple[dict[str, int], Graph]] = []
+
+    def remembered(sizes: Mapping[str, int]) -> Graph:
+        known = dict(sizes)
+        for before, graph in last:
+            if before == known:
+                return graph
+        graph = make(known)
+        last[:] = [(known, graph)]
+        return graph
+
+    return remembered
 
 
 def _by_name(graph: Graph) -> Make:

@@ -66,6 +66,7 @@ def test_a_function_that_makes_the_graph(expected: list[int]) -> None:
 
     writer = Generator(make, device="cpu", capacity=90, chunks=[40])
     assert list(writer(PROMPT, max_new_tokens=NEW)) == expected
+    assert [each["tokens"] for each in asked] == [1, 40]  # an import of a model takes seconds
     assert asked[0] == {"batch": 1, "tokens": 1, "capacity": 90}
 
 
@@ -275,6 +276,11 @@ def changed(what: str) -> dg.Graph:
         logits = g.outputs["logits"]
         g.remove_output("logits")
         g.output("logits", logits.reshape(VOCABULARY))
+    elif what == "sequences":
+        g = dg.Graph(dims={"count": 1})
+        ids = g.input("x", sizes=[2, "count"], dtype="uint32")
+        g.append(g.state("k", sizes=[2, 9], dtype="uint32", grows=1), ids)
+        g.output("logits", dg.cast(ids, dtype="float32").reshape(2, "count", 1))
     elif what == "fixed tokens":
         g = dg.Graph()
         ids = g.input("x", sizes=[1, 1], dtype="uint32")
@@ -291,6 +297,7 @@ def changed(what: str) -> dg.Graph:
         ("no logits", "outputs", "no output 'logits'"),
         ("rank", "outputs.logits", "must be floats"),
         ("fixed tokens", "input_ids", "must be a dim"),
+        ("sequences", "x", "for one sequence"),
     ],
 )
 def test_what_is_no_decoder_graph(what: str, field: str, message: str) -> None:
