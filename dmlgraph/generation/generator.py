@@ -70,14 +70,16 @@ class Generator:
         if isinstance(model, (str, os.PathLike)):
             model = opened(model, target=choose(device, threads=threads).device.level)
         known = model if isinstance(model, Model) else Model(model)
-        self.decoder = Decoder.of(known.make, capacity or known.capacity)
+        if capacity is not None:
+            known = dataclasses.replace(known, capacity=_positive("capacity", capacity))
+        self.decoder = Decoder.of(known.make, known.capacity)
         self.sampling, self.stop = known.sampling or GREEDY, tuple(known.stop)
         self.chunks = sorted({_positive("chunks", each) for each in chunks})
         self.steps = _positive("steps", steps) if self.decoder.can_rewind else 1
         self.drafts = _positive("drafts", drafts, least=0)
         self._how: dict[str, Any] = {"device": device, "threads": threads}
         self._ladders: dict[object, Ladder] = {}
-        self._prepared: set[tuple[object, int]] = set()
+        self._prepared: set[tuple[object, int, int]] = set()
 
     @property
     def capacity(self) -> int:
@@ -125,8 +127,8 @@ class Generator:
         capacity, soon = (
             ladder.sizes({CAPACITY: size})[CAPACITY] for size in (rows, min(rows + rows // 3, self.capacity))
         )
-        if soon != capacity and (key, soon) not in self._prepared:
-            self._prepared.add((key, soon))
+        if soon != capacity and (key, tokens, soon) not in self._prepared:
+            self._prepared.add((key, tokens, soon))
             ladder.prepare({TOKENS: tokens, CAPACITY: soon})
         return executable
 
@@ -167,7 +169,7 @@ class Generator:
         prompt = self.checked(ids)
         if not prompt:
             raise BindingError("the prompt has no tokens", code="count", field="ids", allowed="at least 1")
-        ends = frozenset(self.checked(self.stop if stop is None else stop, "stop"))
+        ends = frozenset(self.stop if stop is None else self.checked(stop, "stop"))
         return Text(self, prompt, how, ends, max_new_tokens)
 
     def together(

@@ -246,7 +246,7 @@ def test_mistakes_of_a_call(cpu: Generator) -> None:
         with pytest.raises(dg.DmlGraphError) as caught:
             cpu(ids, **keywords)  # type: ignore[arg-type]
         assert (caught.value.code, caught.value.field) == (code, field)
-    for name in ("steps", "drafts", "chunks"):
+    for name in ("steps", "drafts", "capacity", "chunks"):
         with pytest.raises(dg.BindingError) as wrong:
             Generator(decoder(), **{name: [0] if name == "chunks" else -1})  # type: ignore[arg-type]
         assert wrong.value.field == name
