@@ -18,10 +18,11 @@ import onnx_ir as ir
 
 from dmlgraph.base.errors import ModelError, Problem
 from dmlgraph.formats.onnx.arguments import OpenDim, dims_of
-from dmlgraph.formats.onnx.caches import PADDED
 from dmlgraph.formats.onnx.names import Names, as_text, printable
+from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import DATA, PAST, AlreadyNotedError, Refusal
 from dmlgraph.formats.onnx.states import Pair
+from dmlgraph.formats.onnx.table import MICROSOFT
 from dmlgraph.formats.onnx.tensors import Array, Calls, Counted, Tensor, parse_dtype, stored
 from dmlgraph.graph.value import Value
 
@@ -47,6 +48,8 @@ class Decoder:
     ) -> None:
         self._is_padded = is_padded
         self.padding: Value | None = None  # uint32 {B}, once it is an input
+        self._step: Step | None = None
+        self._covered = 0  # attentions that are masked here
         self._growing = [each for each in pairs if each.grows is not None]
         inputs = {as_text(each.name): each for each in graph.inputs}
         self.tokens = next((inputs[name] for name in TOKENS if name in inputs), None)
@@ -54,9 +57,36 @@ class Decoder:
         self._rules = {each: rule for each, rule in rules.items() if rule is not None}
 
     @property
-    def masks(self) -> bool:
-        """Whether the model reads a mask that is computed."""
+    def is_one(self) -> bool:
+        """Whether inputs are computed for caches."""
+        return bool(self._growing)
+
+    @property
+    def _reads_mask(self) -> bool:
         return any(rule is _mask and value.uses() for value, rule in self._rules.items())
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether only written rows count: by a mask that the model reads, or in each attention over caches."""
+        return self._reads_mask or 0 < len(self._growing) <= 2 * self._covered
+
+    def cover(self, node: Node) -> None:
+        """Masks an attention of a model without masks, such as Whisper's, which counts all rows of its past."""
+        if self._step is None or self._step.in_place or self._reads_mask:
+            return
+        kind = node.domain, node.operator
+        first = node.inputs[0] if node.inputs else None
+        if kind == (MICROSOFT, "MultiHeadAttention") and node.appends:
+            node.inputs += [None] * (6 - len(node.inputs))
+            if node.inputs[4] is None and node.inputs[5] is None:
+                node.inputs[4] = _mask(node, self._step, np.dtype(np.int32), 2)
+                self._covered += 1
+        elif kind == ("", "Softmax") and first is not None and first.rows == first.rank - 1:
+            counts = node.reshaped(_mask(node, self._step, np.dtype(bool), 2), _across(self._step, first.rank))
+            zero, lowest = (np.full((1,) * first.rank, each, first.dtype) for each in (0, np.finfo(first.dtype).min))
+            added = node.if_(counts, Tensor.of(zero), Tensor.of(lowest))
+            node.inputs[0] = node.tensor(node.add(first, added), first.shape)
+            self._covered += 1
 
     def resolved(self, dims: Mapping[str, int]) -> Mapping[str, int]:
         """The sizes of dims, in which `batch`, `tokens` and `capacity` stand for what the model calls these.
@@ -105,10 +135,10 @@ class Decoder:
             names: allocates names.
 
         Raises:
-            Refusal: the caches have different capacities, no input has the new tokens, or nothing leaves out padding.
+            Refusal: the caches have different capacities, or no input has the new tokens.
             AlreadyNotedError: an input is refused.
         """
-        if not (self._rules or self._is_padded):
+        if not self._growing:
             return {}
         states = [(each.state, each.grows) for each in self._growing if each.state is not None]
         if len(states) < len(self._growing):
@@ -118,15 +148,15 @@ class Decoder:
             raise Refusal("the caches have different capacities", code="sizes", got=capacities)
         tokens = None if self.tokens is None else env.get(self.tokens)
         if tokens is None or tokens.rank < 2:
+            if not (self._rules or self._is_padded):
+                return {}
             message, allowed = "the model has no input with the new tokens", " or ".join(TOKENS)
             raise Refusal(message, code="unknown-array", allowed=allowed)
         in_place = any(each.growth is not None and each.growth.counts for each in self._growing)
         batch, length = tokens.shape[0], states[0][0].length
         if self._is_padded:
-            if not (in_place or self.masks):
-                raise Refusal("the model has no mask that could leave out padding", code="states", got=PADDED)
             self.padding = length.graph.input(names.take(PADDING), sizes=[batch], dtype="uint32")
-        step = Step(batch, tokens.shape[1], capacities[0], length, in_place, self.padding)
+        self._step = step = Step(batch, tokens.shape[1], capacities[0], length, in_place, self.padding)
         made = {}
         for value, rule in self._rules.items():
             assert value.dtype is not None
@@ -212,6 +242,11 @@ def _total(_: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
 def _has_past(_: Calls, __: Step, dtype: Dtype, rank: int) -> Tensor:
     """A merged decoder has one branch for every length: in the first run no row of the past counts."""
     return Tensor.of(np.ones((1,) * rank, dtype))
+
+
+def _across(step: Step, rank: int) -> tuple[int, ...]:
+    """The sizes of a mask {B, C + S} for scores {B, …, C + S}."""
+    return (step.batch,) + (1,) * (rank - 2) + (step.capacity + step.tokens,)
 
 
 def _given(calls: Calls, value: Value, dtype: Dtype, shape: tuple[int, ...]) -> Tensor:

@@ -105,6 +105,9 @@ class Importer:
             self._settle()
         self._outputs(env)
         self._settle()
+        if self.decoder.is_one:  # a branch of a merged decoder does not read all inputs
+            states = (each.state for each in self.pairs.by_past.values() if each.state is not None)
+            self.graph.remove_unread(0, [*self.graph.outputs.values(), *self.graph.next_values.values(), *states])
         return self.graph
 
     def _settle(self) -> None:
@@ -203,7 +206,7 @@ class Importer:
                     raise Refusal("no node computes the output", code="unknown-node")
                 calls = self._calls(name)
                 if pair is not None:
-                    pair.change(calls, tensor, is_masked=self.decoder.masks)
+                    pair.change(calls, tensor, is_masked=self.decoder.is_masked)
                 elif isinstance(tensor, TensorList):
                     if not tensor.items:
                         raise Refusal("a graph cannot have a sequence without tensors as an output", code="count")
@@ -309,6 +312,7 @@ class Importer:
                 padded_rows=self.decoder.padding,
             )
             self.lengths.prepare(node)
+            self.decoder.cover(node)
             results = self._apply(node, row)
             self.lengths.follow(node, results)
         for value, tensor in zip(source.outputs, results, strict=False):

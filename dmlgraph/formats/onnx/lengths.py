@@ -77,8 +77,9 @@ class Lengths:
         for at, each in enumerate(node.inputs):
             if each is None or each.known is None or PAST not in each.depends:
                 continue
-            if PLACES not in each.depends:
-                self._check_size(node, at, each)
+            is_index = _INDICES.get((node.domain, node.operator)) == at
+            if PLACES not in each.depends and not (is_index and each.counted is not None):
+                self._check_size(node, each, is_index=is_index)
             elif at == 1 and node.operator in _GATHERS and _lies_along_rows(node.inputs[0]):
                 node.inputs[at] = Tensor.of(each.known, name=each.name)
             elif each.counted is None or (self._is_padded and node.operator not in _COMPARISONS):
@@ -87,9 +88,9 @@ class Lengths:
                 made = node.value(each)
                 node.inputs[at] = Tensor(each.dtype, each.shape, made=made, depends=frozenset([DATA]), name=each.name)
 
-    def _check_size(self, node: Node, at: int, tensor: Tensor) -> None:
+    def _check_size(self, node: Node, tensor: Tensor, *, is_index: bool) -> None:
         """Refuses a node that reads a size, or a few numbers, as numbers that are not known to follow the length."""
-        is_read = tensor.made is not None or _INDICES.get((node.domain, node.operator)) == at
+        is_read = tensor.made is not None or is_index
         if is_read and tensor.counted is None and max(tensor.shape, default=0) < min(self._capacities):
             raise self._refusal(node, tensor)
 
@@ -166,8 +167,10 @@ def _carries(node: Node) -> bool:
         return False
     if node.operator == "Cast":
         return _number(node, "to") in _WHOLE
-    counted = [at for at, each in enumerate(node.inputs) if each is not None and PLACES in each.depends]
-    return node.operator in _SUMS or (node.operator in _FORMS and counted in ([], [0]))
+    places = [at for at, each in enumerate(node.inputs) if each is not None and PLACES in each.depends]
+    if node.operator == "Gather" and node.inputs[1] is not None and node.inputs[1].counted is not None:
+        return False
+    return node.operator in _SUMS or (node.operator in _FORMS and places in ([], [0]))
 
 
 def _lies_along_rows(tensor: Tensor | None) -> bool:
@@ -192,5 +195,7 @@ def _rows(node: Node, result: Tensor) -> int | None:
     made = result.appended
     if made is not None:
         return made.axis if isinstance(made.past, Tensor) and made.past.rows is not None else None
-    same = (each.rows for each in node.given if each.rows is not None and each.shape == result.shape)
-    return next(same, None)
+    for each in node.given:
+        if each.rows is not None and result.shape.count(each.shape[each.rows]) == 1:
+            return result.shape.index(each.shape[each.rows])
+    return None

@@ -23,6 +23,7 @@ from dmlgraph.formats.onnx.shapes import appended
 from dmlgraph.formats.onnx.state_names import LENGTH, PROPERTY
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.states import fits
 from dmlgraph.graph.value import Value
 
 
@@ -99,17 +100,34 @@ class Pair:
         assert self.state is not None
         graph = self.state.graph
         if self.grows is None:
-            if result.sizes != self.state.sizes:
-                raise self._neither(result)
-            graph.update(self.state, calls.value(result))
+            self._update(calls, result)
             return
         made = result.appended
+        if made is None and self._begins(result):
+            graph.append(self.state, calls.value(result))
+            return
         if made is None or made.axis != self.grows or not self._is_past(calls.value(made.past)):
             raise self._neither(result)
         rows = made.rows(calls)
         graph.append(self.state, rows)
         if not (made.counts or is_masked or self.is_ours):
             self._check_masked(graph, rows.sizes[made.axis])
+
+    def _update(self, calls: Calls, result: Tensor) -> None:
+        """Makes the result the next value, unless it is the state itself, or has no elements, as of merged decoders."""
+        assert self.state is not None
+        if 0 in result.shape or (result.made is not None and self._is_past(result.made)):
+            return
+        if result.sizes != self.state.sizes:
+            raise self._neither(result)
+        self.state.graph.update(self.state, calls.value(result))
+
+    def _begins(self, result: Tensor) -> bool:
+        """Whether the result are first rows, of a branch of a merged decoder that reads no past."""
+        assert self.state is not None
+        graph, state = self.state.graph, self.state
+        read = {source[0] for each in graph.nodes for source in graph.sources(each.name) if source is not None}
+        return state.node not in read and fits(result.sizes, state.sizes, self.grows)
 
     def _check_masked(self, graph: Graph, rows: int) -> None:
         """Refuses a model that takes all rows of its past for written ones."""

@@ -32,6 +32,7 @@ MODELS = {
     "multi-head": decoders.multi_head,
     "attention": decoders.attention,
     "merged": decoders.merged,
+    "unmasked": decoders.unmasked,
     "windowed": decoders.windowed,
     "positions from the mask": decoders.positions_from_the_mask,
     "positions from the past": decoders.positions_from_the_past,
@@ -164,6 +165,7 @@ PADDED: dict[str, DeviceName] = {
     "multi-head": "cpu",
     "gemma": "directml:software",
     "pytorch": "directml:software",
+    "unmasked": "cpu",
     "windowed": "cpu",
     "positions from the mask": "cpu",
 }
@@ -195,6 +197,35 @@ def test_sequences_of_different_lengths(name: str, tmp_path: pathlib.Path) -> No
         tokens = got[:, -1:].argmax(axis=2)
 
 
+@pytest.mark.parametrize(("device", "batch"), [("cpu", 3), ("directml:software", 1)])
+@pytest.mark.usefixtures("directml_path")
+def test_a_cross_attention_computes_its_cache_at_first(
+    device: DeviceName, batch: int, tmp_path: pathlib.Path
+) -> None:
+    """The first run is another graph of the merged model, on the same states; later ones read no encoder's states."""
+    model = decoders.encoder_decoder()
+    path, judge = written(model, tmp_path), session(model.SerializeToString())
+    dims = {"batch": batch, "capacity": 12, "encoder_sequence_length": 7}
+    first = dg.load(path, states="auto", dims=dims | {"tokens": 2}, values={"use_cache_branch": False}).compile(device)
+    later = dg.load(path, states="auto", dims=dims | {"tokens": 1}).compile(device)
+    assert [each.name for each in first.graph.given] == ["input_ids", "encoder_hidden_states"]
+    assert [each.name for each in later.graph.given] == ["input_ids"]
+    encoded = np.random.default_rng(2).normal(size=(batch, 7, decoders.HIDDEN)).astype(np.float32)
+    names = [f"past.0.{kind}.{part}" for kind in ("decoder", "encoder") for part in ("key", "value")]
+    held = {name: np.zeros((batch, decoders.HEADS, 0, decoders.WIDTH), np.float32) for name in names}
+    states, tokens = later.new_states(), prompt(batch, 2)
+    for step in range(11):
+        given = {"input_ids": tokens, "encoder_hidden_states": encoded, "use_cache_branch": np.array([step > 0])}
+        expected = judge(given | held)
+        held = {name: expected[name.replace("past", "present")] for name in names}
+        inputs = {slot.name: given[slot.name] for slot in (later if step else first).graph.given}
+        got = (later if step else first).run(inputs, states=states)["logits"]
+        np.testing.assert_allclose(got, expected["logits"], rtol=1e-3, atol=1e-3)
+        tokens = expected["logits"][:, -1:].argmax(axis=2)
+    for name, each in held.items():
+        np.testing.assert_allclose(states[name], each, rtol=1e-3, atol=1e-3)
+
+
 # What is given, and what is not asked for.
 
 
@@ -210,11 +241,16 @@ def test_the_names_of_the_models_own_dims(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_is_given_is_not_computed(tmp_path: pathlib.Path) -> None:
-    """A mask that is known counts rows that were never written.  With pairs in place of auto, masks are inputs."""
+    """A known mask may count rows that were never written; they do not.  With pairs in place of auto it is an input."""
     path = written(decoders.pytorch(), tmp_path)
     dims, ones = {"batch": 2, "tokens": 1, "capacity": 7}, np.ones((2, 8), np.int64)
-    with pytest.raises(dg.ModelError, match="no input says which rows count"):
-        dg.load(path, states="auto", dims=dims, values={"attention_mask": ones})
+    given, computed = (
+        dg.load(path, states="auto", dims=dims, values=values).compile("cpu")
+        for values in ({"attention_mask": ones}, None)
+    )
+    for _ in range(3):
+        got, expected = (each.run({"input_ids": prompt(2, 1)})["logits"] for each in (given, computed))
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
     own = {"batch": 2, "sequence_length": 1, "past_sequence_length": 7, "total_sequence_length": 8}
     explicit = dg.load(path, states={"past_key_values.*": "present.*"}, dims=own)
     assert [each.name for each in explicit.inputs] == ["input_ids", "attention_mask", "position_ids"]
@@ -274,8 +310,9 @@ def test_refusals(
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(("states", "message"), [("auto", "which rows count"), ("padded", "could leave out padding")])
-def test_a_model_without_a_mask(states: Any, message: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("states", ["auto", "padded"])
+def test_a_model_that_sums_all_rows(states: Any, tmp_path: pathlib.Path) -> None:
+    """There is no mask, and no attention that could have one."""
     text = """g (int64[b, n] input_ids, float[b, past, 1] rows) => (float[b, s, 1] after, float[b, 1, 1] logits) {
         numbers = Cast <to = 1> (input_ids)
         two = Constant <value_ints = [2]> ()
@@ -285,7 +322,7 @@ def test_a_model_without_a_mask(states: Any, message: str, tmp_path: pathlib.Pat
         logits = ReduceSum (after, one)
     }"""
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> {text}')
-    with pytest.raises(dg.ModelError, match=message):
+    with pytest.raises(dg.ModelError, match="no input says which rows count"):
         dg.load(written(model, tmp_path), dims=DIMS, states=states)
 
 

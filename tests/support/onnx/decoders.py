@@ -66,7 +66,7 @@ def _model(inputs: str, before: str, layer: Callable[[int], str], opset: int = 1
     return model
 
 
-def _as_heads(name: str, at: int) -> str:
+def _as_heads(name: str, at: int | str) -> str:
     return f"""
         {name}{at}_parts = Reshape ({name}{at}, heads)
         {name}{at}_heads = Transpose <perm = [0, 2, 1, 3]> ({name}{at}_parts)"""
@@ -206,6 +206,23 @@ def multi_head() -> onnx.ModelProto:
     return _model("int64[batch, sequence_length] position_ids,", _MASK, layer)
 
 
+def unmasked() -> onnx.ModelProto:
+    """As the builder writes Whisper's decoder: MultiHeadAttention is causal, and has no mask."""
+    model = multi_head()
+    model.graph.input.remove(next(each for each in model.graph.input if each.name == "attention_mask"))
+    for node in model.graph.node:
+        if node.op_type == "MultiHeadAttention":
+            node.input[5] = ""
+            node.attribute.append(onnx.helper.make_attribute("unidirectional", 1))
+    kept = [node for node in model.graph.node if not {*node.input, *node.output} & _OF_MASK]
+    del model.graph.node[:]
+    model.graph.node.extend(kept)
+    return model
+
+
+_OF_MASK = {"attention_mask", "given", "excluded", "padding", "both"}
+
+
 def attention() -> onnx.ModelProto:
     """With ONNX's own Attention, which is defined by a function."""
 
@@ -246,6 +263,95 @@ def group_query() -> onnx.ModelProto:
             cosines, sines)"""
 
     return _model("", before, layer)
+
+
+def encoder_decoder() -> onnx.ModelProto:
+    """As optimum merges decoders with cross attention: the first run computes keys and values of the encoder's states.
+
+    Later runs, of one token, read these.  There is no mask.
+    """
+    shape = f"batch, {HEADS}, {{}}, {WIDTH}"
+    kinds = {"decoder": "past_sequence_length", "encoder": "encoder_sequence_length"}
+    pasts = [(kind, part) for kind in kinds for part in ("key", "value")]
+    inputs = ", ".join(f'float[{shape.format(kinds[kind])}] "past.0.{kind}.{part}"' for kind, part in pasts)
+    outputs = ", ".join(f'float[{shape.format(f"{kind}_rows")}] "present.0.{kind}.{part}"' for kind, part in pasts)
+
+    def attended(at: str, keys: str, values: str, mask: str = "") -> str:
+        return f"""
+            {at}_across = Transpose <perm = [0, 1, 3, 2]> ("{keys}")
+            {at}_dots = MatMul ({at}_q_heads, {at}_across)
+            {at}_scores = {f"Add ({at}_dots, {mask})" if mask else f"Identity ({at}_dots)"}
+            {at}_shares = Softmax <axis = -1> ({at}_scores)
+            {at}_seen = MatMul ({at}_shares, "{values}")
+            {at}_rows = Transpose <perm = [0, 2, 1, 3]> ({at}_seen)
+            {at}_flat = Reshape ({at}_rows, flat)"""
+
+    def heads(name: str, x: str, weight: str) -> str:
+        return f"{name} = MatMul ({x}, {weight}) {_as_heads(name, '')}"
+
+    def branch(name: str, own: str, other: str, places: str, mask: str) -> str:
+        body = f"""
+            {places}
+            place = Gather (places, numbers)
+            words = Gather (table, input_ids)
+            h = Add (words, place)
+            {heads("self_q", "h", "wq0")}{heads("self_k", "h", "wk0")}{heads("self_v", "h", "wv0")}
+            {own}{attended("self", f"{name}.0.decoder.key", f"{name}.0.decoder.value", mask)}
+            m = Add (h, self_flat)
+            {heads("cross_q", "m", "wq1")}
+            {other}{attended("cross", f"{name}.0.encoder.key", f"{name}.0.encoder.value")}
+            both = Add (m, cross_flat)
+            {name}_logits = MatMul (both, head)"""
+        made = ", ".join(f'float[{shape.format(f"{kind}_rows")}] "{name}.0.{kind}.{part}"' for kind, part in pasts)
+        return f"{name} () => (float[b, l, {VOCABULARY}] {name}_logits, {made}) {{{body}}}"
+
+    later = branch(
+        "later",
+        """"later.0.decoder.key" = Concat <axis = 2> ("past.0.decoder.key", self_k_heads)
+            "later.0.decoder.value" = Concat <axis = 2> ("past.0.decoder.value", self_v_heads)""",
+        """"later.0.encoder.key" = Identity ("past.0.encoder.key")
+            "later.0.encoder.value" = Identity ("past.0.encoder.value")""",
+        """before = Shape <start = 2, end = 3> ("past.0.decoder.key")
+            numbers = Identity (before)""",
+        "",
+    )
+    first = branch(
+        "first",
+        """"first.0.decoder.key" = Identity (self_k_heads)
+            "first.0.decoder.value" = Identity (self_v_heads)""",
+        f"""{heads("cross_k", "encoder_hidden_states", "wk1")}{heads("cross_v", "encoder_hidden_states", "wv1")}
+            "first.0.encoder.key" = Identity (cross_k_heads)
+            "first.0.encoder.value" = Identity (cross_v_heads)""",
+        """new = Shape <start = 1, end = 2> (input_ids)
+            count = Squeeze (new)
+            numbers = Range (no, count, yes)
+            down = Unsqueeze (numbers, one)
+            beyond = Greater (numbers, down)
+            causal = Where (beyond, lowest, nothing)""",
+        "causal",
+    )
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    decoder (int64[batch, sequence_length] input_ids,
+        float[batch, encoder_sequence_length, {HIDDEN}] encoder_hidden_states, {inputs}, bool[1] use_cache_branch)
+        => (float[b, l, {VOCABULARY}] logits, {outputs})
+    {{
+        one = Constant <value_ints = [1]> ()
+        no = Constant <value_int = 0> ()
+        yes = Constant <value_int = 1> ()
+        lowest = Constant <value_float = {LOWEST}> ()
+        nothing = Constant <value_float = 0.0> ()
+        heads = Constant <value_ints = [0, 0, {HEADS}, {WIDTH}]> ()
+        flat = Constant <value_ints = [0, 0, {HIDDEN}]> ()
+        logits, {", ".join(f'"present.0.{kind}.{part}"' for kind, part in pasts)} = If (use_cache_branch)
+            <then_branch = {later}, else_branch = {first}>
+    }}"""
+    model = onnx.parser.parse_model(text)
+    rng = np.random.default_rng(11)
+    sizes = {f"w{name}{at}": (HIDDEN, HIDDEN) for name in "qkv" for at in range(2)}
+    sizes |= {"table": (VOCABULARY, HIDDEN), "places": (64, HIDDEN), "head": (HIDDEN, VOCABULARY)}
+    arrays = {name: (rng.normal(size=size) / 3).astype(np.float32) for name, size in sizes.items()}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(each, name) for name, each in arrays.items())
+    return model
 
 
 def merged() -> onnx.ModelProto:
