@@ -35,7 +35,7 @@ def load(
         target: for a model: the feature level of the graph.
         convert: for a model: types to convert, such as `{"double": "float32", "bfloat16": "float32"}`.
         states: for a model: inputs and outputs that become states, such as `{"past_key_values.*": "present.*"}`, or
-            "auto": the caches of a decoder.
+            "auto": the caches of a decoder; "padded": also with an input of each sequence's padding.
         trainable: names of weights that become states, which training may change, such as `["*.weight"]`; `*` stands
             for any text.  Of a graph file, they are constants: see `Graph.make_trainable`.
 

@@ -57,7 +57,7 @@ class Arguments:
         converted: Callable[[np.dtype[Any]], np.dtype[Any]],
         states: Collection[ir.Value] = (),
     ) -> None:
-        _checkdims_of(dims)
+        _check_dims(dims)
         self.graph, self.dims, self.values, self.converted = graph, dict(dims), dict(values), converted
         self.inputs = [each for each in graph.inputs if each in states or each.name not in graph.initializers]
 
@@ -137,7 +137,7 @@ class Arguments:
         return array
 
 
-def _checkdims_of(dims: object) -> None:
+def _check_dims(dims: object) -> None:
     """Refuses what is not a mapping from names to sizes; 0 is a size, of an input that is then empty."""
     if not isinstance(dims, Mapping):
         hint = 'such as {"batch": 8}'

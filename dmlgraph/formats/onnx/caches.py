@@ -8,7 +8,7 @@ concatenation of past and new rows.  A merged decoder has them in a branch of an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import onnx_ir as ir
@@ -56,11 +56,18 @@ class Growth(NamedTuple):
         """The numbers of a head, where GroupQueryAttention tells; None elsewhere."""
         if not self.counts:
             return None
-        heads, shared = (self.node.attributes.get_int(name, 0) for name in ("num_heads", "kv_num_heads"))
+        heads, shared = (whole_number(self.node.attributes, name) or 0 for name in ("num_heads", "kv_num_heads"))
         query, key = self.node.inputs[:2]
         source, parts = (query, heads + 2 * shared) if key is None else (key, shared)
         size = source.shape[-1] if source is not None and source.shape is not None and len(source.shape) == 3 else None
         return size // parts if isinstance(size, int) and parts > 0 and size % parts == 0 else None
+
+
+def whole_number(attributes: Mapping[str, ir.Attr], name: str) -> int | None:
+    """A whole number of an attribute; None where it is not given, or is something else."""
+    attribute = attributes.get(name)
+    is_number = attribute is not None and attribute.type is ir.AttributeType.INT and not attribute.is_ref()
+    return attribute.as_int() if attribute is not None and is_number else None
 
 
 def growth(present: ir.Value) -> Growth | None:
@@ -75,12 +82,11 @@ def growth(present: ir.Value) -> Growth | None:
         return next((each for each in found if each is not None), None)
     inputs = [None if each is None else _source(each) for each in node.inputs]
     if (node.domain, node.op_type) == ("", "Concat"):
-        axis, past = node.attributes.get("axis"), inputs[0] if inputs else None
-        if axis is None or axis.is_ref() or len(inputs) < 2 or past is None:
+        axis, past = whole_number(node.attributes, "axis"), inputs[0] if inputs else None
+        if axis is None or len(inputs) < 2 or past is None:
             return None
         rank = len(past.shape) if past.shape is not None else 0
-        at = axis.as_int()
-        return Growth(past, at + rank if at < 0 else at, node)
+        return Growth(past, axis + rank if axis < 0 else axis, node)
     for output, place, grows in _APPENDING.get((node.domain, node.op_type), ()):
         past = inputs[place] if place < len(inputs) else None
         if output < len(node.outputs) and node.outputs[output] is source and past is not None:
@@ -145,7 +151,7 @@ def _branches(node: ir.Node) -> Iterator[ir.Graph]:
 def _source(value: ir.Value) -> ir.Value:
     """The value, or that of which it is an Identity."""
     node = value.producer()
-    while node is not None and node.op_type == "Identity" and node.inputs[0] is not None:
+    while node is not None and node.op_type == "Identity" and node.inputs and node.inputs[0] is not None:
         value = node.inputs[0]
         node = value.producer()
     return value

@@ -18,6 +18,7 @@ import onnx_ir as ir
 
 from dmlgraph.base.errors import ModelError, Problem
 from dmlgraph.formats.onnx.arguments import OpenDim, dims_of
+from dmlgraph.formats.onnx.caches import whole_number
 from dmlgraph.formats.onnx.names import Names, as_text, printable
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import DATA, PAST, AlreadyNotedError, Refusal
@@ -29,6 +30,7 @@ from dmlgraph.graph.value import Value
 Dtype = np.dtype[Any]
 DtypeOf = Callable[[Dtype], Dtype]
 Rule = Callable[[Calls, "Step", Dtype, int], Tensor]  # the last argument is the number of dimensions
+LAST_BY_DEFAULT = 13  # the opset from which Softmax is over the last dimension by default
 PADDING = "padding"  # the name of the input that says how many rows are padding
 TOKENS = ("input_ids", "decoder_input_ids", "inputs_embeds")  # what models call the input with the new tokens
 
@@ -57,7 +59,7 @@ class Decoder:
         self._rules = {each: rule for each, rule in rules.items() if rule is not None}
 
     @property
-    def is_one(self) -> bool:
+    def is_active(self) -> bool:
         """Whether inputs are computed for caches."""
         return bool(self._growing)
 
@@ -81,7 +83,7 @@ class Decoder:
             if node.inputs[4] is None and node.inputs[5] is None:
                 node.inputs[4] = _mask(node, self._step, np.dtype(np.int32), 2)
                 self._covered += 1
-        elif kind == ("", "Softmax") and first is not None and first.rows == first.rank - 1:
+        elif kind == ("", "Softmax") and first is not None and _weighs_rows(node, first):
             counts = node.reshaped(_mask(node, self._step, np.dtype(bool), 2), _across(self._step, first.rank))
             zero, lowest = (np.full((1,) * first.rank, each, first.dtype) for each in (0, np.finfo(first.dtype).min))
             added = node.if_(counts, Tensor.of(zero), Tensor.of(lowest))
@@ -106,14 +108,15 @@ class Decoder:
         for name in places.keys() & dims.keys() - own:
             size = found.pop(name)
             for value, axis in places[name]:
-                dim = dims_of(value)[axis]
+                dim = (*dims_of(value), *[size] * (axis + 1))[axis]  # what has no such dimension is refused later
                 there = found.setdefault(dim.name, size) if isinstance(dim, OpenDim) else dim
                 if there != size:
                     problems.append(_other_size(name, size, dim, there))
         for pair in self._growing:
             width = None if pair.growth is None else pair.growth.width
-            if width is not None and isinstance(last := dims_of(pair.past)[-1], OpenDim) and last.place not in found:
-                found.setdefault(last.name, width)
+            for dim in dims_of(pair.past)[-1:]:
+                if width is not None and isinstance(dim, OpenDim) and dim.place not in found:
+                    found.setdefault(dim.name, width)
         if problems:
             raise ModelError(problems)
         return found
@@ -202,17 +205,15 @@ class Step:
 
 def _mask(calls: Calls, step: Step, dtype: Dtype, _: int) -> Tensor:
     """Which rows count, {B, C + S}: those of the past that are below the length, and all new ones, without padding."""
-    places: Array = np.arange(step.capacity + step.tokens, dtype=np.int32)
-    bound = np.array(places if step.in_place else np.where(places < step.capacity, places, -1), np.int32)[None]
-    if step.in_place:
-        bound -= step.tokens
-    counts = calls.logical_less_than(Tensor.of(bound), step.first(calls), dtype="uint8")
+    places: Array = np.arange(step.capacity + step.tokens, dtype=np.int32)[None]
+    past = places[:, : step.capacity]
+    below = places - step.tokens if step.in_place else np.where(places < step.capacity, places, -1)  # the length
+    counts = calls.logical_less_than(Tensor.of(below.astype(np.int32)), step.first(calls), dtype="uint8")
     if step.padding is not None and not step.in_place:  # GroupQueryAttention leaves padding out itself
-        past = Tensor.of(places[None, : step.capacity])
-        begun = calls.logical_greater_than_or_equal(
-            calls.join([past, step.places(calls)], axis=1), step.begins(calls), dtype="uint8"
+        real = calls.join([Tensor.of(past), step.places(calls)], axis=1)
+        counts = calls.logical_and(
+            counts, calls.logical_greater_than_or_equal(real, step.begins(calls), dtype="uint8")
         )
-        counts = calls.logical_and(counts, begun)
     return _given(calls, counts, dtype, (step.batch, places.size))
 
 
@@ -242,6 +243,15 @@ def _total(_: Calls, step: Step, dtype: Dtype, rank: int) -> Tensor:
 def _has_past(_: Calls, __: Step, dtype: Dtype, rank: int) -> Tensor:
     """A merged decoder has one branch for every length: in the first run no row of the past counts."""
     return Tensor.of(np.ones((1,) * rank, dtype))
+
+
+def _weighs_rows(node: Node, scores: Tensor) -> bool:
+    """Whether a Softmax is over past rows and new ones, which are the last dimension."""
+    axis = whole_number(node.attributes, "axis")
+    if axis is None:
+        axis = -1 if node.opset >= LAST_BY_DEFAULT else 1
+    last = scores.rank - 1
+    return scores.dtype.kind == "f" and scores.rows == last and axis in (-1, last)
 
 
 def _across(step: Step, rank: int) -> tuple[int, ...]:

@@ -105,7 +105,7 @@ class Importer:
             self._settle()
         self._outputs(env)
         self._settle()
-        if self.decoder.is_one:  # a branch of a merged decoder does not read all inputs
+        if self.decoder.is_active:  # a branch of a merged decoder does not read all inputs
             states = (each.state for each in self.pairs.by_past.values() if each.state is not None)
             self.graph.remove_unread(0, [*self.graph.outputs.values(), *self.graph.next_values.values(), *states])
         return self.graph

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from dmlgraph.formats.onnx import folding
+from dmlgraph.formats.onnx.caches import whole_number
 from dmlgraph.formats.onnx.node import Node
 from dmlgraph.formats.onnx.refusals import DATA, PAST, PLACES, Refusal
 from dmlgraph.formats.onnx.table import MICROSOFT
@@ -135,7 +136,7 @@ class Lengths:
             marks = np.zeros(first.rank, np.int64)
             if first.rows is not None:
                 marks[first.rows] = 1
-            start, end = (_number(node, name) for name in ("start", "end"))
+            start, end = (whole_number(node.attributes, name) for name in ("start", "end"))
             return [marks[start:end]]
         if not any(each.counted is not None for each in node.given):
             return None
@@ -166,21 +167,15 @@ def _carries(node: Node) -> bool:
     if node.domain or any(each.known is None or each.dtype.kind != "i" for each in node.given):
         return False
     if node.operator == "Cast":
-        return _number(node, "to") in _WHOLE
+        return whole_number(node.attributes, "to") in _WHOLE
     places = [at for at, each in enumerate(node.inputs) if each is not None and PLACES in each.depends]
-    if node.operator == "Gather" and node.inputs[1] is not None and node.inputs[1].counted is not None:
+    if node.operator == "Gather" and any(each is not None and each.counted is not None for each in node.inputs[1:]):
         return False
     return node.operator in _SUMS or (node.operator in _FORMS and places in ([], [0]))
 
 
 def _lies_along_rows(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.rows is not None
-
-
-def _number(node: Node, name: str) -> int | None:
-    """A whole number of an attribute; None where it is not given."""
-    attribute = node.attributes.get(name)
-    return None if attribute is None else attribute.as_int()
 
 
 def _moved(tensor: Tensor | None) -> Tensor | None:

@@ -90,3 +90,15 @@ def test_the_width_of_heads(shapes: str, inputs: str, width: int | None) -> None
     made = caches.growth(graph.outputs[1])
     assert made is not None
     assert made.width == width
+
+
+def test_what_is_damaged_is_no_cache() -> None:
+    """The import says what is wrong with it."""
+    model = onnx.parser.parse_model(f"""{HEAD} g (float[p] a, float[n] x) => (float[q] b, float[q] c, float[q] d) {{
+        b = Concat <axis = 0.5> (a, x)
+        y = Identity (a)
+        c = Concat <axis = 0> (y)
+        d = Identity (b)
+    }}""")
+    del model.graph.node[3].input[:]
+    assert [caches.growth(output) for output in graph_of(model).outputs] == [None] * 3
