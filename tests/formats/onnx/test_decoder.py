@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime_genai as genai
 import pytest
 from support.onnx import decoders, language_models
 from support.onnx.language_models import Form
@@ -138,7 +139,6 @@ def test_sixteen_tokens_of_one_call(batch: int, tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("form", [Form(bits=4), Form(window=6, sliding=True)])
 def test_the_tokens_of_onnxruntime_genai(form: Form, tmp_path: pathlib.Path) -> None:
     """It shares one buffer of the whole length, or of the window, between past and present."""
-    genai = pytest.importorskip("onnxruntime_genai", reason="onnxruntime-genai is not installed")
     path, tokens = language_models.genai_folder(form, tmp_path), prompt(1, PROMPT)
     model = genai.Model(str(tmp_path))
     parameters = genai.GeneratorParams(model)
