@@ -43,6 +43,7 @@ def build(name: str, *arguments: Any, function: str = "build") -> dg.Graph:
 
 PYTHON_FORMS = {
     "causal_attention/causal_attention": lambda: build("causal_attention/causal_attention"),
+    "characters/characters": lambda: build("characters/characters"),
     "digits/digits": lambda: build("digits/digits"),
     "feed_forward/feed_forward": lambda: build("feed_forward/feed_forward", "4.0"),
     "feed_forward/feed_forward_gelu": lambda: build("feed_forward/feed_forward", "5.1"),
@@ -171,7 +172,8 @@ PRINTED = {
 }
 
 
-NEED_ARGUMENTS = {"normalize_photo", "read_text/read_text", "train_digits"}  # their own tests run them
+# Their own tests run these.
+NEED_ARGUMENTS = {"characters/characters", "normalize_photo", "read_text/read_text", "train_digits"}
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in NEED_ARGUMENTS])
