@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dmlgraph.devices.executable import Array, Executable
     from dmlgraph.graph.graph import Graph
 
-Content = tuple[str, "Mapping[str, Array]", "Mapping[str, str]"]  # of a document: text, arrays, and its fixed dims
+Content = tuple[str, "Mapping[str, Array]"]  # of a document
 MOST = 32  # graphs, and executables, that a process keeps
 
 
@@ -80,7 +80,7 @@ class Source:
         return source
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _arrived, (self.digest, self._content or (*self.parts, dict(self.graph.origin.fixed)))
+        return _arrived, (self.digest, self._content or self.parts)
 
 
 class SharedFile(Source):

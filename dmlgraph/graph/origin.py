@@ -57,5 +57,5 @@ class Origin:
                     code="fixed-dim",
                     field=f"dims.{dim}",
                     got=size,
-                    hint=f"make the graph with it, or load its file: dmlgraph.load(path, dims={{'{dim}': {size}}})",
+                    hint=f"make the graph with it, or load the file that it was made of with dims={{'{dim}': {size}}}",
                 )

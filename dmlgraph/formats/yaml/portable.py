@@ -18,20 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["digest_of", "parts", "pickled", "restore"]
 
 
-def restore(text: str, arrays: Mapping[str, Array], fixed: Mapping[str, str]) -> Graph:
-    """The graph of `parts`; it may lack outputs.  `fixed` has the dims that cannot change, as in `Origin.fixed`.
+def restore(text: str, arrays: Mapping[str, Array]) -> Graph:
+    """The graph of `parts`; it may lack outputs.
 
     Raises:
         DocumentError: another version of dmlgraph has written something that this one does not read.
     """
-    graph = restored(text, InMemory(dict(arrays)))
-    graph.origin.fixed |= fixed
-    return graph
+    return restored(text, InMemory(dict(arrays)))
 
 
 def pickled(graph: Graph) -> tuple[Callable[..., Graph], tuple[Any, ...]]:
     """What a graph pickles as."""
-    return restore, (*parts(graph), dict(graph.origin.fixed))
+    return restore, parts(graph)
 
 
 def digest_of(text: str, arrays: Mapping[str, Array]) -> str:

@@ -16,6 +16,7 @@ from dmlgraph.base.errors import (
     Problem,
     listing,
     shorten,
+    suggestion,
 )
 from dmlgraph.base.memory import collector_paused, enough_memory
 from dmlgraph.base.report import DocumentReport, Part, Report
@@ -45,6 +46,7 @@ from dmlgraph.formats.yaml.templates import Templates
 from dmlgraph.graph.dims import check_name
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import may_have_output, readings, reference_hint
+from dmlgraph.graph.origin import Origin
 from dmlgraph.operators.declaration.operator import Operator
 
 SECTIONS = (
@@ -53,6 +55,7 @@ SECTIONS = (
     "target",
     "allow",
     "dims",
+    "fixed",
     "templates",
     "inputs",
     "states",
@@ -203,13 +206,31 @@ class _Reader:
                 check_name(dim, self._names("dims"))
                 dims[dim] = 1  # used where the size is wrong
                 dims |= Graph(dims={dim: size.plain}).dims
-        self.file_dims = dims
+        self.file_dims, fixed = dims, self._fixed(dims)
         with self._noting(self.tree):
             if isinstance(overrides, Mapping):  # else `with_dims` refuses it
                 overrides = {k: v for k, v in overrides.items() if k in dims or not self.report.problems}
+                Origin(fixed=fixed).check_changed(overrides, dims)
             dims = Graph(dims=dims).with_dims(overrides).dims
         self.graph = Graph(**fields, dims=dims)
+        self.graph.origin.fixed |= fixed
         self.graph.origin.places[None] = None, {f"dims.{dim}": place for dim, place in self._names("dims").items()}
+
+    def _fixed(self, dims: Mapping[str, int]) -> dict[str, str]:
+        """The dims that cannot have another value, and what keeps them."""
+        fixed: dict[str, str] = {}
+        for dim, why in self._section("fixed"):
+            key = self._names("fixed")[dim]
+            if dim not in dims:
+                allowed, hint = listing(dims) or "nothing", suggestion(dim, dims)
+                self.report.problem(
+                    "is not a dim", key, "unknown-dim", f"fixed.{dim}", got=dim, allowed=allowed, hint=hint
+                )
+            elif not isinstance(why.value, str):
+                self.report.problem("must be text: why", why, "kind", f"fixed.{dim}", got=why.plain)
+            else:
+                fixed[dim] = why.value
+        return fixed
 
     def _copy(self) -> bool:
         """Replaces inputs and constants that are repeated by their copies; returns whether all of them are known."""

@@ -191,6 +191,7 @@ def schema() -> Schema:
         ),
         "allow": ({"type": "array", "items": {"enum": list(WARNINGS)}}, "Codes of warnings that are not reported."),
         "dims": (_named(_WHOLE), "Names for sizes, and their values; --dim gives them other values."),
+        "fixed": (_named({"type": "string"}), "Dims that cannot have another value, and why; saved with the graph."),
         "templates": (_TEMPLATES, "Parts of the graph that are written once and used often, by name."),
         "inputs": (_named(_INPUT), "Tensors given at every run, by name."),
         "states": (_named(_STATE), "Tensors that live on the device from run to run, by name."),

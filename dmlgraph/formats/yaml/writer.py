@@ -116,6 +116,9 @@ def _document(graph: Graph, stem: str, weights: str | None, *, inline: int = INL
         top["allow"] = list(graph.allow)
     if graph.dims:
         top["dims"] = graph.dims
+    fixed = {dim: why for dim, why in graph.origin.fixed.items() if dim in graph.dims}
+    if fixed:
+        top["fixed"] = fixed
     top |= {name: section for name, section in sections.items() if section}
     top["outputs"] = {name: value.reference for name, value in graph.outputs.items()}
     if all(name == reference for name, reference in top["outputs"].items()):
