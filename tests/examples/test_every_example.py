@@ -173,7 +173,10 @@ PRINTED = {
 
 
 # Their own tests run these.
-NEED_ARGUMENTS = {"characters/characters", "normalize_photo", "read_text/read_text", "train_digits"}
+NEED_ARGUMENTS = {
+    *("characters/characters", "normalize_photo", "read_text/read_text", "train_digits"),
+    "tune_direction/tune_direction",
+}
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in NEED_ARGUMENTS])
