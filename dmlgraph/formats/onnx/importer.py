@@ -163,13 +163,12 @@ class Importer:
         for name, value in graph.initializers.items():
             if value not in env and value.const_value is not None and (value.uses() or value.is_graph_output()):
                 with self.notes.noting(name, value):
-                    if name in self.arguments.values:
-                        env[value], _ = self.arguments.tensor(value)
-                    else:
-                        weight = env[value] = self.constant(value.const_value, name)
+                    given = name in self.arguments.values
+                    weight = self.arguments.tensor(value)[0] if given else self.constant(value.const_value, name)
                     if value in self.trainable.weights:
-                        calls = Calls(self.graph, self.names, weight.name)
-                        env[value] = self.trainable.state(calls, self.names, self.graph, weight)
+                        calls = Calls(self.graph, self.names, as_label(name))
+                        weight = self.trainable.state(calls, self.names, self.graph, weight)
+                    env[value] = weight
 
     def constant(self, tensor: ir.TensorProtocol, name: str = "") -> Tensor:
         """The tensor of an initializer or an attribute.

@@ -46,9 +46,9 @@ class Trainable:
 
         def make(name: str) -> Tensor:
             state = graph.state(name, sizes=weight.sizes, dtype=dtype, initial=array)
-            return Tensor(weight.dtype, weight.shape, made=state, depends=frozenset([DATA]), name=weight.name)
+            return Tensor(weight.dtype, weight.shape, made=state, depends=frozenset([DATA]), name=name)
 
-        return calls.named(names.take_weight, weight.name or "weight", make)
+        return calls.named(names.take_weight, calls.label or "weight", make)
 
 
 def _is_trainable(weight: ir.Value, name: str, is_named: bool) -> bool:

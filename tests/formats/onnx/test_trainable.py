@@ -85,6 +85,15 @@ def test_the_model_is_trained_and_written_back(model: pathlib.Path) -> None:
     assert sorted(state.name for state in again.states) == sorted(trainable)
 
 
+def test_a_weight_that_is_an_input_may_be_given_a_value(model: pathlib.Path) -> None:
+    made = onnx.load(model)
+    made.graph.input.append(onnx.helper.make_tensor_value_info("head.weight", onnx.TensorProto.FLOAT, [5, 4]))
+    onnx.save_model(made, model)
+    value = np.full((5, 4), 0.5, np.float32)
+    g = dg.load(model, trainable=["head.weight"], values={"head.weight": value})
+    np.testing.assert_array_equal(g.compile("reference").states["head.weight"], value)
+
+
 def test_states_are_saved_under_the_names_of_the_model(model: pathlib.Path) -> None:
     exe, _, _ = trained(dg.load(model, trainable=["head.*"]))
     file = model.parent / "weights.safetensors"
