@@ -12,6 +12,7 @@ from dmlgraph._native import cpu_steps
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.cpu.element_wise import finished
 from dmlgraph.devices.cpu.expressions import Expression, Operand, instructions
+from dmlgraph.devices.cpu.large_windows import with_large_windows
 from dmlgraph.devices.cpu.lowering import Lowerings, lowers
 from dmlgraph.devices.cpu.movement import surrounded
 from dmlgraph.devices.cpu.nodes import Lowered, Native, Part
@@ -62,7 +63,7 @@ def _convolution(operator: Convolution) -> Lowered | None:
     """The convolution, then its output's padding, which is zeros that are activated too."""
     more, output = operator.output_padding, operator.output
     if not any(more):
-        return _of_single_elements(operator) or _unpadded(operator)
+        return _of_single_elements(operator) or with_large_windows(operator) or _unpadded(operator)
     activation = operator.fused_activation
     spatial = (size - each for size, each in zip(output.sizes[2:], more, strict=True))
     dtype = output.dtype if activation is None else DataType.FLOAT32
