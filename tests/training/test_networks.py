@@ -11,6 +11,7 @@ import numpy as np
 
 import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
+from dmlgraph.graph.nodes import OperatorNode
 
 Array = np.ndarray[Any, Any]
 
@@ -98,6 +99,24 @@ def test_lstm_cell() -> None:
         return jax.nn.sigmoid(o) * jnp.tanh(new)
 
     assert_same(build, expected, random(2, 3), random(2, 4, seed=1), random(2, 4, seed=2), random(7, 16, seed=3))
+
+
+def test_the_steps_of_a_network_are_joined_at_once() -> None:
+    """No gradient of a step is added to those of others as a tensor of all steps."""
+
+    def operators(steps: int) -> list[str]:
+        g = dg.Graph("steps")
+        x = g.input("x", sizes=[1, steps, 2, 3], dtype="float32")
+        weights = [g.input(name, sizes=[1, 1, 8, size], dtype="float32") for name, size in (("w", 3), ("r", 2))]
+        functions = ["activation_sigmoid", "activation_tanh", "activation_tanh"]
+        made: Any = dg.lstm(x, *weights, direction="forward", activation_descs=functions, output_single=True)
+        before = len(g.nodes)
+        dg.gradient(dg.reduce(made.output_single, function="sum"), [x, *weights])
+        return [node.operator.name for node in g.nodes[before:] if isinstance(node, OperatorNode)]
+
+    few, many = operators(3), operators(6)
+    assert few.count("join") < many.count("join")  # of the gates, at each step
+    assert [many.count(name) - few.count(name) for name in ("slice_grad", "padding")] == [0, 0]
 
 
 def test_transformer_block() -> None:

@@ -84,10 +84,13 @@ def _walked(
     back: Backward, direction: Direction, state: States, lengths: Tensor | None, reverse: bool, step: Step
 ) -> tuple[list[Tensor], States]:
     """The hidden state of every step, and the last state; beyond its length a sequence gives 0 and keeps its state."""
-    steps, batch = direction.inputs.sizes[:2]
+    steps, batch, rows = direction.inputs.sizes
+    # Split at once: the gradients of the steps are joined then; those of slices would be summed up one by one.
+    lines = direction.inputs.reshape(steps * batch, rows)
+    inputs = [lines] if steps == 1 else list(back.several(ops.Split, lines, axis=0, outputs=steps))
     hiddens: list[Tensor] = []
     for time in reversed(range(steps)) if reverse else range(steps):
-        new = step(back, direction, direction.inputs[time], state)
+        new = step(back, direction, inputs[time], state)
         if lengths is None:
             state, hidden = new, new[0]
         else:
