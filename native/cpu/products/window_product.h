@@ -26,6 +26,8 @@ public:
     static bool fits(const Convolution& convolution);
     explicit FewWindows(const Convolution& convolution);
 
+    // Where the windows' results do not lie in a line, filters are read again.
+    bool keeps() const override { return is_whole() && FilterMethod::keeps(); }
     std::size_t scratch_bytes() const override;
     void compute(RunContext& context, const Operands& operands) const override;
 

@@ -195,6 +195,19 @@ class TestConvolution:
         compare(results[0], operator, arrays, math.prod(fields["filter_sizes"][1:]) + 1)
         np.testing.assert_array_equal(results[1], results[0])
 
+    @pytest.mark.parametrize("groups", [1, 2])
+    def test_few_windows_whose_results_do_not_lie_in_a_line(self, groups: int) -> None:
+        """The filters are read again, although they are packed."""
+        random = np.random.default_rng(0)
+        g = dg.Graph("few")
+        weights = random.standard_normal((6, 10 // groups, 1, 1), np.float32)
+        x = g.input("x", sizes=[6, 10, 2, 2], dtype="float32")
+        g.output("y", dg.convolution(x, g.constant("w", weights), group_count=groups))
+        arrays = {"x": random.standard_normal((6, 10, 2, 2), np.float32)}
+        y = np.zeros((6, 6, 2, 5), np.float32)[..., 1::2]
+        g.compile("cpu").run(arrays, {"y": y})
+        np.testing.assert_allclose(y, g.compile("reference").run(arrays)["y"], rtol=1e-4, atol=1e-4)
+
     @pytest.mark.parametrize(
         ("sizes", "filters", "fields"),
         [
