@@ -66,7 +66,8 @@ class Program:
         self.folder = folder
         library = folder / f"lib{name}.so"
         sources = ["graph.cpp", "recording.cpp", f"{name}.cpp"]
-        options = ("-std=c++17", "-fPIC", "-shared", *options)
+        # Libraries of two graphs with one name must not share tables.
+        options = ("-std=c++17", "-fPIC", "-shared", "-fno-gnu-unique", *options)
         compiled(["g++", *options, *FOLDERS, *sources, "-o", library.name, "-ldl"], folder)
         load_runtime(software=True)
         self._library = ctypes.CDLL(str(library))

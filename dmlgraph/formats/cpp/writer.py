@@ -130,7 +130,7 @@ def _values(found: Lowered, weights: Weights) -> dict[str, str]:
     return {
         "title": comment(graph.name),
         "name": quoted(graph.name),
-        "namespace": identifier(graph.name),
+        "namespace": _namespace(graph.name),
         "level": f"{found.level}".replace(".", "_"),
         "level_text": str(found.level),
         "run": _command(found),
@@ -152,6 +152,11 @@ def _values(found: Lowered, weights: Weights) -> dict[str, str]:
         "self_check": "",
         **_description(found, tables),
     }
+
+
+def _namespace(name: str) -> str:
+    """The namespace of a graph, and the name of its library: nothing that C, Windows or others declare."""
+    return f"dml_{identifier(name)}"
 
 
 def _description(found: Lowered, tables: Tables) -> dict[str, str]:
@@ -178,7 +183,7 @@ def _description(found: Lowered, tables: Tables) -> dict[str, str]:
 def _command(found: Lowered) -> str:
     """The command that runs the program."""
     words = [f"{slot.name}=FILE.npy" for slot in found.desc.given]
-    return shlex.join([f"build/{identifier(found.desc.name)}_main", "-o", "FOLDER", *words])
+    return shlex.join([f"build/{_namespace(found.desc.name)}_main", "-o", "FOLDER", *words])
 
 
 def _output_files(found: Lowered) -> str:

@@ -7,7 +7,7 @@
 #include "device.h"
 #include "tensors.h"
 
-using namespace contract;
+using namespace dml_contract;
 
 // ---- Allocations of this program, of which the class is a part
 
@@ -159,7 +159,7 @@ struct Memory {
     Com<ID3D12DescriptorHeap> heap;
     void* mapped = nullptr;
     Initialization initialization = {};
-    contract::Run run = {};
+    dml_contract::Run run = {};
     StateSet states = {};
 
 private:
@@ -192,10 +192,10 @@ void Initialize(Device& device, Graph& graph, Memory& memory, const Bytes& weigh
 
 // Wrong use: an error that names what is wrong, and nothing is recorded.
 void RefuseWrongUse(Graph& graph, Memory& memory, ID3D12GraphicsCommandList* list) {
-    const contract::Run given = memory.run;
+    const dml_contract::Run given = memory.run;
     EXPECT(Failed(graph, graph.Record(nullptr, given, &memory.states), E_POINTER, nullptr));
     EXPECT(Failed(graph, graph.Record(list, given, nullptr), E_POINTER, "states"));
-    contract::Run wrong = given;
+    dml_contract::Run wrong = given;
     wrong.inputs[0].resource = nullptr;
     EXPECT(Failed(graph, graph.Record(list, wrong, &memory.states), E_INVALIDARG, "x"));
     wrong = given;

@@ -47,7 +47,7 @@ def test_every_operator_computes_the_same_bits(tmp_path: pathlib.Path) -> None:
 
 def cache() -> dg.Graph:
     """What a decoder has: a cache that grows, a state that is replaced, weights, a strided input and 4-bit numbers."""
-    g = dg.Graph("cache", dims={"capacity": 8})
+    g = dg.Graph("random", dims={"capacity": 8})  # as a function of C
     x = g.input("x", sizes=[2, 1, 3], strides=[1, 6, 2], dtype="float32")
     w = g.constant("w", np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 4, 3))
     keys = g.state("keys", sizes=[2, "capacity", 3], dtype="float32", grows=1)
@@ -144,9 +144,10 @@ def test_cmake_builds_the_program(tmp_path: pathlib.Path) -> None:
     (tmp_path / "DirectML.dll").touch()
     for command in ([*configure, f"-DDML_REDIST={tmp_path}"], ["cmake", "--build", "build"]):
         subprocess.run(command, check=True, capture_output=True, cwd=tmp_path)
-    assert {"DirectML.dll", "weights.bin", "ramp_main"} <= {path.name for path in (tmp_path / "build").iterdir()}
+    built = tmp_path / "build"
+    assert {"DirectML.dll", "weights.bin", "dml_ramp_main"} <= {path.name for path in built.iterdir()}
     # Outside of this process there is no DirectML.
-    done = subprocess.run([tmp_path / "build" / "ramp_main"], check=False, capture_output=True, text=True, cwd=tmp_path)
+    done = subprocess.run([built / "dml_ramp_main"], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, "libdirectml.so" in done.stderr) == (1, True)
 
 

@@ -40,12 +40,12 @@ def test_nothing_stays_to_be_filled_in(tmp_path: pathlib.Path) -> None:
 def test_names_are_those_of_the_graph(tmp_path: pathlib.Path) -> None:
     cpp.save(product(), tmp_path)
     header = (tmp_path / "graph.h").read_text("utf-8")
-    assert "namespace a_b {" in header
+    assert "namespace dml_a_b {" in header
     assert "enum class Output : UINT {\n    y_1,  // y 1\n};" in header
     assert "enum class State : UINT {};" in header
     assert "RequiredLevel = DML_FEATURE_LEVEL_4_0;" in header
     assert '"y 1.npy"' in (tmp_path / "main.cpp").read_text("utf-8")
-    assert "build/a_b_main -o FOLDER x=FILE.npy" in (tmp_path / "README.md").read_text("utf-8")
+    assert "build/dml_a_b_main -o FOLDER x=FILE.npy" in (tmp_path / "README.md").read_text("utf-8")
 
 
 def test_fusion_can_be_left_out(tmp_path: pathlib.Path) -> None:
