@@ -51,12 +51,6 @@ bool Failed(const Graph& graph, HRESULT got, HRESULT code, const char* node) {
     return got == code && graph.LastError().code == code && alike;
 }
 
-// The file of weights.
-Bytes Read(const char* file) {
-    std::ifstream stream(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
-
 constexpr UINT64 Gap = 512;  // before each tensor in the one large buffer
 constexpr UINT Frames = 2;
 
@@ -264,7 +258,7 @@ int main(int count, char** values) {
     if (count != 3) {
         return 2;
     }
-    const Bytes weights = Read(values[1]);
+    const Bytes weights = ReadFile(values[1], WeightsFileBytes);
     const float w = std::strtof(values[2], nullptr);
     Device device;
     RunAll(device, weights, DML_EXECUTION_FLAG_NONE, w);

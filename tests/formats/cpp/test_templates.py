@@ -61,10 +61,9 @@ def cache() -> dg.Graph:
     return g
 
 
-@pytest.mark.parametrize("fuse", [True, False])
-def test_states_go_on_from_step_to_step(tmp_path: pathlib.Path, fuse: bool) -> None:
+def test_states_go_on_from_step_to_step(tmp_path: pathlib.Path) -> None:
     graph = cache()
-    same_as_python(graph, tmp_path, random_inputs(graph, 1), steps=3, fuse=fuse)
+    same_as_python(graph, tmp_path, random_inputs(graph, 1), steps=3, fuse=True)
 
 
 def contract() -> dg.Graph:
@@ -177,25 +176,16 @@ def chain() -> dg.Graph:
 
 
 def test_the_self_check_names_the_first_node_that_is_wrong(tmp_path: pathlib.Path) -> None:
-    cpp.save(chain(), tmp_path, fuse=False, level=LEVEL, self_check=True)
+    x = np.zeros((1, 2, 3, 4), np.float32)
+    x[0, 1, 0, 2] = 4
+    cpp.save(chain(), tmp_path, fuse=False, level=LEVEL, self_check=True, inputs={"x": x})
     files = "--weights", tmp_path / "weights.bin", "--expected", tmp_path / "expected.bin"
     assert Program(tmp_path, "self_check")(*files) == (0, "all of 6 outputs are as expected\n")
 
     wrong = tmp_path / "wrong"
-    cpp.save(chain(), wrong, fuse=False, level=LEVEL, self_check=True)
+    cpp.save(chain(), wrong, fuse=False, level=LEVEL, self_check=True, inputs={"x": x})
     text = (wrong / "graph.cpp").read_text("utf-8")
-    assert "DML_ELEMENT_WISE_ABS_OPERATOR_DESC" in text
-    (wrong / "graph.cpp").write_text(text.replace("ELEMENT_WISE_ABS", "ELEMENT_WISE_EXP"), "utf-8")
-    status, text = Program(wrong, "self_check")(*files)
-    assert (status, text.startswith("the first node that differs is 'size': element [0, 0, 0, 0]")) == (1, True), text
-
-
-def test_the_self_check_prints_what_it_got_and_expected(tmp_path: pathlib.Path) -> None:
-    x = np.zeros((1, 2, 3, 4), np.float32)
-    x[0, 1, 0, 2] = 4
-    cpp.save(chain(), tmp_path, fuse=False, level=LEVEL, self_check=True, inputs={"x": x})
-    text = (tmp_path / "graph.cpp").read_text("utf-8")
-    (tmp_path / "graph.cpp").write_text(text.replace("2.5f,", "3.5f,"), "utf-8")
-    files = "--weights", tmp_path / "weights.bin", "--expected", tmp_path / "expected.bin"
+    assert text.count("2.5f,") == 1
+    (wrong / "graph.cpp").write_text(text.replace("2.5f,", "3.5f,"), "utf-8")
     said = "element [0, 1, 0, 2] of 'scaled' (float32 (1, 2, 3, 4)): got 14.25, expected 10.25\n"
-    assert Program(tmp_path, "self_check")(*files) == (1, f"the first node that differs is 'scaled': {said}")
+    assert Program(wrong, "self_check")(*files) == (1, f"the first node that differs is 'scaled': {said}")

@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,14 +21,20 @@ inline UINT WeightNumber() { return WeightCount; }
 
 // All of a file, which must have so many bytes.
 inline Bytes ReadFile(const std::string& file, UINT64 bytes) {
-    std::ifstream stream(file, std::ios::binary);
+    std::ifstream stream(file, std::ios::binary | std::ios::ate);
+    const std::streamoff size = stream.tellg();
     if (!stream) {
         throw std::runtime_error("cannot read " + file);
     }
-    Bytes found{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-    if (found.size() != bytes) {
-        throw std::runtime_error(file + " has " + std::to_string(found.size()) + " bytes, and the graph's has " +
+    if (static_cast<UINT64>(size) != bytes) {
+        throw std::runtime_error(file + " has " + std::to_string(size) + " bytes, and the graph's has " +
                                  std::to_string(bytes));
+    }
+    Bytes found(static_cast<std::size_t>(size));
+    stream.seekg(0);
+    stream.read(reinterpret_cast<char*>(found.data()), size);
+    if (!stream) {
+        throw std::runtime_error("cannot read " + file);
     }
     return found;
 }
@@ -136,7 +141,10 @@ inline Bytes ReadArray(const std::string& file, const TensorInfo& tensor) {
     if (!stream || std::memcmp(start, "\x93NUMPY", 6) != 0) {
         throw std::runtime_error(file + " is not a .npy file that can be read");
     }
-    const std::size_t bytes = length[0] | length[1] << 8 | static_cast<std::size_t>(length[2] | length[3] << 8) << 16;
+    std::size_t bytes = 0;  // little-endian
+    for (int place = 3; place >= 0; --place) {
+        bytes = bytes << 8 | length[place];
+    }
     std::string header(bytes < 65536 ? bytes : 0, '\0');
     stream.read(&header[0], static_cast<std::streamsize>(header.size()));
     const std::string numpy = InfoOf(tensor.type).numpy;
