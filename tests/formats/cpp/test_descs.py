@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.formats.cpp.descs import Nodes, Tensors
+from dmlgraph.formats.cpp.descs import _FORMS, Nodes, Tensors
 from dmlgraph.formats.cpp.lowered import lowered
+from dmlgraph.operators.declaration.fields import Kind
 
 
 def nodes_of(graph: dg.Graph, *, fuse: bool = False) -> Nodes:
     found = lowered(graph, fuse=fuse, level=None)
     return Nodes(found.desc, found.origins)
+
+
+def test_every_kind_of_field_has_a_form() -> None:
+    assert set(_FORMS) == set(Kind) - {Kind.INDEX}  # only views have indices
 
 
 def test_a_tensor_is_named_after_what_it_is() -> None:
