@@ -518,6 +518,7 @@ class cpu_steps:  # noqa: N801 - a submodule
         sizes: Final[list[int]]
         scale: Final[list[int]]
         zero_point: Final[list[int]]
+        has_integers: Final[bool]
         def __init__(
             self,
             *,
@@ -528,6 +529,7 @@ class cpu_steps:  # noqa: N801 - a submodule
             sizes: Sequence[int],
             scale: Sequence[int],
             zero_point: Sequence[int],
+            has_integers: bool,
         ) -> None: ...
 
     class Convolution(Step):

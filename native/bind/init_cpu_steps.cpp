@@ -59,7 +59,7 @@ void bind_products(py::module_& steps) {
     bind<BlockGemmParameters>(steps, "BlockGemm", "block_gemm", FIELD(BlockGemmParameters, transposes_a),
         FIELD(BlockGemmParameters, transposes_b), FIELD(BlockGemmParameters, has_four_bits),
         FIELD(BlockGemmParameters, is_signed), FIELD(BlockGemmParameters, sizes), FIELD(BlockGemmParameters, scale),
-        FIELD(BlockGemmParameters, zero_point));
+        FIELD(BlockGemmParameters, zero_point), FIELD(BlockGemmParameters, has_integers));
     bind<ConvolutionParameters>(steps, "Convolution", "convolution", FIELD(ConvolutionParameters, groups),
         FIELD(ConvolutionParameters, strides), FIELD(ConvolutionParameters, dilations),
         FIELD(ConvolutionParameters, padding), FIELD(ConvolutionParameters, mirrored),

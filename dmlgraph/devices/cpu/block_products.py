@@ -1,15 +1,17 @@
 """Products with weights in blocks: a step multiplies by 4-bit or 8-bit integers, whose floats are never in memory.
 
-It takes the place of a GEMM that reads dequantized weights.
+It takes the place of a GEMM that reads dequantized weights.  If its rows are 8-bit integers in the same blocks, as they
+are rounded at accuracy_level 4 of ONNX Runtime's MatMulNBits, integers are multiplied within a block.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import NamedTuple
 
 from dmlgraph._native import cpu_steps
-from dmlgraph.base.tensor import DataType, packed_strides
+from dmlgraph.base.tensor import DataType, TensorDesc, packed_strides
 from dmlgraph.devices.cpu.nodes import Lowered, Native, Part
 from dmlgraph.devices.cpu.parts import Parts, Tensor, line_of
 from dmlgraph.devices.cpu.quantized import block_steps, in_steps
@@ -18,53 +20,121 @@ from dmlgraph.operators.directml_enums import MatrixTransform
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.quantization import Dequantize, DequantizeLinear
 
-_WEIGHTS = 3  # the port of the weights behind the inputs of a GEMM; their scales and zero points follow
+_PORTS = 3  # of a GEMM
+_LEAST_LINES = 16  # of the native module's panels of 4-bit weights
+_MOST_DEPTHS = 256  # of a block, whose sums of integers are exact as float32
 _FEW_BITS = (DataType.INT4, DataType.UINT4, DataType.INT8, DataType.UINT8)
 
 
-def block_product(gemm: Operator, weights: Operator, lowered: Lowered) -> Lowered | None:
+def block_product(gemm: Operator, weights: Operator, rows: Operator | None, lowered: Lowered) -> Product | None:
     """The parts of a GEMM whose matrix B is dequantized, from those that read floats.
 
-    The inputs of the dequantization are further ports.  Returns None if the weights are not of this kind.
+    The inputs of the dequantization are further ports; then follow those of `rows`, which makes matrix A, if that is
+    dequantized so that the product is one of integers.  Returns None if the weights are not of this kind.
     """
     if not isinstance(gemm, Gemm) or not isinstance(weights, Dequantize | DequantizeLinear):
         return None
     if not isinstance(lowered, tuple) or not isinstance(lowered[0].action, Native):
         return None
-    step = _step(gemm, weights)
-    if step is None or math.prod(gemm.a.sizes[:-2]) != 1:
+    blocks = _blocks(weights, gemm.b)
+    if blocks is None or math.prod(gemm.a.sizes[:-2]) != 1:
         return None
+    is_transposed = (gemm.trans_b is MatrixTransform.TRANSPOSE) is not blocks.is_turned
+    has_integers = weights.input.dtype.bits == 4 and _are_integers(gemm, rows, blocks, is_transposed)
     product, *others = lowered
     parts = Parts(gemm)
-    integers, scale, *zero_point = (
-        Tensor(parts, _WEIGHTS + port, line_of(desc, desc.dtype))
-        for port, desc in enumerate(weights.input_descs)
-        if desc is not None
-    )
+    integers, scale, *zero_point = _tensors(parts, weights, _PORTS)
     single = scale.single()
     a, _, c = product.inputs
-    nothing = _WEIGHTS + len(weights.input_descs)  # a port that has no source
-    blocks = Part(
-        Native(step, lowered[0].action.followers),
-        (0, integers.source, 2, scale.source, zero_point[0].source if zero_point else nothing),
-        (a, integers.desc, c, single.desc, zero_point[0].desc if zero_point else None),
-        product.output,
+    nothing = _PORTS + len(weights.input_descs)  # a port that has no source
+    read = [(0, a), (integers.source, integers.desc), (2, c), (nothing, None), (scale.source, single.desc)]
+    read += [(each.source, each.desc) for each in zero_point] or [(nothing, None)]
+    if has_integers:
+        assert rows is not None
+        x, x_scale = _tensors(parts, rows, nothing + 1)
+        read[0], read[3] = (x.source, gemm.a.like(dtype=DataType.INT8)), (x_scale.source, x_scale.desc)
+    step = cpu_steps.BlockGemm(
+        transposes_a=gemm.trans_a is MatrixTransform.TRANSPOSE,
+        transposes_b=is_transposed,
+        has_four_bits=weights.input.dtype.bits == 4,
+        is_signed=weights.input.dtype.is_signed,
+        sizes=(blocks.rows, blocks.columns),
+        scale=blocks.scale,
+        zero_point=blocks.zero_point,
+        has_integers=has_integers,
     )
-    return parts.extend([blocks, *others], {scale.source: single}).finish()
+    ports, descs = zip(*read, strict=True)
+    made = Part(Native(step, lowered[0].action.followers), ports, descs, product.output)
+    return Product(parts.extend([made, *others], {scale.source: single}).finish(), has_integers)
 
 
-def _step(gemm: Gemm, weights: Dequantize | DequantizeLinear) -> cpu_steps.BlockGemm | None:
-    x, matrix = weights.input, gemm.b
-    is_transposed = gemm.trans_b is MatrixTransform.TRANSPOSE
+class Product(NamedTuple):
+    """How a product runs, and whether it reads the integers of matrix A."""
+
+    parts: tuple[Part, ...]
+    has_integers: bool
+
+
+def _tensors(parts: Parts, made: Operator, port: int) -> list[Tensor]:
+    """The inputs of a dequantization that are present, each as a line; the first one is at the port."""
+    descs = enumerate(made.input_descs)
+    return [Tensor(parts, port + index, line_of(desc, desc.dtype)) for index, desc in descs if desc is not None]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Blocks:
+    """A matrix in blocks, as it lies in memory.
+
+    Attributes:
+        is_turned: whether its rows there are the columns of the product's operand.
+        scale: the rows and columns that share a scale, and the steps to the next one along both; also of `zero_point`.
+    """
+
+    rows: int
+    columns: int
+    is_turned: bool
+    scale: tuple[int, int, int, int]
+    zero_point: tuple[int, int, int, int]
+
+
+def _are_integers(gemm: Gemm, made: Operator | None, weights: _Blocks, is_transposed: bool) -> bool:
+    """Whether the rows are dequantized 8-bit integers whose blocks are those of 4-bit weights, of whole words."""
+    words = 8  # depths
+    depth_block, line_block = weights.scale[:2][:: -1 if is_transposed else 1]
+    depth, lines = (weights.rows, weights.columns)[:: -1 if is_transposed else 1]
+    zero_block = weights.zero_point[1 if is_transposed else 0]
+    if not isinstance(made, Dequantize | DequantizeLinear) or depth % depth_block:
+        return False
+    rows = _blocks(made, gemm.a)
+    blocks = depth // depth_block
+    packed = (1, depth_block, blocks if gemm.output.sizes[-2] > 1 else 0, 1 if blocks > 1 else 0)
+    return (
+        rows is not None
+        and not rows.is_turned
+        and gemm.trans_a is MatrixTransform.NONE
+        and made.input.dtype is DataType.INT8
+        and all(desc is None for desc in made.input_descs[2:])
+        and made.output.dtype is DataType.FLOAT32
+        and rows.scale == packed
+        and (depth_block % words, depth % words, zero_block % depth_block, line_block) == (0, 0, 0, 1)
+        and lines >= _LEAST_LINES
+        and depth_block <= _MOST_DEPTHS
+    )
+
+
+def _blocks(made: Dequantize | DequantizeLinear, matrix: TensorDesc) -> _Blocks | None:
+    """The blocks of what is dequantized and read as a matrix; None if they are not regular, or its type is another."""
+    x = made.input
+    is_turned = False
     rows, columns = matrix.sizes[-2:]
     if matrix.strides is not None and matrix.strides[-2:] == (1, rows):  # the matrix lies in memory the other way
-        rows, columns, is_transposed = columns, rows, not is_transposed
+        rows, columns, is_turned = columns, rows, True
     elif matrix.strides is not None and matrix.effective_strides[-2:] != (columns, 1):
         return None
-    packed = all(desc.strides is None for desc in (x, weights.output))
+    packed = all(desc.strides is None for desc in (x, made.output))
     if x.dtype not in _FEW_BITS or not packed or x.element_count != rows * columns:
         return None
-    parameters = [desc for desc in weights.input_descs[1:] if desc is not None]
+    parameters = [desc for desc in made.input_descs[1:] if desc is not None]
     steps = block_steps(x.sizes, parameters)
     if steps is None or not parameters:
         return None
@@ -78,15 +148,7 @@ def _step(gemm: Gemm, weights: Dequantize | DequantizeLinear) -> cpu_steps.Block
         if down is None or across is None or math.prod(each.number for each in along if each.unit < columns) != columns:
             return None
         blocks.append((down[0], across[0], down[1], across[1]))
-    return cpu_steps.BlockGemm(
-        transposes_a=gemm.trans_a is MatrixTransform.TRANSPOSE,
-        transposes_b=is_transposed,
-        has_four_bits=x.dtype.bits == 4,
-        is_signed=x.dtype.is_signed,
-        sizes=(rows, columns),
-        scale=blocks[0],
-        zero_point=blocks[-1],
-    )
+    return _Blocks(rows, columns, is_turned, blocks[0], blocks[-1])
 
 
 class _Stride(NamedTuple):

@@ -64,9 +64,10 @@ class CpuExecutable(Executable):
 
     def _let_go(self, slot: int, restore: Callable[[], Array]) -> None:
         """Of an input that runs do not read, since steps keep its elements packed, with all their bits."""
-        elements = self.graph.inputs[slot].elements
-        assert elements is not None
-        elements.let_go(restore)
+        given = self.graph.inputs[slot]
+        assert given.elements is not None
+        desc = given.desc
+        given.elements.let_go((lambda: desc.unpack(restore())) if desc.dtype.bits == 4 else restore)
 
     def plan(self) -> str:
         """The steps as text, a line each: how it runs, the nodes that it computes, and what it reads and writes.

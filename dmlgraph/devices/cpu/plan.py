@@ -99,8 +99,9 @@ def make_plan(graph: GraphDesc) -> Plan:
         sources[edge.to_node][edge.to_port] = values[edge.input]
     for inner in graph.intermediate_edges:
         sources[inner.to_node][inner.to_port] = first_value[inner.from_node] + inner.from_port
-    for product, weights in joined.items():
-        sources[product] += [*sources[weights], -1]
+    for product, operands in joined.items():
+        for operand in operands:
+            sources[product] += [*sources[operand], -1]
     for node, way, ports, value in zip(graph.nodes, lowerings, sources, first_value, strict=True):
         if isinstance(way, tuple):
             first = value - len(way) + len(node.output_descs)
@@ -120,25 +121,32 @@ def make_plan(graph: GraphDesc) -> Plan:
     return Plan(inputs, nodes, outputs)
 
 
-def _join_weights(graph: GraphDesc, lowerings: list[Lowered]) -> dict[int, int]:
-    """Makes products with dequantized weights read the integers: by product, the node of its weights.
+def _join_weights(graph: GraphDesc, lowerings: list[Lowered]) -> dict[int, list[int]]:
+    """Makes products with dequantized weights read the integers: by product, the nodes of its weights and of its rows.
 
-    Floats that nothing else reads are not computed.
+    The latter only if the product reads their integers, too.  Floats that nothing else reads are not computed.
     """
-    joined: dict[int, int] = {}
-    for edge in graph.intermediate_edges:
-        product, weights = graph.nodes[edge.to_node], graph.nodes[edge.from_node]
-        if edge.to_port == 1 and isinstance(product, OperatorDescNode) and isinstance(weights, OperatorDescNode):
-            found = block_product(product.operator, weights.operator, lowerings[edge.to_node])
+    makers = {
+        (edge.to_node, edge.to_port): (edge.from_node, node.operator)
+        for edge in graph.intermediate_edges
+        if isinstance(node := graph.nodes[edge.from_node], OperatorDescNode)
+    }
+    joined: dict[int, list[int]] = {}
+    for (product, port), (maker, weights) in makers.items():
+        reader = graph.nodes[product]
+        if port == 1 and isinstance(reader, OperatorDescNode):
+            rows, made = makers.get((product, 0), (-1, None))
+            found = block_product(reader.operator, weights, made, lowerings[product])
             if found is not None:
-                lowerings[edge.to_node] = found
-                joined[edge.to_node] = edge.from_node
+                lowerings[product] = found.parts
+                joined[product] = [maker, rows] if found.has_integers else [maker]
     read = {edge.from_node for edge in graph.output_edges}
-    read |= {each.from_node for each in graph.intermediate_edges if each.to_port != 1 or each.to_node not in joined}
-    for node in set(joined.values()) - read:
-        weights = graph.nodes[node]
-        assert isinstance(weights, OperatorDescNode)
-        lowerings[node] = Fill(bytes(weights.operator.first_output.dtype.bits // 8))
+    taken = {(product, 1 - port) for product, operands in joined.items() for port in range(len(operands))}
+    read |= {each.from_node for each in graph.intermediate_edges if (each.to_node, each.to_port) not in taken}
+    for floats in {node for operands in joined.values() for node in operands} - read:
+        node = graph.nodes[floats]
+        assert isinstance(node, OperatorDescNode)
+        lowerings[floats] = Fill(bytes(node.operator.first_output.dtype.bits // 8))
     return joined
 
 

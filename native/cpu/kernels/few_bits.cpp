@@ -2,6 +2,7 @@
 #include "cpu/kernels/few_bits.h"
 
 #include "cpu/kernels/level.h"
+#include "cpu/kernels/nibbles.h"
 #include "cpu/kernels/types.h"
 #include "cpu/kernels/vector.h"
 
@@ -109,7 +110,85 @@ void spread(u8* out, const u8* in, std::int64_t pairs, u8 sign) noexcept {
     }
 }
 
-constexpr FewBitsKernels kernels{of_four_bits<false>, of_four_bits<true>, of_bytes<u8>, of_bytes<i8>, spread};
+// Products of a vector of lines in one block; `chains` sums of a row take turns, so that none waits for the one before.
+template <int rows>
+DMLGRAPH_INLINE void multiply_block(const float* words, std::int64_t depth, const NibbleFloats& floats, const float* a, std::int64_t a_step, Vector (&out)[rows]) {
+    constexpr int chains = rows == 1 ? 4 : rows == 2 ? 2 : 1;
+    Vector sums[chains][rows];
+    DMLGRAPH_UNROLL
+    for (int c = 0; c < chains; ++c) {
+        DMLGRAPH_UNROLL
+        for (int r = 0; r < rows; ++r) {
+            sums[c][r] = repeated(0.0f);
+        }
+    }
+    for (std::int64_t k = 0; k < depth; k += nibble_depths, words += nibble_lines) {
+        each_nibble(load_words(words), floats, [&](int j, Vector weight) {
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                Vector& added = sums[j % chains][r];
+                added = product_sum(repeated(a[r * a_step + k + j]), weight, added);
+            }
+        });
+    }
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        out[r] = chains == 4 ? sum(sum(sums[0][r], sums[1 % chains][r]), sum(sums[2 % chains][r], sums[3 % chains][r]))
+                 : chains == 2 ? sum(sums[0][r], sums[1 % chains][r]) : sums[0][r];
+    }
+}
+
+template <int rows>
+void multiply(const NibbleRowsCall& call) noexcept {
+    const NibbleRowsCall c = call;
+    Vector totals[nibble_vectors][rows];
+    for (auto& of_vector : totals) {
+        for (Vector& total : of_vector) {
+            total = repeated(0.0f);
+        }
+    }
+    for (std::int64_t first = 0, b = 0; first < c.b.depth; first += c.b.block, ++b) {
+        const std::int64_t depth = c.b.depth - first < c.b.block ? c.b.depth - first : c.b.block;
+        for (int v = 0; v < nibble_vectors; ++v) {
+            Vector sums[rows];
+            multiply_block<rows>(nibble_words(c.b, first, v), depth, NibbleFloats(nibble_zeros(c.b, b, v)), c.a + first, c.a_step, sums);
+            const Vector scale = nibble_scales(c.b, b, v);
+            DMLGRAPH_UNROLL
+            for (int r = 0; r < rows; ++r) {
+                totals[v][r] = product_sum(scale, sums[r], totals[v][r]);
+            }
+        }
+    }
+    for (int v = 0; v < nibble_vectors; ++v) {
+        for (int r = 0; r < rows; ++r) {
+            store(c.sums + r * c.step + v * lanes, totals[v][r]);
+        }
+    }
+}
+
+void nibble_rows(const NibbleRowsCall& call) noexcept {
+    using Kernel = void (*)(const NibbleRowsCall&) noexcept;
+    static constexpr Kernel by_rows[most_nibble_rows] = {multiply<1>, multiply<2>, multiply<3>, multiply<4>, multiply<5>, multiply<6>, multiply<7>, multiply<8>};
+    by_rows[call.rows - 1](call);
+}
+
+void nibble_panel(const NibblePanelCall& call) noexcept {
+    const NibblePanelCall c = call;
+    for (std::int64_t first = 0, b = 0; first < c.b.depth; first += c.b.block, ++b) {
+        const std::int64_t end = c.b.depth - first < c.b.block ? c.b.depth : first + c.b.block;
+        for (int v = 0; v < nibble_vectors; ++v) {
+            const NibbleFloats floats(nibble_zeros(c.b, b, v));
+            const Vector scale = nibble_scales(c.b, b, v);
+            const float* words = nibble_words(c.b, first, v);
+            float* out = c.out + first * c.step + v * lanes;
+            for (std::int64_t k = first; k < end; k += nibble_depths, words += nibble_lines, out += nibble_depths * c.step) {
+                each_nibble(load_words(words), floats, [&](int j, Vector weight) { store(out + j * c.step, times(weight, scale)); });
+            }
+        }
+    }
+}
+
+constexpr FewBitsKernels kernels{of_four_bits<false>, of_four_bits<true>, of_bytes<u8>, of_bytes<i8>, spread, nibble_rows, nibble_panel};
 
 }  // namespace
 }  // namespace few_bits

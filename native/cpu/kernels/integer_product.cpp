@@ -1,5 +1,6 @@
 // Products of 8-bit integers: two or four depths at a time, in the numbers of a word, and sums of 32 bits, which wrap.
 #include "cpu/kernels/level.h"
+#include "cpu/kernels/nibble_bytes.h"
 #include "cpu/kernels/peak.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/tile.h"
@@ -259,12 +260,15 @@ constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<fals
 #if defined(DMLGRAPH_PAIRS)
 constexpr int together = 2;
 constexpr Tiles tiles = tiles_of<SmallRows>(), tiles_of_bytes = tiles;
+constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, together, ones, tiles, tiles_of_bytes, words, line_of_words, taps,
+                                 signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak};
 #else
 constexpr int together = 0;
 constexpr Tiles tiles = tiles_of<Integers>(), tiles_of_bytes = tiles_of<ColumnsOfBytes>();
-#endif
 constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, together, ones, tiles, tiles_of_bytes, words, line_of_words, taps,
-                                 signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak};
+                                 signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak,
+                                 nibble_bytes::words, nibble_bytes::words_of_nibbles, nibble_bytes::rows};
+#endif
 
 #if defined(DMLGRAPH_PAIRS)
 // Rows have the unsigned numbers. Their words are no weights of `taps`.

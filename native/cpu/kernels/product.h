@@ -17,6 +17,8 @@
 
 namespace dmlgraph::cpu {
 
+struct NibbleBytesCall;
+
 inline constexpr int most_rows_of_tile = 16;
 
 // Words of rows besides those of a panel: each meets the columns' words at a depth of its own (see products/small_words.h).
@@ -218,6 +220,10 @@ struct IntegerKernels {
     WordSums columns;
     void (*take_zero_points)(const ZeroPointsCall& call) noexcept;
     PeakKernel peak;
+    // Of rows that meet 4-bit weights (see kernels/few_bits.h); null in kernels of small words. The words of 8 depths each, …
+    void (*nibble_words)(std::uint32_t* out, const std::int8_t* in, std::int64_t count) noexcept = nullptr;
+    int words_of_nibbles = 0;  // … so many, …
+    void (*nibble_rows)(const NibbleBytesCall& call) noexcept = nullptr;  // … and their products
 };
 
 struct ProductKernels : Tiles {

@@ -1,6 +1,7 @@
 // Weights of 4 or 8 bits whose blocks share a scale and a zero point: they become floats where a product packs them.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,7 @@ struct BlockNumbers {
     std::int64_t of_line(std::int64_t line) const { return (line_block == 1 ? line : line / line_block) * line_step; }
     bool is_dense() const { return line_block == 1 && line_step == 1; }  // numbers of neighbouring lines lie side by side
     std::int64_t of_depth(std::int64_t depth) const { return depth / depth_block * depth_step; }
+    auto operator<=>(const BlockNumbers&) const = default;
 };
 
 // Integers; those of 4 bits share bytes in pairs, the first in the lower half.
@@ -34,6 +36,7 @@ struct FewBits {
     float number(std::int64_t index) const;
     // Writes the integers from `first` on as bytes.
     void spread(std::int64_t first, std::int64_t count, std::uint8_t* out) const;
+    auto operator<=>(const FewBits&) const = default;
 };
 
 class BlockWeights final : public LineSource {
@@ -46,6 +49,7 @@ public:
         BlockNumbers scale;
         FewBits zeros;  // data is null if there are no zero points
         BlockNumbers zero;
+        auto operator<=>(const Tensors&) const = default;
     };
 
     explicit BlockWeights(const Tensors& tensors);

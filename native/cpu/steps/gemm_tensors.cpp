@@ -117,16 +117,22 @@ Packing GemmTensors::packing(const MatrixPanels& from, std::size_t side) const {
     return {sizes.rank, batch, sizes.k, division, padded, kernels, as_bytes};
 }
 
+Target GemmTensors::target(const RunContext& context) const {
+    Target result;
+    result.out = tensor(context, output);
+    for (std::size_t i = first_operand; i < inputs.size(); ++i) {
+        result.operands.push_back(tensor(context, inputs[i]));
+    }
+    result.epilogue = &epilogue;
+    return result;
+}
+
 void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {
     Product product;
     product.sizes = sizes;
     product.a = a;
     product.b = b;
-    product.target.out = tensor(context, output);
-    for (std::size_t i = first_operand; i < inputs.size(); ++i) {
-        product.target.operands.push_back(tensor(context, inputs[i]));
-    }
-    product.target.epilogue = &epilogue;
+    product.target = target(context);
     product.target.correction = correction;
     product.kernels = kernels;
     product.sums = inputs.sums();

@@ -41,6 +41,7 @@ public:
     std::size_t scratch_bytes() const;
     MatrixPanels matrices(const RunContext& context, std::size_t side) const;
     Packing packing(const MatrixPanels& from, std::size_t side) const;
+    Target target(const RunContext& context) const;
     // `joins`: whether rows are computed in the same way in all matrices. The correction may be null.
     void multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const;
     void visit(const Step::Visitor& visitor);

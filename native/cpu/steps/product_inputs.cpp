@@ -35,6 +35,10 @@ ProductInputs::ProductInputs(const StepTensors& tensors) : views_(tensors.inputs
     }
 }
 
+bool ProductInputs::reads(BufferId buffer) const {
+    return std::ranges::any_of(views_, [&](const View& view) { return view.buffer == buffer; });
+}
+
 bool ProductInputs::only_operand(BufferId buffer, std::size_t operand) const {
     const auto is_it = [&](const View& view) { return view.buffer == buffer; };
     return reads_only_at(views_, operand, buffer) && std::ranges::none_of(zero_points_, is_it);

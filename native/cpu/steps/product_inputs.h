@@ -21,6 +21,7 @@ public:
     bool integers() const { return is_byte(views_[0].type); }
     DataType sums() const { return integers() ? DataType::int32 : DataType::float32; }
 
+    bool reads(BufferId buffer) const;
     // Whether it is an operand that nothing else here reads, and whose bits stay when it is packed.
     bool only_operand(BufferId buffer, std::size_t operand) const;
     // Whether an operand and its zero point are known.

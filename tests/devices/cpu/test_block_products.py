@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,11 @@ from hypothesis import strategies as st
 
 import dmlgraph as dg
 from dmlgraph._native import cpu_kernels
+from dmlgraph.graph.nodes import ConstantNode
 
 Array = np.ndarray[Any, Any]
 UNIT = 2.0**-24
+PACKED = ("w", "scale", "zero")
 TYPES = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4, "int8": np.int8, "uint8": np.uint8}
 RANGES = {"int4": (-8, 7), "uint4": (0, 15), "int8": (-128, 127), "uint8": (0, 255)}
 
@@ -35,11 +38,27 @@ def repeated(x: Array, sizes: tuple[int, ...]) -> Array:
     return x.astype(np.float64)
 
 
+def values_of(g: dg.Graph, given: dict[str, Array], known: bool) -> dict[str, dg.Value]:
+    """The arrays as inputs, or the weights as constants if they are known."""
+    return {
+        name: g.constant(name, each) if known and name in PACKED else g.input(name, sizes=each.shape, dtype=each.dtype)
+        for name, each in given.items()
+    }
+
+
+def fed(given: dict[str, Array], known: bool) -> dict[str, Array]:
+    return {name: each for name, each in given.items() if not known or name not in PACKED}
+
+
 def check(
     random: np.random.Generator, dtype: str, numbers: str, rows: int, blocks: tuple[int, int], block: tuple[int, int],
-    *, transposes: bool = False, has_zeros: bool = True, fewer_zeros: bool = False, threads: int = 2,
+    *, transposes: bool = False, has_zeros: bool = True, fewer_zeros: bool = False, known: bool = False,
+    threads: int = 2,
 ) -> None:  # fmt: skip
-    """`blocks` are rows and columns of blocks of the stored matrix, each of the sizes `block`."""
+    """`blocks` are rows and columns of blocks of the stored matrix, each of the sizes `block`.
+
+    `known`: whether the weights are constants, so that they may be packed.
+    """
     sizes = (blocks[0] * block[0], blocks[1] * block[1])
     inner, columns = sizes[::-1] if transposes else sizes
     stored = weights(dtype, sizes, random)
@@ -49,17 +68,17 @@ def check(
     c = random.standard_normal(columns).astype(numbers)
     given = {"x": x, "c": c, "w": stored, "scale": scale, **({"zero": zero} if has_zeros else {})}
     g = dg.Graph()
-    values = {name: g.input(name, sizes=each.shape, dtype=each.dtype) for name, each in given.items()}
+    values = values_of(g, given, known)
     quantizations = [values[name] for name in ("scale", "zero") if name in given]
     kind: Any = "scale_zero_point" if has_zeros else "scale"
     matrix = dg.dequantize(values["w"], quantizations, quantization_type=kind)
     transform: Any = "transpose" if transposes else "none"
     g.output("y", dg.gemm(values["x"], matrix, values["c"], trans_b=transform))
-    executable = g.compile("cpu", threads=threads)
+    executable = g.compile("cpu", threads=threads, fuse=not known)  # rules may fold small constants
     assert executable.stats["native"] == ["gemm"]
     assert not executable.stats["python"]
     assert len(executable.stats["regions"]) == (numbers == "float16")  # it converts the scales
-    got = executable.run(given)["y"].astype(np.float64)
+    got = executable.run(fed(given, known))["y"].astype(np.float64)
 
     steps = stored.astype(np.float64) - (repeated(zero, sizes) if has_zeros else 0)
     exact = steps * repeated(scale, sizes)
@@ -76,23 +95,99 @@ sides = st.sampled_from([1, 2, 3, 7, 16, 33])
 
 @given(
     st.sampled_from(sorted(TYPES)), st.sampled_from(["float32", "float16"]), st.sampled_from([1, 2, 4, 5, 13, 40]),
-    st.tuples(sides, sides), st.tuples(sides, sides), st.booleans(), st.booleans(), st.booleans(),
+    st.tuples(sides, sides), st.tuples(sides, sides), st.booleans(), st.booleans(), st.booleans(), st.booleans(),
     st.integers(0, 2**32 - 1),
 )  # fmt: skip
-def test_any_sizes(dtype, numbers, rows, blocks, block, transposes, has_zeros, fewer_zeros, seed) -> None:
+def test_any_sizes(dtype, numbers, rows, blocks, block, transposes, has_zeros, fewer_zeros, known, seed) -> None:
     check(
         np.random.default_rng(seed), dtype, numbers, rows, blocks, block, transposes=transposes, has_zeros=has_zeros,
-        fewer_zeros=fewer_zeros,
+        fewer_zeros=fewer_zeros, known=known,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("transposes", [False, True])
 @pytest.mark.parametrize("rows", [1, 4, 5, 100])
-def test_several_depths_and_blocks(dtype: str, transposes: bool, rows: int) -> None:
+@pytest.mark.parametrize("known", [False, True])
+def test_several_depths_and_blocks(dtype: str, transposes: bool, rows: int, known: bool) -> None:
     """As in language models: blocks of 32 along 2080 depths."""
     blocks, block = ((150, 65), (1, 32)) if transposes else ((65, 150), (32, 1))
-    check(np.random.default_rng(1), dtype, "float32", rows, blocks, block, transposes=transposes)
+    check(np.random.default_rng(1), dtype, "float32", rows, blocks, block, transposes=transposes, known=known)
+
+
+def check_integers(
+    rows: int, columns: int, depth: int, block: int, has_zeros: bool, known: bool = True, dtype: str = "uint4"
+) -> None:
+    """Both operands are integers in the same blocks: their products are exact within a block."""
+    random = np.random.default_rng(rows + columns + depth)
+    blocks = depth // block
+    given: dict[str, Array] = {
+        "x": random.integers(-127, 127, (rows, depth), np.int8, endpoint=True),
+        "x_scale": (random.random((rows, blocks)) + 0.1).astype(np.float32),
+        "w": weights(dtype, (columns, depth), random),
+        "scale": (random.random((columns, blocks)) + 0.1).astype(np.float32),
+        "zero": weights(dtype, (columns, blocks), random),
+        "c": random.standard_normal(columns).astype(np.float32),
+    }
+    if not has_zeros:
+        given["zero"][:] = 7
+    g = dg.Graph()
+    values = values_of(g, given, known)
+    x = dg.dequantize(values["x"], [values["x_scale"]], quantization_type="scale")
+    matrix = dg.dequantize(values["w"], [values["scale"], values["zero"]], quantization_type="scale_zero_point")
+    g.output("y", dg.gemm(x, matrix, values["c"], trans_b="transpose"))
+    executable = g.compile("cpu", threads=2, fuse=False)
+    assert (executable.stats["native"], bool(executable.stats["regions"])) == (["gemm"], dtype == "int8")
+    got = executable.run(fed(given, known))["y"].astype(np.float64)
+
+    sizes = (columns, depth)
+    exact = (given["w"].astype(np.float64) - repeated(given["zero"], sizes)) * repeated(given["scale"], sizes)
+    numbers = given["x"] * repeated(given["x_scale"], (rows, depth))
+    expected = numbers @ exact.T + given["c"]
+    bound = (
+        ((depth if dtype == "int8" else blocks) + 5) * UNIT * (np.abs(numbers) @ np.abs(exact.T) + np.abs(given["c"]))
+    )
+    assert (np.abs(got - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("block", [8, 16, 32, 64, 128, 256])
+@pytest.mark.parametrize("rows", [1, 3, 8, 13, 150])
+def test_integers_in_the_same_blocks(rows: int, block: int) -> None:
+    check_integers(rows, 77, 3 * block, block, has_zeros=rows % 2 == 0)
+    check_integers(rows, 16, block, block, has_zeros=True, known=block == 32, dtype="int4")
+
+
+def test_integers_times_integers_of_8_bits() -> None:
+    """They are multiplied as floats."""
+    check_integers(3, 33, 64, 32, has_zeros=True, dtype="int8")
+
+
+def test_packed_weights_are_in_memory_once() -> None:
+    """Whoever asks for them gets the same bits."""
+    random = np.random.default_rng(6)
+    for dtype in ("int4", "uint4"):
+        given = {
+            "w": weights(dtype, (64, 128), random),
+            "scale": random.random((64, 4), np.float32),
+            "zero": weights(dtype, (64, 4), random),
+        }
+        g = dg.Graph()
+        values = {name: g.constant(name, each) for name, each in given.items()}
+        matrix = dg.dequantize(values["w"], [values["scale"], values["zero"]], quantization_type="scale_zero_point")
+        g.output("y", dg.gemm(g.input("x", sizes=[2, 128], dtype="float32"), matrix, trans_b="transpose"))
+        arrays = [weakref.ref(data_of(g, name)) for name in given]
+        executable = g.compile("cpu", fuse=False)
+        assert [array() is None for array in arrays] == [True] * 3
+        for name, each in given.items():
+            np.testing.assert_array_equal(data_of(g, name), each)
+        assert executable.stats["native"] == ["gemm"]
+
+
+def data_of(graph: dg.Graph, name: str) -> Array:
+    node = graph.node(name)
+    assert isinstance(node, ConstantNode)
+    assert node.data is not None
+    return node.data
 
 
 def check_levels() -> None:
@@ -101,6 +196,9 @@ def check_levels() -> None:
             for rows in (1, 5):
                 check(np.random.default_rng(2), dtype, "float32", rows, (9, 7), (5, 16), transposes=transposes)
                 check(np.random.default_rng(3), dtype, "float32", rows, (7, 5), (1, 32), transposes=transposes)
+                random = np.random.default_rng(4)
+                check(random, dtype, "float32", rows, (20, 5), (1, 32), transposes=transposes, known=True)
+    check_integers(5, 40, 96, 32, has_zeros=True)
 
 
 @pytest.mark.parametrize("level", cpu_kernels.levels())
