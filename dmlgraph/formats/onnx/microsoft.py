@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from dmlgraph.base.levels import FeatureLevel
+from dmlgraph.base.tensor import DataType
 from dmlgraph.formats.onnx.fills import MOST_COUNTED, Range
 from dmlgraph.formats.onnx.indexing import Gather, GatherND
 from dmlgraph.formats.onnx.matrix import Gemm, as_matrices, product_shape
@@ -290,7 +291,8 @@ def FusedMatMulActivation(
 
 @imports(
     domain=MICROSOFT,
-    how="gemm; the weights: below level 6.3, and for 2 bits, unpacked into uint8, dequantize_linear; else dequantize",
+    how="gemm; the weights: below level 6.3, and for 2 bits, unpacked into uint8, dequantize_linear; else dequantize; "
+    "accuracy_level 4: quantize_linear and dequantize_linear of A",
 )
 def MatMulNBits(
     node: Node,
@@ -305,10 +307,12 @@ def MatMulNBits(
     N: int,
     block_size: int,
     bits: int = 4,
+    accuracy_level: int = 0,
     weight_prepacked: int = 0,
 ) -> Tensor:
     """The inputs are {…, K}, packed weights {N, blocks, bytes}, …"""
     one_of("bits", bits, (2, 4, 8))
+    one_of("accuracy_level", accuracy_level, range(5))
     if weight_prepacked:
         raise unsupported("weight_prepacked", "0", weight_prepacked)
     if block_size < 1 or K < 1:
@@ -322,8 +326,31 @@ def MatMulNBits(
     weights = sliced(node, whole, [slice(None), slice(K)])
     rows = node.reshaped(A, (A.count // K, K))
     added = None if bias is None else node.expanded(bias, (A.count // K, N))
+    has_steps = bits == 4 and (zero_points is None or not zero_points.is_float)
+    if accuracy_level == _EIGHT_BITS and has_steps and block_size in _ROUNDED_BLOCKS and K % block_size == 0:
+        rows = _rounded(node, rows, block_size)
     made = node.gemm(rows, weights, added, trans_b="transpose")
     return node.tensor(made, (*A.shape[:-1], N))
+
+
+_EIGHT_BITS = 4  # the accuracy_level
+_ROUNDED_BLOCKS = (16, 32, 64, 128, 256)
+
+
+def _rounded(node: Node, rows: Value, block: int) -> Value:
+    """Rows {rows, K} of float32 as ONNX Runtime's CPU multiplies them at accuracy_level 4; others stay as they are.
+
+    They are rounded to 8 bits, with a scale for each block: its largest number becomes ±127.
+    """
+    if rows.dtype is not DataType.FLOAT32:
+        return rows
+    sizes = rows.sizes
+    x = node.reshaped(rows, (sizes[0], sizes[1] // block, block))
+    least = 127 * float(np.finfo(np.float32).tiny)  # of a divisor, where a block has only zeros
+    most = node.clip(node.reduce(node.abs(x), function="max", axes=[2]), min=least, max=math.inf)
+    largest, one = (Tensor.of(np.full(1, number, np.float32)) for number in (127, 1))
+    steps = node.quantize_linear(node.multiply(x, node.divide(largest, most)), one, dtype="int8")
+    return node.reshaped(node.dequantize_linear(steps, node.divide(most, largest)), sizes)
 
 
 @imports(domain=MICROSOFT, how="gather, dequantize_linear; 2 and 4 bits: bit_shift_right, bit_and")

@@ -368,11 +368,31 @@ def test_weights_of_4_bits_stay_so_where_the_level_has_them() -> None:
         np.testing.assert_allclose(result, case.expected()[0], rtol=1e-4, atol=1e-4)
 
 
-def test_accuracy_that_onnx_runtime_gives_up_is_kept() -> None:
-    """accuracy_level 4 lets ONNX Runtime round A to 8 bits; here A stays as it is."""
+@pytest.mark.parametrize("block", [16, 32, 64, 128, 256])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_rows_are_rounded_to_8_bits_as_by_onnx_runtime(block: int, has_zeros: bool) -> None:
+    """accuracy_level 4: what is left are the roundings of sums, far below those of A."""
+    chance = Chance(block)
+    depth, columns = 3 * block, 21
+    packed, scales = chance.whole(np.uint8, columns, 3, block // 2), chance.floats(columns, 3)
+    inputs: list[Any] = [chance.floats(5, depth), packed, scales]
+    if has_zeros:
+        inputs.append(chance.whole(np.uint8, columns, 2))
+    inputs[0][1, :block] = 0  # a block without a largest number
+    fields = {"K": depth, "N": columns, "bits": 4, "block_size": block, "accuracy_level": 4}
+    case = Case("MatMulNBits", inputs, fields, known=(1, 2, 3)[: 2 + has_zeros])
+    (expected,) = case.expected()
+    (exact,) = Case("MatMulNBits", inputs, fields | {"accuracy_level": 0}).expected()
+    assert np.abs(expected - exact).max() > 1e-3 * np.abs(exact).max()
+    for device in ("reference", "cpu"):
+        (got,) = case.graph().compile(device).run({"x0": inputs[0]}).values()
+        np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 * np.abs(exact).max())
+
+
+def test_rows_that_end_within_a_block_are_not_rounded() -> None:
     chance = Chance(2)
-    inputs = [chance.floats(2, 32), chance.whole(np.uint8, 5, 2, 8), chance.floats(5, 2)]
-    fields = {"K": 32, "N": 5, "bits": 4, "block_size": 16}
+    inputs = [chance.floats(2, 40), chance.whole(np.uint8, 5, 2, 16), chance.floats(5, 2)]
+    fields = {"K": 40, "N": 5, "bits": 4, "block_size": 32}
     exact = Case("MatMulNBits", inputs, fields).expected()
     Case("MatMulNBits", inputs, fields | {"accuracy_level": 4}).check(exact, "reference", "cpu")
 
@@ -386,6 +406,7 @@ REFUSED = {
     "quantize_axis": Case("GatherBlockQuantized", _TABLE, {"block_size": 16, "quantize_axis": 0}),
     "block_size": Case("GatherBlockQuantized", _TABLE, {"block_size": 32}),
     "bits": Case("MatMulNBits", _PACKED, _BITS | {"bits": 3}),
+    "accuracy_level": Case("MatMulNBits", _PACKED, _BITS | {"accuracy_level": 5}),
     "weight_prepacked": Case("MatMulNBits", _PACKED, _BITS | {"weight_prepacked": 1}),
     "g_idx": Case("MatMulNBits", [*_PACKED, None, np.arange(32, dtype=np.int32)[::-1] // 16], _BITS, known=(4,)),
     "block_size, K": Case("MatMulNBits", _PACKED, _BITS | {"block_size": 0}),
