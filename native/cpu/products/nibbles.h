@@ -61,8 +61,8 @@ struct ByteRows {
     std::int64_t scales_step = 0;
 };
 
-// Rows that the kernels multiply from where they are.
-inline constexpr std::int64_t most_rows_of_nibbles = most_nibble_rows;
+// So many rows of floats are multiplied faster than by weights that become panels first.
+inline constexpr std::int64_t most_rows_of_nibbles = 3 * most_nibble_rows;
 
 std::size_t nibble_scratch(std::int64_t depth, std::size_t operands, const Epilogue& epilogue);
 
