@@ -291,8 +291,8 @@ def FusedMatMulActivation(
 
 @imports(
     domain=MICROSOFT,
-    how="gemm; the weights: below level 6.3, and for 2 bits, unpacked into uint8, dequantize_linear; else dequantize; "
-    "accuracy_level 4: quantize_linear and dequantize_linear of A",
+    how="gemm, padding; the weights: below level 6.3, and for 2 bits, unpacked into uint8, dequantize_linear; else "
+    "dequantize; accuracy_level 4: quantize_linear and dequantize_linear of A",
 )
 def MatMulNBits(
     node: Node,
@@ -322,12 +322,13 @@ def MatMulNBits(
     if g_idx is not None and not (node.known(g_idx).ravel()[:K] == np.arange(K) // block_size).all():
         raise Refusal("groups in another order than the blocks have no counterpart", field="g_idx")
     sizes = (N, -(-K // block_size), block_size)
-    whole = node.tensor(_dequantized(node, B, scales, zero_points, sizes, bits))
-    weights = sliced(node, whole, [slice(None), slice(K)])
+    weights = _dequantized(node, B, scales, zero_points, sizes, bits)
     rows = node.reshaped(A, (A.count // K, K))
+    if rest := -K % block_size:  # zeros meet what a last block has beyond K weights
+        rows = node.padding(rows, padding_mode="constant", start_padding=[0, 0], end_padding=[0, rest])
     added = None if bias is None else node.expanded(bias, (A.count // K, N))
     has_steps = bits == 4 and (zero_points is None or not zero_points.is_float)
-    if accuracy_level == _EIGHT_BITS and has_steps and block_size in _ROUNDED_BLOCKS and K % block_size == 0:
+    if accuracy_level == _EIGHT_BITS and has_steps and block_size in _ROUNDED_BLOCKS:
         rows = _rounded(node, rows, block_size)
     made = node.gemm(rows, weights, added, trans_b="transpose")
     return node.tensor(made, (*A.shape[:-1], N))
