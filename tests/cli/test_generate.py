@@ -13,6 +13,8 @@ from support.model_folders import config, write_config, write_graph, write_token
 
 from dmlgraph.cli.commands import main
 
+pytest.importorskip("tokenizers", reason="tokenizers, of the extra generate, is not installed")
+
 PROMPT = "The expression list after it is "
 
 
