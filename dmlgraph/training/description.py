@@ -113,7 +113,9 @@ def plain_optimizer(optimizer: Optimizer) -> dict[str, Any]:
     op = next(name for name, kind in OPTIMIZERS.items() if type(optimizer) is kind)
     members = {each.name: (getattr(optimizer, each.name), each.default) for each in dataclasses.fields(optimizer)}
     return {"op": op} | {
-        name: value for name, (value, default) in members.items() if name == "rate" or value != default
+        name: list(value) if isinstance(value, tuple) else value
+        for name, (value, default) in members.items()
+        if name == "rate" or value != default
     }
 
 

@@ -6,7 +6,7 @@ training: {loss: error, parameters: ["*.weight"], optimizer: {op: adam, rate: 1e
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.base.errors import Problem, listing, suggestion
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 KEYS = ("loss", "parameters", "optimizer")
 SECTION = "training"
 _EXAMPLES = {"loss": "loss: error", "parameters": 'parameters: ["*.weight"]', "optimizer": "optimizer: {op: adam}"}
-_TYPES: dict[Any, tuple[str, tuple[type, ...], str]] = {  # what a file may have: in words, in Python, in JSON Schema
-    float: ("a number", (int, float), "number"),
-    int: ("a whole number", (int,), "integer"),
-    bool: ("true or false", (bool,), "boolean"),
-    str: ("an expression of step, as text", (str,), "string"),
+_TYPES: dict[Any, tuple[str, tuple[type, ...], Schema]] = {  # what a file may have: in words, in Python, in JSON Schema
+    float: ("a number", (int, float), {"type": "number"}),
+    int: ("a whole number", (int,), {"type": "integer"}),
+    bool: ("true or false", (bool,), {"type": "boolean"}),
+    str: ("an expression of step, as text", (str,), {"type": "string"}),
+    Sequence[str]: ("a list of names", (list,), {"type": "array", "items": {"type": "string"}}),
 }
 
 
@@ -97,7 +98,7 @@ def _optimizer(tree: Tree, report: Report) -> Optimizer | None:
     if len(report.problems) > before:
         return None
     with report.at(place=_placing(tree, path)):
-        return kind(**{name: item.value for name, item in given.items()})
+        return kind(**{name: item.plain for name, item in given.items()})
     return None
 
 
@@ -136,7 +137,7 @@ def _optimizer_schema(name: str, kind: type[Optimizer]) -> Schema:
     fields = dataclasses.fields(kind)
     properties: Schema = {"op": {"const": name, "description": "The optimizer."}}
     for each in fields:
-        forms = [{"type": _TYPES[one][2]} if one in _TYPES else {"const": one} for one in kinds(kind, each.name)]
+        forms = [_TYPES[one][2] if one in _TYPES else {"const": one} for one in kinds(kind, each.name)]
         properties[each.name] = {"anyOf": forms} | {"description": meaning(kind, each.name)}
     return _object(properties, ["op", *(each.name for each in fields if each.default is dataclasses.MISSING)])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import jsonschema
 import numpy as np
@@ -133,6 +134,30 @@ def test_editors_know_it(section: str) -> None:
     known_to_the_reader_alone = ("loss: eror", "loss: y", '"line.*", q', "beta1: 2", '"1 *"', '"stp"')
     is_right = section == SECTION or any(each in section for each in known_to_the_reader_alone)
     assert is_right is not bool(errors)
+
+
+@dataclasses.dataclass(frozen=True)
+class Fancy(dg.Adam):
+    """Adam.
+
+    Attributes:
+        scale: a number, or a word.
+        without: names.
+    """
+
+    scale: float | Literal["dynamic"] | None = dataclasses.field(default=None, kw_only=True)
+    without: Sequence[str] = dataclasses.field(default=(), kw_only=True)
+
+
+def test_fields_of_an_optimizer_need_nothing_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OPTIMIZERS, "fancy", Fancy)
+    text = TEXT.replace("{op: adam, rate: 1e-1, beta1: 0.8}", "{op: fancy, scale: dynamic, without: ['*.b']}")
+    optimizer = loads(text).origin.training.optimizer
+    assert (optimizer.scale, list(optimizer.without)) == ("dynamic", ["*.b"])
+    assert loads(dumps(loads(text))).origin.training.optimizer == optimizer
+    for wrong in ("scale: static", "without: '*.b'"):
+        with pytest.raises(dg.DocumentError, match="is of another kind"):
+            loads(text.replace("scale: dynamic", wrong).replace("without: ['*.b']", "clip_norm: 1"))
 
 
 def test_every_field_of_an_optimizer_has_a_meaning_and_a_kind() -> None:
