@@ -396,7 +396,9 @@ def _dequantized(
         zero = Tensor.of(np.full((columns, blocks), 1 << (bits - 1), np.uint8))
     else:
         per = -(-blocks * bits // 8) * 8 // bits
-        zero = sliced(node, _unpacked(node, zero, bits, (columns, per)), [slice(None), slice(blocks)])
+        rows = _unpacked(node, zero, bits, (columns, per))
+        known = None if rows.known is None else Tensor.of(rows.known[:, :blocks])  # a constant stays one
+        zero = known or sliced(node, rows, [slice(None), slice(blocks)])
     if node.level >= FeatureLevel.V6_3 and bits > 2 and weights.known is not None and zero.known is not None:
         dtype = ml_dtypes.uint4 if bits == 4 else np.uint8
         narrow, point = (Tensor.of(np.ascontiguousarray(each.known).astype(dtype)) for each in (weights, zero))
