@@ -173,6 +173,8 @@ class ActivationCelu(Activation, dml="ACTIVATION_CELU"):
 
     @by_slope
     def derivative(self, back: Backward, x: Tensor) -> Tensor:
+        if self.alpha == 0:
+            return back.choose(x > 0, back.like(x, 1), 0)  # it is RELU then
         return back(ops.Exp, back(ops.Min, x, 0) * (1 / self.alpha))
 
 

@@ -76,6 +76,7 @@ ACTIVATIONS = [
     unary("activation_leaky_relu", alpha=-0.3),
     unary("activation_elu", alpha=0.6),
     unary("activation_celu", alpha=0.7),
+    unary("activation_celu", alpha=0.0),
     unary("activation_linear", alpha=0.7, beta=0.2),
     unary("activation_scaled_tanh", alpha=0.7, beta=0.3),
     unary("activation_softplus", steepness=1.7),
