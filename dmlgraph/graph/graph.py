@@ -248,6 +248,8 @@ class Graph(StatefulGraph):
         self._network.remove_nodes_from(unread)
         for name in unread:
             self.names.release(name)
+        kept_rules = (own.without(unread) for own in self.own_gradients)
+        self.own_gradients = tuple(own for own in kept_rules if own is not None)
 
     def remove_dead(self, live: set[str]) -> None:
         """Removes those of some nodes on which no output and no state depends any more."""

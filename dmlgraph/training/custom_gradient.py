@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dmlgraph.base.errors import DmlGraphError, GraphError
@@ -95,6 +95,11 @@ class OwnGradient:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     rule: Rule
+
+    def without(self, removed: Iterable[str]) -> OwnGradient | None:
+        """The same after nodes were removed from the graph, whose names others may get; None if none is left."""
+        nodes = self.nodes.difference(removed)
+        return dataclasses.replace(self, nodes=nodes) if nodes else None
 
     def check(self, graph: Graph, node: str, varying: set[Port]) -> None:
         """Refuses what a node reads past this rule: its gradient would be lost.

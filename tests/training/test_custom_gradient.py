@@ -121,6 +121,18 @@ def test_copies_keep_the_rule() -> None:
         np.testing.assert_array_equal(other.compile("cpu").run({"x": array})["dx"], array * 7)
 
 
+def test_rules_of_removed_nodes_go_too(g: dg.Graph, x: dg.Value) -> None:
+    """The names of these nodes are free for others."""
+
+    def rule(inputs: list[dg.Value], outputs: list[dg.Value], gradients: list[Any]) -> list[dg.Value | None]:
+        dg.straight_through(dg.round)(outputs[0])  # which nothing reads
+        return gradients[: len(inputs)]
+
+    y = dg.custom_gradient(rule)(dg.exp)(x)
+    dg.gradient(total(y), [x])
+    assert [own.name for own in g.own_gradients] == ["exp"]
+
+
 def _past(x: dg.Value) -> Any:
     """A function that reads what it is not given."""
     hidden = x * 2
