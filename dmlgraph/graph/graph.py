@@ -244,19 +244,20 @@ class Graph(StatefulGraph):
     def remove_unread(self, count: int, wanted: Iterable[Value]) -> None:
         """Removes the nodes after the first `count` on which no wanted value depends."""
         kept = self._network.upstream(value.node for value in wanted)
-        unread = [name for name in list(self._network)[count:] if name not in kept]
-        self._network.remove_nodes_from(unread)
-        for name in unread:
-            self.names.release(name)
-        kept_rules = (own.without(unread) for own in self.own_gradients)
-        self.own_gradients = tuple(own for own in kept_rules if own is not None)
+        self._remove(name for name in list(self._network)[count:] if name not in kept)
 
     def remove_dead(self, live: set[str]) -> None:
         """Removes those of some nodes on which no output and no state depends any more."""
-        dead = live - self.live_nodes()
-        self._network.remove_nodes_from(dead)
-        for name in dead:
+        self._remove(live - self.live_nodes())
+
+    def _remove(self, names: Iterable[str]) -> None:
+        """Removes nodes that nothing else reads; others may get their names."""
+        removed = list(names)
+        self._network.remove_nodes_from(removed)
+        for name in removed:
             self.names.release(name)
+        kept = (own.without(removed) for own in self.own_gradients)
+        self.own_gradients = tuple(own for own in kept if own is not None)
 
     def take_over(self, name: str, value: Value, count: int) -> None:
         """Lets a node compute what the node of a value does, of the same description; whoever reads it reads that then.
