@@ -32,7 +32,12 @@ DMLGRAPH_INLINE Vector to_floats(Words x) {
 #elif defined(__aarch64__) || defined(_M_ARM64)
     return vcvtq_f32_s32(x);
 #else
-    return __builtin_convertvector(__builtin_bit_cast(SignedWords, x), Vector);
+    const SignedWords words = __builtin_bit_cast(SignedWords, x);
+    Vector numbers{};
+    for (int i = 0; i < lanes; ++i) {
+        numbers[i] = static_cast<float>(words[i]);
+    }
+    return numbers;
 #endif
 }
 
