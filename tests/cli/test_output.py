@@ -43,6 +43,7 @@ ARGUMENTS = {
     "directml": ["info"],
     "dxdispatch": ["export", "grüß.yaml"],
     "export": ["grüß.yaml", "-o", "∑→2.onnx"],
+    "generate": ["grüß.yaml", "--prompt", "größe→∞", "--device", "reference"],
     "import": ["∑→.onnx", "-o", "∑→"],
     "lower": ["grüß.yaml", "--explain"],
     "map": ["grüß.yaml", "--input", "größe→∞=nirgends→", "--out", "∑→"],
@@ -53,6 +54,7 @@ ARGUMENTS = {
     "schema": [],
     "show": ["grüß.yaml", "--format", "svg"],
     "test": ["grüß.yaml"],
+    "train": ["grüß.yaml", "--device", "reference"],
 }
 
 
@@ -78,7 +80,7 @@ def test_no_encoding_keeps_a_command_from_printing(command: str, folder: pathlib
     done = printed(folder, encoding, command, *ARGUMENTS[command])
     told = done.stderr.decode(printed_in)
     assert "Traceback" not in told, encoding
-    assert done.returncode == (command in ("check", "map", "run", "test")) or command == "directml", told
+    assert done.returncode == (command in ("check", "generate", "map", "run", "test", "train")) or command == "directml", told
 
 
 def test_the_help_of_any_operator_is_printed_in_any_encoding(folder: pathlib.Path) -> None:

@@ -110,7 +110,8 @@ def numbers(graph: dg.Graph) -> dict[str, Array]:
 
 
 TRUNCATED = ("letterbox/picture_to_photo.yaml",)  # interpolated numbers become integers
-STATEFUL = ("moving_average.yaml",)  # what it holds is an input of the model: tests/formats/onnx/test_states.py
+# What these hold is an input of the model: tests/formats/onnx/test_states.py.
+STATEFUL = ("generate_text/decoder.yaml", "moving_average.yaml")
 REFUSED_EXAMPLES = {
     "generate_text/candidates.yaml": "a model cannot have an input and another output of this name",
     "generate_text/decode.yaml": "ONNX's random numbers are not those of Philox",
