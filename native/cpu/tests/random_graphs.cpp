@@ -309,17 +309,19 @@ private:
     std::vector<Known> values_;
 };
 
-// How many; DMLGRAPH_RANDOM_GRAPHS asks for more than a usual run has time for.
-std::uint64_t graph_count() {
-    const char* const asked = std::getenv("DMLGRAPH_RANDOM_GRAPHS");
-    return asked != nullptr ? std::strtoull(asked, nullptr, 10) : watches_threads ? 60 : 400;
+// A number in the environment, or another one where it has none.
+std::uint64_t asked(const char* name, std::uint64_t otherwise) {
+    const char* const given = std::getenv(name);
+    return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
 }
 
 }  // namespace
 
 TEST_CASE("random graphs") {
-    const std::uint64_t count = graph_count();
-    for (std::uint64_t seed = 0; seed < count; ++seed) {
+    // DMLGRAPH_RANDOM_GRAPHS asks for more than a usual run has time for, DMLGRAPH_RANDOM_SEED for others.
+    const std::uint64_t count = asked("DMLGRAPH_RANDOM_GRAPHS", watches_threads ? 60 : 400);
+    const std::uint64_t first = asked("DMLGRAPH_RANDOM_SEED", 0);
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
         INFO("seed ", seed);
         const Graph graph = Sketch(seed).graph;
         Random random(seed);
