@@ -58,7 +58,7 @@ def test_the_least_rung_that_is_enough() -> None:
     assert ladder.sizes({"tokens": 2}) == {"tokens": 16, "capacity": 4}
     ladder = dg.Ladder(cache(), device="cpu", dims={"capacity": [8, 32]})
     assert ladder.at({"capacity": 9}) is ladder.at({"capacity": 32})
-    assert ladder.at() is ladder.at({"capacity": 8})  # 4, of the graph, is no rung
+    assert ladder.at() is ladder.at({"capacity": 8})  # 4, of the graph, is not a rung
     assert [each.dims["capacity"] for each in ladder.stats["compiled"]] == [32, 8]
 
 

@@ -101,7 +101,7 @@ def pairs(graph: ir.Graph) -> dict[str, str]:
     have one type and one number of dimensions: `past…` and `present…`, and `x` and `x.next`.
 
     Raises:
-        ModelError: there are none, or an input is a past and the model has no output with its new rows.
+        ModelError: the model has no caches, or an input is a past and the model has no output with its new rows.
     """
     inputs = {each: as_text(each.name) for each in graph.inputs}
     found: dict[str, str] = {}

@@ -72,7 +72,7 @@ class Cache:
         return int(known[0]) if known is not None and known.size == 1 else None
 
     def positions(self, node: Node) -> Tensor:
-        """The positions of the queries, counted from the first key that is no padding: {B or 1, S}, int32."""
+        """The positions of the queries, counted from the first key that is not padding: {B or 1, S}, int32."""
         places = self.places(node)
         if self.padding is None:
             return places

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t panels_together = 4;   // whose results a worker stores at once
 constexpr std::int64_t rows_together = 128;   // that stay in the second cache
-constexpr std::int64_t decoded_depths = 64;   // at a time, where a panel is no whole one
+constexpr std::int64_t decoded_depths = 64;   // at a time, where a panel is not whole
 constexpr std::uint32_t signs = 0x88888888u;  // of a word of signed nibbles: inverted, they are 8 more
 
 // A worker's memory.

@@ -166,7 +166,7 @@ private:
     View scales_;
     View zeros_;
     View rows_;        // of integers, …
-    View row_scales_;  // … and their scales; without buffers if there are none
+    View row_scales_;  // … and their scales; without buffers where rows are floats
     BlockWeights::Tensors numbers_;  // without memory
 };
 

@@ -1,4 +1,4 @@
-// What an engine relies on: compiled with the exported graph that test_templates.py makes. Prints what is not so.
+// What an engine relies on: compiled with the exported graph that test_templates.py makes. Prints what does not hold.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
