@@ -93,7 +93,8 @@ std::shared_ptr<const RegionStep::Custom> RegionStep::custom_for(std::vector<Siz
 }
 
 bool RegionStep::may_overwrite(BufferId read, BufferId written) const {
-    if (region_.has_rows()) {
+    const auto is_written = [&](const RegionStore& store) { return store.view.buffer == read; };
+    if (region_.has_rows() || std::ranges::any_of(region_.stores, is_written)) {
         return false;
     }
     for (std::size_t s = 0; s < region_.stores.size(); ++s) {

@@ -63,6 +63,18 @@ TEST_CASE("joins of what is computed for them") {
     check_graph(graph);
 }
 
+// Its gaps are cleared by one step and its elements written by the next, which may not give its memory to another result.
+TEST_CASE("a result with gaps that nothing reads") {
+    Graph graph;
+    const int x = graph.input(DataType::float32, {2});
+    const int made = graph.step(graph.read(x), true);
+    const int sum = doubled(graph, made);
+    const int gapped = graph.apply(negate, {graph.read(made)}, strided(DataType::float32, {2}, {2}));
+    graph.same(graph.view(gapped, {3}, {1}), packed(DataType::float32, {3}));
+    graph.output(graph.step(graph.read(sum), true));
+    check_graph(graph);
+}
+
 // A dimension of size 1 of what is joined or padded is elsewhere than where it was computed.
 TEST_CASE("views whose dimensions of size 1 are elsewhere") {
     const Shape orders[] = {{5, 1, 8}, {1, 5, 8}, {5, 8, 1}, {5, 8}, {1, 5, 8, 1}, {5, 1, 1, 8}};
