@@ -92,7 +92,7 @@ class Pad(Operator):
 
     def evaluate(self, x: Array) -> tuple[Array, ...]:
         if self.padding_mode is PaddingMode.CONSTANT:
-            result = np.full(self.output.sizes, self.constant())
+            result = np.full(self.output.sizes, self.constant(), x.dtype)
             inside = (slice(start, start + size) for start, size in zip(self.start_padding, x.shape, strict=True))
             result[tuple(inside)] = x
             return (result,)
