@@ -16,17 +16,20 @@ MEASURED = ROOT / "docs" / "measured.md"
 REFERENCE = re.compile(r'`([\w/]+\.py)::(\w+)(?:::(\w+))?`(?: "([^"]+)")?')
 
 
+@functools.cache
 def syntax(path: pathlib.Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
-def operator_test_modules() -> tuple[ast.Module, ...]:
-    """The modules whose classes the tests of operators inherit from, and those tests themselves."""
+def operator_test_functions() -> frozenset[str]:
+    """Those of the modules whose classes the tests of operators inherit from, and of those tests themselves."""
     folders = ROOT / "tests" / "support" / "operators", ROOT / "tests" / "operators"
-    return tuple(syntax(path) for folder in folders for path in sorted(folder.glob("*.py")))
+    trees = [syntax(path) for folder in folders for path in sorted(folder.glob("*.py"))]
+    return frozenset().union(*(definitions(each, ast.FunctionDef) for each in trees))
 
 
+@functools.cache
 def definitions(tree: ast.AST, kind: type[ast.AST]) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, kind)}  # type: ignore[attr-defined]
 
@@ -45,9 +48,8 @@ def test_measured_facts_name_tests_that_exist() -> None:
         assert name in definitions(tree, ast.ClassDef), f"{path}::{name}"
         assert bool(method) != bool(row), f"{path}::{name} wants a method or a row"
         if method:
-            own = definitions(tree, ast.FunctionDef)
-            inherited = set().union(*(definitions(each, ast.FunctionDef) for each in operator_test_modules()))
-            assert method in own | inherited, f"{path}::{name}::{method}"
+            known = definitions(tree, ast.FunctionDef) | operator_test_functions()
+            assert method in known, f"{path}::{name}::{method}"
 
 
 def test_measured_facts_name_rows_that_exist() -> None:

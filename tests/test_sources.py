@@ -20,6 +20,8 @@ WITHOUT_ENCODING = {"read_text": 0, "write_text": 1}
 
 def in_the_systems_encoding(source: str) -> Iterator[int]:
     """The lines that open a text file without an encoding."""
+    if not any(word in source for word in ("open", *WITHOUT_ENCODING)):
+        return
     for call in ast.walk(ast.parse(source)):
         if not isinstance(call, ast.Call) or any(keyword.arg in ("encoding", None) for keyword in call.keywords):
             continue
@@ -46,6 +48,8 @@ def takes_the_current_folder(source: str) -> Iterator[int]:
 
     In a folder with dmlgraph's sources that is a package without its native module.
     """
+    if "sys.executable" not in source:
+        return
     for command in ast.walk(ast.parse(source)):
         if not isinstance(command, ast.List | ast.Tuple):
             continue

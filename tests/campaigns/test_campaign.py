@@ -64,7 +64,7 @@ def test_a_campaign_ends_after_many_failures():
 
 
 @pytest.mark.parametrize("campaign", known().values(), ids=lambda each: each.name)
-def test_a_few_cases_of_every_campaign(campaign: Campaign):
-    report = run(campaign, 1_000_000, Limit(seconds=600, cases=3), quiet=True)
-    assert report.cases == 3
+def test_a_case_of_every_campaign(campaign: Campaign):
+    report = run(campaign, 1_000_000, Limit(seconds=600, cases=1), quiet=True)
+    assert report.cases == 1
     assert not report.failures, report.failures

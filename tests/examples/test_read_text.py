@@ -50,6 +50,7 @@ def on_onnx_runtime(reader: Any) -> Any:
     return reader
 
 
+@pytest.mark.parametrize("device", ["cpu", "directml:software"], indirect=True)
 def test_the_photo_is_read(device: DeviceName, example: dict[str, Any], models: pathlib.Path, drawn: list[str]) -> None:
     photo = Image.open(PHOTO).convert("RGB")
     lines = example["Reader"](models, device).read(photo)

@@ -239,9 +239,11 @@ def test_directml_agrees_with_reference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compiler", ["g++", MINGW])
-@pytest.mark.parametrize("source", sorted((NATIVE / "directml").glob("*.cpp")), ids=lambda source: source.name)
-def test_runtime_compiles_without_warnings(source: Path, compiler: str) -> None:
-    run([require_compiler(compiler), *WARNINGS, "-fsyntax-only", f"-I{NATIVE}", str(source)])
+def test_runtime_compiles_without_warnings(compiler: str, tmp_path: Path) -> None:
+    every = tmp_path / "every.cpp"  # as the build compiles several as one
+    sources = sorted((NATIVE / "directml").glob("*.cpp"))
+    every.write_text("".join(f'#include "{path.as_posix()}"\n' for path in sources), encoding="utf-8")
+    run([require_compiler(compiler), *WARNINGS, "-fsyntax-only", f"-I{NATIVE}", str(every)])
 
 
 def test_dxgi_agrees_with_the_headers_for_windows(tmp_path: Path) -> None:
