@@ -28,6 +28,7 @@ from dmlgraph.formats.arrays import from_stored, to_stored
 Array = np.ndarray[Any, Any]
 
 INCLUDE = pathlib.Path(os.environ.get("DMLGRAPH_DIRECTX_INCLUDE", "/usr/include"))
+SOURCES = ("graph.cpp", "compiling.cpp", "recording.cpp")
 HEADERS = ("directx/DirectML.h", "directx/d3d12.h", "wsl/winadapter.h")
 MINGW = "x86_64-w64-mingw32-g++-posix"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
@@ -65,7 +66,7 @@ class Program:
     def __init__(self, folder: pathlib.Path, name: str = "main", *, options: Sequence[str] = WARNINGS) -> None:
         self.folder = folder
         library = folder / f"lib{name}.so"
-        sources = ["graph.cpp", "recording.cpp", f"{name}.cpp"]
+        sources = [*SOURCES, f"{name}.cpp"]
         # Libraries of two graphs with one name must not share tables.
         options = ("-std=c++17", "-fPIC", "-shared", "-fno-gnu-unique", *options)
         compiled(["g++", *options, *FOLDERS, *sources, "-o", library.name, "-ldl"], folder)

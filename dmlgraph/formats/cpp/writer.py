@@ -28,7 +28,7 @@ WEIGHTS = "weights.bin"
 EXPECTED = "expected.bin"
 SELF_CHECK = "self_check.cpp"
 SOURCES = (
-    *("graph.h", "graph.cpp", "description.h", "recording.cpp"),
+    *("graph.h", "types.h", "graph.cpp", "description.h", "compiling.cpp", "recording.cpp", "barriers.h", "ids.h"),
     *("main.cpp", "runner.h", "device.h", "tensors.h", "CMakeLists.txt", "README.md"),
 )
 

@@ -1,4 +1,5 @@
 // What an engine relies on: compiled with the exported graph that test_templates.py makes. Prints what does not hold.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -75,7 +76,7 @@ struct Memory {
         }
         for (UINT i = 0; i < StateCount; ++i) {
             for (UINT place = 0; place < States[i].buffers; ++place) {
-                states.buffers[i][place] = Place(States[i].tensor.bytes);
+                states[i].buffers[place] = Place(States[i].tensor.bytes);
             }
         }
         initialization.persistent = run.persistent = Place(graph.PersistentBytes());
@@ -154,7 +155,7 @@ struct Memory {
     void* mapped = nullptr;
     Initialization initialization = {};
     dml_contract::Run run = {};
-    StateSet states = {};
+    StateValue states[StateCount] = {};
 
 private:
     Device& device_;
@@ -173,8 +174,8 @@ void Initialize(Device& device, Graph& graph, Memory& memory, const Bytes& weigh
     for (UINT i = 0; i < StateCount; ++i) {
         Bytes first(static_cast<std::size_t>(States[i].tensor.bytes));
         Graph::WriteInitial(static_cast<State>(i), weights.data(), first.data());
-        memory.Write(list, memory.states.buffers[i][0], first.data(), first.size());
-        memory.states.current[i] = memory.states.lengths[i] = 0;
+        memory.Write(list, memory.states[i].buffers[0], first.data(), first.size());
+        memory.states[i].current = memory.states[i].length = 0;
     }
     memory.Enter(list);
     const UINT64 value = device.NextValue();
@@ -187,24 +188,24 @@ void Initialize(Device& device, Graph& graph, Memory& memory, const Bytes& weigh
 // Wrong use: an error that names what is wrong, and nothing is recorded.
 void RefuseWrongUse(Graph& graph, Memory& memory, ID3D12GraphicsCommandList* list) {
     const dml_contract::Run given = memory.run;
-    EXPECT(Failed(graph, graph.Record(nullptr, given, &memory.states), E_POINTER, nullptr));
+    EXPECT(Failed(graph, graph.Record(nullptr, given, memory.states), E_POINTER, nullptr));
     EXPECT(Failed(graph, graph.Record(list, given, nullptr), E_POINTER, "states"));
     dml_contract::Run wrong = given;
     wrong.inputs[0].resource = nullptr;
-    EXPECT(Failed(graph, graph.Record(list, wrong, &memory.states), E_INVALIDARG, "x"));
+    EXPECT(Failed(graph, graph.Record(list, wrong, memory.states), E_INVALIDARG, "x"));
     wrong = given;
     wrong.outputs[0].offset += 4;
-    EXPECT(Failed(graph, graph.Record(list, wrong, &memory.states), E_INVALIDARG, Outputs[0].name));
+    EXPECT(Failed(graph, graph.Record(list, wrong, memory.states), E_INVALIDARG, Outputs[0].name));
     wrong = given;
     wrong.staging.resource = nullptr;
-    EXPECT(Failed(graph, graph.Record(list, wrong, &memory.states), E_INVALIDARG, "Run::staging"));
+    EXPECT(Failed(graph, graph.Record(list, wrong, memory.states), E_INVALIDARG, "Run::staging"));
     wrong = given;
     wrong.scratch = {memory.large.get(), 0};  // the resource of the growing state
-    EXPECT(Failed(graph, graph.Record(list, wrong, &memory.states), E_INVALIDARG, "rows"));
-    StateSet full = memory.states;
-    full.lengths[static_cast<UINT>(State::rows)] = 3;  // of a capacity of 4, and each run appends 2
-    EXPECT(Failed(graph, graph.Record(list, given, &full), static_cast<HRESULT>(0x8000000B), "rows"));
-    EXPECT(full.lengths[static_cast<UINT>(State::rows)] == 3);
+    EXPECT(Failed(graph, graph.Record(list, wrong, memory.states), E_INVALIDARG, "rows"));
+    StateValue full[StateCount] = {memory.states[0], memory.states[1]};
+    full[static_cast<UINT>(State::rows)].length = 3;  // of a capacity of 4, and each run appends 2
+    EXPECT(Failed(graph, graph.Record(list, given, full), static_cast<HRESULT>(0x8000000B), "rows"));
+    EXPECT(full[static_cast<UINT>(State::rows)].length == 3);
 }
 
 // The graph: total += sum of x and of the weights, rows grows by x, and the output is total + sum of rows + its length.
@@ -223,29 +224,29 @@ void RunAll(Device& device, const Bytes& weights, DML_EXECUTION_FLAGS flags, flo
 
         const UINT rows = static_cast<UINT>(State::rows), total = static_cast<UINT>(State::total);
         const long before = allocations;
-        EXPECT(graph.Record(list, memory.run, &memory.states) == S_OK);
-        EXPECT(memory.states.lengths[rows] == 2);
-        EXPECT(memory.states.current[total] == 1);
-        const StateSet afterOne = memory.states;
+        EXPECT(graph.Record(list, memory.run, memory.states) == S_OK);
+        EXPECT(memory.states[rows].length == 2);
+        EXPECT(memory.states[total].current == 1);
+        const StateValue afterOne[StateCount] = {memory.states[0], memory.states[1]};
         memory.run.descriptors = memory.Range(1, graph);  // the second run in flight, in the same list
         memory.Stage(1);
-        EXPECT(graph.Record(list, memory.run, &memory.states) == S_OK);
+        EXPECT(graph.Record(list, memory.run, memory.states) == S_OK);
         EXPECT(allocations == before);
         // The second run reads total = 10 + 3 + w and two rows, 1 and 2, of which the sum is 3.
         EXPECT(memory.Finish(list, Output::y) == (10 + 3 + w) + (3 + w) + 3 + 2);
-        EXPECT(memory.states.lengths[rows] == 4);
+        EXPECT(memory.states[rows].length == 4);
 
-        memory.states.lengths[rows] = 0;  // rewound; what is replaced goes on
+        memory.states[rows].length = 0;  // rewound; what is replaced goes on
         list = device.List();
         memory.Enter(list);
-        EXPECT(graph.Record(list, memory.run, &memory.states) == S_OK);
+        EXPECT(graph.Record(list, memory.run, memory.states) == S_OK);
         EXPECT(memory.Finish(list, Output::y) == (10 + 3 * (3 + w)) + 6 + 0);  // old rows are still in the buffer
 
-        memory.states = afterOne;  // as it was before the second run
+        std::copy(afterOne, afterOne + StateCount, memory.states);  // as it was before the second run
         list = device.List();
         memory.Enter(list);
-        EXPECT(graph.Record(list, memory.run, &memory.states) == S_OK);
-        EXPECT(memory.states.current[total] == 0);
+        EXPECT(graph.Record(list, memory.run, memory.states) == S_OK);
+        EXPECT(memory.states[total].current == 0);
         device.Execute();
         graph.Release();
         EXPECT(graph.DescriptorCount() == 0);

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.cpp_export import FOLDERS, INCLUDE, MINGW, WARNINGS, Program, assert_same_bits, compiled, require
+from support.cpp_export import FOLDERS, INCLUDE, MINGW, SOURCES, WARNINGS, Program, assert_same_bits, compiled, require
 from support.every_operator import every_operator
 
 import dmlgraph as dg
@@ -119,14 +119,16 @@ def test_the_program_says_what_is_wrong(tmp_path: pathlib.Path) -> None:
 def test_windows_compiles_it_without_warnings(tmp_path: pathlib.Path) -> None:
     if shutil.which(MINGW) is None:
         pytest.skip(f"{MINGW} is not installed")
-    cpp.save(every_operator(NEWEST)[0], tmp_path, fuse=False)  # those that no library for Linux has, too
     headers = tmp_path / "headers"
     headers.mkdir()
     (headers / "directx").symlink_to(INCLUDE / "directx")  # the rest of the folder is not for Windows
     # This compiler's system headers lack the annotation, and those of DirectML have pragmas of others.
     options = ("-std=c++17", *WARNINGS, "-D_Maybenull_=", "-fsyntax-only", f"-isystem{headers}/directx")
-    for source in ("graph.cpp", "recording.cpp", "main.cpp"):
-        compiled([MINGW, *options, source], tmp_path)
+    cpp.save(every_operator(NEWEST)[0], tmp_path / "all", fuse=False)  # those that no library for Linux has, too
+    cpp.save(chain(), tmp_path / "chain", self_check=True)
+    for folder, sources in (("all", (*SOURCES, "main.cpp")), ("chain", ("self_check.cpp",))):
+        for source in sources:
+            compiled([MINGW, *options, source], tmp_path / folder)
 
 
 def test_cmake_builds_the_program(tmp_path: pathlib.Path) -> None:

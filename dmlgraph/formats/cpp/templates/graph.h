@@ -7,20 +7,25 @@
 //
 // States of resources: every buffer is in D3D12_RESOURCE_STATE_UNORDERED_ACCESS when a list reaches RecordInitialize or
 // Record, and when it leaves them. Only `staging` is a buffer in an upload heap. Each of the two ends with a UAV barrier,
-// so that what follows on the list may read the results, and may use the same temporary memory.
+// so that what follows on the list may read the results, and may use the same temporary memory. With enhanced barriers
+// the same holds of D3D12_BARRIER_ACCESS_UNORDERED_ACCESS, and what comes before and behind is D3D12_BARRIER_SYNC_ALL.
 #pragma once
 
-#ifdef _WIN32
-#include <windows.h>
-#else
-#include <wsl/winadapter.h>
-#endif
-#ifndef DML_TARGET_VERSION_USE_LATEST
-#define DML_TARGET_VERSION_USE_LATEST  // all operators of DirectML.h, whatever the version of Windows
-#endif
-#include <DirectML.h>
+#include "types.h"
 
 namespace @{namespace} {
+
+using dmlgraph::Barriers;
+using dmlgraph::Buffer;
+using dmlgraph::BufferAlignment;
+using dmlgraph::Descriptors;
+using dmlgraph::Error;
+using dmlgraph::NoOffset;
+using dmlgraph::StateInfo;
+using dmlgraph::StateValue;
+using dmlgraph::TensorAlignment;
+using dmlgraph::TensorInfo;
+using dmlgraph::WeightInfo;
 
 // ---- What the graph is
 
@@ -38,17 +43,6 @@ inline constexpr UINT InputCount = @{input_count};
 inline constexpr UINT OutputCount = @{output_count};
 inline constexpr UINT StateCount = @{state_count};
 
-// A tensor in a buffer.
-struct TensorInfo {
-    const char* name;
-    DML_TENSOR_DATA_TYPE type;
-    UINT rank;
-    UINT sizes[8];
-    UINT strides[8];  // in elements
-    UINT64 bytes;     // of the buffer
-    bool owned;       // an input that DirectML takes at the initialisation, not at each run
-};
-
 // An array in C++ has at least one element; only the first InputCount and OutputCount count.
 inline constexpr TensorInfo Inputs[] = {
 @{inputs}
@@ -57,31 +51,13 @@ inline constexpr TensorInfo Outputs[] = {
 @{outputs}
 };
 
-// A tensor that lives from run to run.
-struct StateInfo {
-    TensorInfo tensor;
-    bool grows;             // each run appends rows; else each run replaces all of it, or nothing
-    UINT buffers;           // how many a set has: 2 take turns
-    UINT capacity;          // rows, if it grows
-    UINT rows;              // that each run appends
-    UINT64 initialOffset;   // in weights.bin, of what it holds at first; NoOffset: zeros
-};
-inline constexpr UINT64 NoOffset = ~static_cast<UINT64>(0);
 inline constexpr StateInfo States[] = {
 @{states}
 };
 
 // ---- The memory that it needs, besides that of inputs, outputs and states. Of what is 0 bytes, bind nothing.
 
-inline constexpr UINT64 TensorAlignment = 16;   // of the offset of each tensor, DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT
-inline constexpr UINT64 BufferAlignment = 256;  // of the offsets of weights, persistent and temporary memory, and scratch
-
-// The parts of weights.bin, each for a buffer of its own: Direct3D 12 cannot bind more than 4 GiB - 64 KiB.
-struct WeightInfo {
-    UINT64 fileOffset;
-    UINT64 bytes;
-    bool stays;  // each run reads it; else only the initialisation does
-};
+// The parts of weights.bin.
 inline constexpr UINT WeightCount = @{weight_count};
 inline constexpr WeightInfo Weights[] = {
 @{weights}
@@ -92,18 +68,6 @@ inline constexpr UINT64 ScratchBytes = @{scratch_bytes};  // of a run with growi
 inline constexpr UINT64 StagingBytes = @{staging_bytes};  // in an upload heap, of each run in flight: lengths
 
 // ---- What you give
-
-struct Buffer {
-    ID3D12Resource* resource;
-    UINT64 offset;
-};
-
-// A range of DescriptorCount() descriptors in your shader-visible heap. Each run in flight has its own range.
-struct Descriptors {
-    D3D12_CPU_DESCRIPTOR_HANDLE cpu;
-    D3D12_GPU_DESCRIPTOR_HANDLE gpu;
-    ID3D12DescriptorHeap* heap;  // to be set on the list; null: you have set it
-};
 
 struct Initialization {
     Descriptors descriptors;
@@ -126,21 +90,6 @@ struct Run {
     void* stagingMemory;       // where `staging`, with its offset, is mapped
 };
 
-// A set of states: one conversation, one stream. Plain data that is yours: a copy before Record restores it if the list is
-// not executed after all. A set serves every graph that has states of the same types and sizes.
-struct StateSet {
-    Buffer buffers[@{state_places}][2];
-    UINT current[@{state_places}];  // which of two buffers holds the value
-    UINT lengths[@{state_places}];  // rows of growing states; setting less rewinds, and costs nothing
-};
-
-// What failed: a call of Direct3D 12 or DirectML, and the node, tensor or state that it was about, or null.
-struct Error {
-    HRESULT code;
-    const char* call;
-    const char* node;
-};
-
 class Graph {
 public:
     Graph() noexcept = default;
@@ -150,7 +99,9 @@ public:
 
     // Checks the feature level and data types of the device, and compiles. This is slow, and the only function that
     // allocates. `flags` allow half precision, disable metacommands, or make descriptors volatile, as CompileGraph's.
-    HRESULT Create(IDMLDevice* device, DML_EXECUTION_FLAGS flags = DML_EXECUTION_FLAG_NONE) noexcept;
+    // `barriers` are those that are recorded; with enhanced ones each list must be an ID3D12GraphicsCommandList7.
+    HRESULT Create(IDMLDevice* device, DML_EXECUTION_FLAGS flags = DML_EXECUTION_FLAG_NONE,
+                   Barriers barriers = Barriers::Legacy) noexcept;
 
     // Lets go of everything, also of a lost device: then release what else holds it, make a new one, and create again.
     void Release() noexcept;
@@ -168,8 +119,9 @@ public:
     // memory, its descriptors, the weights that do not stay, and owned inputs.
     bool ReleaseStaging(UINT64 completedValue) noexcept;
 
-    // Records a run. `states`: all of them change when the list is executed; the set then says what they hold after it.
-    HRESULT Record(ID3D12GraphicsCommandList* list, const Run& given, StateSet* states = nullptr) noexcept;
+    // Records a run. `states` are StateCount values, a set. All of them change when the list is executed; the set then says
+    // what they hold after it. A set serves every graph that has the same states in the same order.
+    HRESULT Record(ID3D12GraphicsCommandList* list, const Run& given, StateValue* states = nullptr) noexcept;
 
     // Of the last function that did not return S_OK.
     const Error& LastError() const noexcept { return error_; }
@@ -183,9 +135,10 @@ private:
     HRESULT Compile(DML_EXECUTION_FLAGS flags) noexcept;
     HRESULT Prepare() noexcept;
     HRESULT ResetTable(IDMLBindingTable* table, IDMLDispatchable* dispatchable, const Descriptors& descriptors) noexcept;
-    HRESULT BindInputs(const Run& given, const StateSet* states) noexcept;
-    HRESULT BindOutputs(const Run& given, const StateSet* states) noexcept;
-    HRESULT CheckStates(const Run& given, const StateSet* states) noexcept;
+    HRESULT CheckReady(ID3D12GraphicsCommandList* list, bool ready, const char* call) noexcept;
+    HRESULT CheckStates(const Run& given, const StateValue* states) noexcept;
+    HRESULT BindInputs(const Run& given, const StateValue* states) noexcept;
+    HRESULT BindOutputs(const Run& given, const StateValue* states) noexcept;
     void RecordDispatch(ID3D12GraphicsCommandList* list, IDMLDispatchable* dispatchable, IDMLBindingTable* table,
                         const Descriptors& descriptors) noexcept;
 
@@ -201,6 +154,7 @@ private:
     UINT64 persistentBytes_ = 0;
     UINT64 initializationBytes_ = 0;
     UINT64 temporaryBytes_ = 0;
+    Barriers barriers_ = Barriers::Legacy;
     UINT64 initializedAt_ = 0;
     bool initialized_ = false;
     Error error_ = {};

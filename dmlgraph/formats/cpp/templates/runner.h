@@ -48,7 +48,7 @@ public:
         }
         ID3D12GraphicsCommandList* const list = device_.List();
         const auto memory = Enter(list, uploads);
-        CheckGraph(graph_.Record(list, run_, &states_));
+        CheckGraph(graph_.Record(list, run_, states_));
         std::vector<D3D12_RESOURCE_BARRIER> barriers;
         for (UINT i = 0; i < OutputNumber(); ++i) {
             barriers.push_back(Transition(run_.outputs[i].resource, D3D12_RESOURCE_STATE_UNORDERED_ACCESS,
@@ -157,11 +157,11 @@ private:
         }
         for (UINT i = 0; i < StateNumber(); ++i) {
             for (UINT place = 0; place < States[i].buffers; ++place) {
-                states_.buffers[i][place] = Add(States[i].tensor.bytes);
+                states_[i].buffers[place] = Add(States[i].tensor.bytes);
             }
             initial.emplace_back(static_cast<std::size_t>(States[i].tensor.bytes));
             Graph::WriteInitial(static_cast<State>(i), weights.data(), initial.back().data());
-            uploads.push_back({states_.buffers[i][0].resource, initial.back().data(), initial.back().size()});
+            uploads.push_back({states_[i].buffers[0].resource, initial.back().data(), initial.back().size()});
         }
         given.descriptors = run_.descriptors;
         given.persistent = run_.persistent;
@@ -182,7 +182,7 @@ private:
     std::vector<Com<ID3D12Resource>> buffers_;  // in device memory
     std::vector<Com<ID3D12Resource>> results_;  // for reading outputs
     @{namespace}::Run run_ = {};
-    StateSet states_ = {};
+    StateValue states_[@{state_places}] = {};
 };
 
 }  // namespace @{namespace}

@@ -4,7 +4,6 @@
 //
 // Floats may differ from what is expected by this fraction of the tensor's largest magnitude, float16 by ten times as much:
 // devices add in another order. Integers must be equal. Exits with 0 if all nodes agree, 1 if one differs.
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -80,7 +79,7 @@ std::size_t FirstDifference(const TensorInfo& tensor, const unsigned char* got, 
     double largest = 0;
     for (std::size_t i = 0; IsFloat(tensor.type) && i < count; ++i) {
         const double number = std::fabs(Number(tensor.type, expected + i * bytes));
-        largest = std::isfinite(number) ? std::max(largest, number) : largest;
+        largest = std::isfinite(number) && number > largest ? number : largest;
     }
     const double allowed = largest * relative * (tensor.type == DML_TENSOR_DATA_TYPE_FLOAT16 ? 10 : 1);
     for (std::size_t i = 0; i < count; ++i) {
