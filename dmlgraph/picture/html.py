@@ -64,12 +64,11 @@ class _Data:
                 boxes[-1].append(placed.stands_for)
         routes = []
         for route in scene.routes:
-            edge, (x, y), tip = route.edge, route.label, route.tip
+            edge, tip = route.edge, route.tip
+            label = route.label and list(map(round, route.label))
             way = [round(each) for point in route.points for each in point]
             ends = [round(each, 1) for each in tip]
-            routes.append(
-                [edge.source, edge.target, self._text(edge.label), round(x), round(y), way, ends, self._rows(edge.rows)]
-            )
+            routes.append([edge.source, edge.target, self._text(edge.label), label, way, ends, self._rows(edge.rows)])
         return {
             "title": scene.title,
             "width": round(scene.width),

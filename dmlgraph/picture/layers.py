@@ -2,8 +2,8 @@
 
 Every box is in a layer below its producers.  An edge that spans several layers gets a cell in each layer between, which
 it shares with other edges of its producer, so that no edge crosses a box.  The cells of a layer are ordered so that few
-edges cross, then moved sideways so that edges are straight.  Disconnected parts of the graph are arranged separately
-and packed in rows.
+edges cross, then moved sideways so that edges are straight.  A label stands beside its edge, where all edges go
+straight down.  Disconnected parts of the graph are arranged separately and packed in rows.
 
 Lengths are in pixels, x to the right, y down.
 """
@@ -17,23 +17,24 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from dmlgraph.picture.ordering import Pair, ordered
+
 Point = tuple[float, float]
 Size = tuple[float, float]  # width, height
-Pair = tuple[int, int]  # producer, consumer
+Reach = tuple[float, float]  # how far a cell reaches to the left and to the right of its place
 
 BESIDE = 22  # space between two boxes of a layer
 BESIDE_EDGE = 10  # space between an edge and its neighbour
-BETWEEN = 52  # space between layers
+BETWEEN = 40  # space between layers
 BETWEEN_LABELLED = 22  # the same where labels have their own layers between those of the boxes
 BETWEEN_PARTS = 40  # space between parts
+BAND = 15  # height of the band below the boxes of a layer, for labels without layers of their own
+TO_LABEL = 4  # from an edge to its label
 ASPECT = 1.6  # the preferred width over height of the rows of parts
 HEAD = 7  # length of an arrow's head
 PORTS = 12  # space between two edges that end at the same side of a box
 PORT_SHARE = 0.7  # the part of a side, around its middle, where edges may end
 MAIN = 4  # weight of a line of boxes, relative to an edge of the same length, which has twice as many layers
-ORDERINGS = 12  # the most rounds of ordering
-WITHOUT_GAIN = 3  # ordering ends after this many rounds without fewer crossings
-EXCHANGES = 4  # the most rounds of exchanging neighbours
 PLACINGS = 6  # rounds of moving cells sideways
 
 
@@ -44,12 +45,20 @@ class EdgePath:
     Attributes:
         points: a start, then three points for each Bézier curve.
         tip: the end of the arrow's head.
-        label: the centre of the label's space; None if no space is reserved.
+        label: the centre of the label; None if there is no free space, or another edge of its producer has it.
     """
 
     points: tuple[Point, ...]
     tip: Point
     label: Point | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Label:
+    """What stands beside an edge, with its size; edges from one box with the same text can share one."""
+
+    text: str
+    size: Size
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,15 +71,17 @@ class Arrangement:
     height: float
 
 
-def arrange(sizes: Sequence[Size], edges: Sequence[Pair], labels: Sequence[Size] | None = None) -> Arrangement:
+def arrange(sizes: Sequence[Size], edges: Sequence[Pair], labels: Sequence[Label], *, is_roomy: bool) -> Arrangement:
     """Arranges boxes and edges.
 
     Args:
         sizes: the sizes of the boxes.
         edges: without cycles.
-        labels: the sizes of the edges' labels, for which space is reserved; None: no space.
+        labels: of the edges.
+        is_roomy: every label has space reserved, in a layer above the consumer, which makes wide pictures; else
+            labels are where there is space below the producer.
     """
-    parts = [_Part(sizes, edges, labels, *part) for part in _connected(len(sizes), edges)]
+    parts = [_Part(sizes, edges, labels, *part, is_roomy=is_roomy) for part in _connected(len(sizes), edges)]
     centres: list[Point] = [(0.0, 0.0)] * len(sizes)
     paths: list[EdgePath] = [EdgePath((), (0.0, 0.0), None)] * len(edges)
     right = bottom = 0.0
@@ -135,58 +146,66 @@ class _Part:
         self,
         sizes: Sequence[Size],
         edges: Sequence[Pair],
-        labels: Sequence[Size] | None,
+        labels: Sequence[Label],
         boxes: Sequence[int],
         own_edges: Sequence[int],
+        *,
+        is_roomy: bool,
     ) -> None:
         self._boxes, self._edges = boxes, own_edges
         place = {box: index for index, box in enumerate(boxes)}
         self._pairs = [(place[edges[edge][0]], place[edges[edge][1]]) for edge in own_edges]
-        self._labelled = labels is not None
-        step = 2 if self._labelled else 1
+        self._labels = [labels[edge] for edge in own_edges]
+        self._is_roomy = is_roomy
+        step = 2 if is_roomy else 1
         self._sizes = [sizes[box] for box in boxes]
+        self._reach = [(width / 2, width / 2) for width, _ in self._sizes]
         self._layer = [each * step for each in layers(len(boxes), self._pairs)]
         lowest = min(self._layer)
         self._layer = [each - lowest for each in self._layer]
-        self._chains = self._make_chains([labels[edge] for edge in own_edges] if labels is not None else None)
+        self._chains = self._make_chains()
         self._link()
-        rows = _ordered(self._layer, self._above, self._below)
+        rows = ordered(self._layer, self._above, self._below)
         self._x = self._place(rows)
         self._set_heights(rows)
+        self._starts, self._ends = self._ports(0), self._ports(-1)
+        self._beside = dict(self._in_layers() if is_roomy else self._in_bands())
+        self._set_width()
 
     def centres(self) -> Iterator[tuple[int, Point]]:
         """(box, its centre)."""
         for index, box in enumerate(self._boxes):
-            yield box, (self._x[index], self._middle[self._layer[index]])
+            yield box, (self._x[index] - self._left, self._middle[self._layer[index]])
 
     def paths(self) -> Iterator[tuple[int, EdgePath]]:
         """(edge, its route)."""
-        ends = self._ports(-1)
-        starts = self._ports(0)
         for index, edge in enumerate(self._edges):
-            yield edge, self._path(self._chains[index], starts[index], ends[index])
+            path = self._path(self._chains[index], self._starts[index], self._ends[index], self._beside.get(index))
+            yield edge, _moved(path, -self._left, 0)
 
     # Cells and the segments between them.
 
-    def _make_chains(self, labels: Sequence[Size] | None) -> list[list[int]]:
+    def _make_chains(self) -> list[list[int]]:
         """The cells of each edge, from its producer to its consumer."""
         crossing: dict[Pair, int] = {}  # producer, layer → the cell that its edges share there
 
-        def cell(size: Size, layer: int) -> int:
-            self._sizes.append(size)
+        def cell(right: float, height: float, layer: int) -> int:
+            self._reach.append((0.0, right))
+            self._sizes.append((right, height))
             self._layer.append(layer)
             return len(self._sizes) - 1
 
         chains = []
         for index, (source, target) in enumerate(self._pairs):
             chain = [source]
-            last = self._layer[target] - (labels is not None)
+            last = self._layer[target] - self._is_roomy
             for layer in range(self._layer[source] + 1, last):
                 if (source, layer) not in crossing:
-                    crossing[source, layer] = cell((0, 0), layer)
+                    crossing[source, layer] = cell(0, 0, layer)
                 chain.append(crossing[source, layer])
-            if labels is not None:
-                chain.append(cell(labels[index], last))
+            if self._is_roomy:
+                width, height = self._labels[index].size
+                chain.append(cell(TO_LABEL + width, height, last))
             chains.append([*chain, target])
         return chains
 
@@ -197,7 +216,7 @@ class _Part:
         at one layer does not continue through all layers.
         """
         count, boxes = len(self._sizes), len(self._boxes)
-        lines = _lines(boxes, [chain for chain in self._chains if len(chain) == 2 + self._labelled])
+        lines = _lines(boxes, [chain for chain in self._chains if len(chain) == 2 + self._is_roomy])
         weights: dict[Pair, int] = {}
         for chain in self._chains:
             line = lines.get((chain[0], chain[-1]), 1) * MAIN
@@ -226,14 +245,11 @@ class _Part:
         for order, neighbours in passes:
             for index in order:
                 self._move(x, rows[index], gaps[index], neighbours)
-        left = min(each - width / 2 for each, (width, _) in zip(x, self._sizes, strict=True))
-        x = [each - left for each in x]
-        self.width = max(each + width / 2 for each, (width, _) in zip(x, self._sizes, strict=True))
         return x
 
     def _gap(self, one: int, other: int) -> float:
         beside = BESIDE if max(one, other) < len(self._boxes) else BESIDE_EDGE
-        return (self._sizes[one][0] + self._sizes[other][0]) / 2 + beside
+        return self._reach[one][1] + self._reach[other][0] + beside
 
     @staticmethod
     def _move(x: list[float], row: Sequence[int], gaps: Sequence[float], neighbours: Sequence[Sequence[Pair]]) -> None:
@@ -250,12 +266,56 @@ class _Part:
             x[cell] = place
 
     def _set_heights(self, rows: Sequence[Sequence[int]]) -> None:
-        between = BETWEEN_LABELLED if self._labelled else BETWEEN
+        between = BETWEEN_LABELLED if self._is_roomy else BETWEEN
+        band = 0 if self._is_roomy else BAND
         heights = [max((self._sizes[cell][1] for cell in row), default=0) for row in rows]
-        self._top = [0.0, *itertools.accumulate(height + between for height in heights)][:-1]
-        self._bottom = [top + height for top, height in zip(self._top, heights, strict=True)]
-        self._middle = [(top + bottom) / 2 for top, bottom in zip(self._top, self._bottom, strict=True)]
-        self.height = self._bottom[-1]
+        self._top = [0.0, *itertools.accumulate(height + band + between for height in heights)][:-1]
+        self._middle = [top + height / 2 for top, height in zip(self._top, heights, strict=True)]
+        self._bottom = [top + height + band for top, height in zip(self._top, heights, strict=True)]
+        self.height = self._bottom[-1] - band
+
+    def _set_width(self) -> None:
+        cells = zip(self._x, self._reach, strict=True)
+        extents = [(x - left, x + right) for x, (left, right) in cells]
+        widths = ((self._beside[index][0], self._labels[index].size[0] / 2) for index in self._beside)
+        extents += [(x - half, x + half) for x, half in widths]
+        self._left = min(left for left, _ in extents)
+        self.width = max(right for _, right in extents) - self._left
+
+    # Labels.
+
+    def _in_layers(self) -> Iterator[tuple[int, Point]]:
+        """(edge, the centre of its label), where labels have their own layers."""
+        for index, chain in enumerate(self._chains):
+            cell = chain[-2]
+            x = self._x[cell] + TO_LABEL + self._labels[index].size[0] / 2
+            yield index, (x, self._middle[self._layer[cell]])
+
+    def _in_bands(self) -> Iterator[tuple[int, Point]]:
+        """The same, where labels are below the producers, between all that goes straight down there."""
+        taken: dict[int, list[float]] = collections.defaultdict(list)  # by layer: both sides of each line and label
+        sharing: dict[tuple[int, str], list[int]] = collections.defaultdict(list)
+        for index, chain in enumerate(self._chains):
+            taken[self._layer[chain[0]]] += [self._starts[index]] * 2
+            sharing[chain[0], self._labels[index].text].append(index)
+        for cell in range(len(self._boxes), len(self._x)):
+            taken[self._layer[cell]] += [self._x[cell]] * 2
+        for places in taken.values():
+            places.sort()
+        for (box, _), edges in sharing.items():
+            layer, width = self._layer[box], self._labels[edges[0]].size[0]
+            for left, index in self._sides(edges, width):
+                at = bisect.bisect_left(taken[layer], left - TO_LABEL / 2)
+                if at % 2 == 0 and at == bisect.bisect_left(taken[layer], left + width + TO_LABEL / 2):
+                    taken[layer][at:at] = [left, left + width]
+                    yield index, (left + width / 2, self._bottom[layer] - BAND / 2)
+                    break
+
+    def _sides(self, edges: Sequence[int], width: float) -> Iterator[tuple[float, int]]:
+        """(where a label begins, its edge): to the right of each edge, then to the left."""
+        ordered = sorted(edges, key=self._starts.__getitem__)
+        yield from ((self._starts[index] + TO_LABEL, index) for index in reversed(ordered))
+        yield from ((self._starts[index] - TO_LABEL - width, index) for index in ordered)
 
     # Ways.
 
@@ -282,7 +342,7 @@ class _Part:
                     ports[index] = place
         return ports
 
-    def _path(self, chain: Sequence[int], start: float, end: float) -> EdgePath:
+    def _path(self, chain: Sequence[int], start: float, end: float, label: Point | None) -> EdgePath:
         source, target = chain[0], chain[-1]
         tip = (end, self._middle[self._layer[target]] - self._sizes[target][1] / 2)
         stops = [
@@ -293,7 +353,6 @@ class _Part:
             layer = self._layer[cell]
             stops += [(self._x[cell], self._top[layer]), (self._x[cell], self._bottom[layer])]
         stops += [(end, self._top[self._layer[target]] - HEAD), (end, tip[1] - HEAD)]
-        label = (self._x[chain[-2]], self._middle[self._layer[chain[-2]]]) if self._labelled else None
         return EdgePath(tuple(_curves(stops)), tip, label)
 
 
@@ -322,109 +381,6 @@ def _lines(count: int, chains: Sequence[Sequence[int]]) -> dict[Pair, int]:
             line.append(after[line[-1]])
         lines.update(dict.fromkeys(itertools.pairwise(line), len(line)))
     return lines
-
-
-# Ordering.
-
-
-def _ordered(layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]) -> list[list[int]]:
-    """The cells of each layer from left to right, ordered so that few edges cross."""
-    rows = _first_order(layer, above, below)
-    position = [0] * len(layer)
-    _number(rows, position)
-    best, fewest, without_gain = [list(row) for row in rows], _crossings(rows, position, below), 0
-    for _ in range(ORDERINGS):
-        if not fewest or without_gain == WITHOUT_GAIN:
-            break
-        for index in range(1, len(rows)):
-            _sort_by_neighbours(rows[index], position, above)
-        for index in range(len(rows) - 2, -1, -1):
-            _sort_by_neighbours(rows[index], position, below)
-        crossings = _crossings(rows, position, below)
-        without_gain += 1
-        if crossings < fewest:
-            best, fewest, without_gain = [list(row) for row in rows], crossings, 0
-    _number(best, position)
-    for _ in range(EXCHANGES if fewest else 0):
-        if not sum(_exchange(row, position, above, below) for row in best):
-            break
-    return best
-
-
-def _first_order(
-    layer: Sequence[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]
-) -> list[list[int]]:
-    """The cells in the order of a depth-first walk along the edges, which keeps connected cells together."""
-    rows: list[list[int]] = [[] for _ in range(max(layer) + 1)]
-    seen = [False] * len(layer)
-    for root in range(len(layer)):
-        waiting = [] if seen[root] else [root]
-        while waiting:
-            cell = waiting.pop()
-            if seen[cell]:
-                continue
-            seen[cell] = True
-            rows[layer[cell]].append(cell)
-            waiting.extend(other for other, _ in reversed(below[cell]) if not seen[other])
-            waiting.extend(other for other, _ in reversed(above[cell]) if not seen[other])
-    return rows
-
-
-def _number(rows: Iterable[Sequence[int]], position: list[int]) -> None:
-    for row in rows:
-        for place, cell in enumerate(row):
-            position[cell] = place
-
-
-def _sort_by_neighbours(row: list[int], position: list[int], neighbours: Sequence[Sequence[Pair]]) -> None:
-    """Sorts the cells of a layer by the mean position of their neighbours; a cell without neighbours keeps its
-    position."""
-    means = {
-        cell: sum(position[other] for other, _ in neighbours[cell]) / len(neighbours[cell])
-        for cell in row
-        if neighbours[cell]
-    }
-    moved = iter(sorted(means, key=means.__getitem__))  # stable: the row's order for equal means
-    row[:] = [next(moved) if cell in means else cell for cell in row]
-    _number([row], position)
-
-
-def _crossings(rows: Sequence[Sequence[int]], position: Sequence[int], below: Sequence[Sequence[Pair]]) -> int:
-    """The number of pairs of segments that cross."""
-    total = 0
-    for row in rows:
-        seen: list[int] = []
-        for cell in row:
-            ends = sorted(position[other] for other, _ in below[cell])
-            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
-            for end in ends:
-                bisect.insort(seen, end)
-    return total
-
-
-def _exchange(
-    row: list[int], position: list[int], above: Sequence[Sequence[Pair]], below: Sequence[Sequence[Pair]]
-) -> int:
-    """Exchanges neighbours of a layer where that gives fewer crossings; returns the number of crossings saved."""
-    saved = 0
-    for place in range(len(row) - 1):
-        left, right = row[place], row[place + 1]
-        gain = sum(
-            _inversions(neighbours[left], neighbours[right], position)
-            - _inversions(neighbours[right], neighbours[left], position)
-            for neighbours in (above, below)
-        )
-        if gain > 0:
-            row[place], row[place + 1] = right, left
-            position[left], position[right] = place + 1, place
-            saved += gain
-    return saved
-
-
-def _inversions(left: Sequence[Pair], right: Sequence[Pair], position: Sequence[int]) -> int:
-    """The number of crossings between segments of the left and the right cell."""
-    ends = sorted(position[other] for other, _ in right)
-    return sum(bisect.bisect_left(ends, position[other]) for other, _ in left)
 
 
 # Curves.

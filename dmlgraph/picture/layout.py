@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import itertools
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from dmlgraph.picture.drawing import Box, Drawing, Edge, reference
-from dmlgraph.picture.layers import HEAD, Point, Size, arrange, layers
+from dmlgraph.picture.layers import Label, Point, Size, arrange, layers
 from dmlgraph.picture.shapes import SHAPES, Kind
 
 TITLE, LINE, LABEL = 13, 11, 10  # font sizes
@@ -24,13 +23,7 @@ FRAME_HEAD = 18  # the height of the name of an open scope, in addition to the m
 FARTHEST = 24  # the most layers that a drawn edge may span
 FARTHEST_SOURCE = 8  # the same for an edge from a source, of which there are often very many
 CROSSINGS = 6_000  # the most layers that all drawn edges may span in total, or 4 per node if that is more
-LABELLED = 80  # up to so many edges space is reserved for labels, which makes pictures wide; else they lie on the edges
-BESIDE = 10  # from a box to the nearest position of a label on an edge
-PLACES = 3  # such positions at each end of an edge, one above another
-COLUMN = 100  # width of the grid cells in which labels look for others
-HALVINGS = 10  # steps of the bisection that finds a label's position on a curve
-
-Cell = tuple[int, int]  # row, column
+LABELLED = 80  # up to so many edges all have labels; else those for which there is space
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -48,12 +41,12 @@ class Placed:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """An edge with its route (a start, then three points per Bézier curve), its tip, its label's centre."""
+    """An edge with its route (a start, then three points per Bézier curve), its tip, its label's centre, if any."""
 
     edge: Edge
     points: tuple[Point, ...]
     tip: Point
-    label: Point
+    label: Point | None
 
     @property
     def path(self) -> str:
@@ -94,8 +87,9 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
         return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups, drawing.notes)
     boxes, edges, stands_for = _with_references(drawing)
     sizes = [_frame(box, inside[index]) if index in inside else _size(box) for index, box in enumerate(boxes)]
-    rooms = [_room(edge) for edge in edges] if len(edges) <= LABELLED else None
-    found = arrange(sizes, [(edge.source, edge.target) for edge in edges], rooms)
+    labels = [Label(edge.label, (text_width(edge.label, LABEL), LABEL * LEADING)) for edge in edges]
+    pairs = [(edge.source, edge.target) for edge in edges]
+    found = arrange(sizes, pairs, labels, is_roomy=len(edges) <= LABELLED)
 
     def moved(point: Point) -> Point:
         return point[0] + MARGIN, point[1] + MARGIN
@@ -103,16 +97,10 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
     placed = []
     for index, (box, centre, (width, height)) in enumerate(zip(boxes, found.centres, sizes, strict=True)):
         placed.append(Placed(box, *moved(centre), width, height, stands_for.get(index), inside.get(index)))
-    feeds = collections.Counter(edge.source for edge in edges)
-    taken: dict[Cell, list[tuple[float, float]]] = collections.defaultdict(list)  # the extents of labels
-    routes = []
-    for edge, path in zip(edges, found.paths, strict=True):
-        points = tuple(map(moved, path.points))
-        if path.label is not None:
-            label = moved(path.label)
-        else:
-            label = _label(edge, points, shared=feeds[edge.source] > 1, taken=taken)
-        routes.append(Route(edge, points, moved(path.tip), label))
+    routes = [
+        Route(edge, tuple(map(moved, path.points)), moved(path.tip), path.label and moved(path.label))
+        for edge, path in zip(edges, found.paths, strict=True)
+    ]
     width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
     return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes)
 
@@ -130,10 +118,6 @@ def _advance(character: str) -> float:
     if character in "mwMW@%…—→":
         return 0.95
     return 0.7 if character.isupper() else 0.6
-
-
-def _room(edge: Edge) -> Size:
-    return text_width(edge.label, LABEL) + 8, LABEL * LEADING
 
 
 def _size(box: Box) -> Size:
@@ -177,47 +161,3 @@ def _farthest(spans: Iterable[int], budget: int) -> int:
         if span > FARTHEST or (budget < 0 and span > 1):
             return span - 1
     return FARTHEST
-
-
-# Labels.
-
-
-def _label(edge: Edge, points: Sequence[Point], *, shared: bool, taken: dict[Cell, list[tuple[float, float]]]) -> Point:
-    """A position on an edge for its label, near the end that fewer edges share, with the least overlap with other
-    labels."""
-    starts, ends = (
-        [height + sign * (BESIDE + index * LABEL * LEADING) for index in range(PLACES)]
-        for height, sign in ((points[0][1], 1), (points[-1][1] + HEAD, -1))
-    )
-    half = text_width(edge.label, LABEL) / 2
-
-    def cells(x: float, y: float, rows: Sequence[int]) -> Iterator[Cell]:
-        columns = range(int((x - half) // COLUMN), int((x + half) // COLUMN) + 1)
-        return itertools.product((int(y // LABEL) + row for row in rows), columns)
-
-    def covered(place: Point) -> float:
-        beside = itertools.chain.from_iterable(taken.get(cell, ()) for cell in cells(*place, (-1, 0, 1)))
-        return sum(max(0.0, min(place[0] + half, right) - max(place[0] - half, left)) for left, right in beside)
-
-    places = [_at_height(points, height) for height in ([*ends, *starts] if shared else [*starts, *ends])]
-    x, y = min(places, key=covered)
-    for cell in cells(x, y, (0,)):
-        taken[cell].append((x - half, x + half))
-    return x, y
-
-
-def _at_height(points: Sequence[Point], height: float) -> Point:
-    """The point at a height on a chain of Bézier curves that all lead down."""
-    pieces = range(0, len(points) - 1, 3)
-    start = next((piece for piece in pieces if points[piece + 3][1] >= height), pieces[-1])
-    corners, low, high = points[start : start + 4], 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _bezier(corners, middle)[1] < height else (low, middle)
-    return _bezier(corners, low)
-
-
-def _bezier(corners: Sequence[Point], t: float) -> Point:
-    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
-    x, y = (sum(weight * corner[axis] for weight, corner in zip(weights, corners, strict=True)) for axis in (0, 1))
-    return x, y

@@ -40,8 +40,8 @@ function prepare(scene, owner = null) {
     return { index, kind, name: text(name), lines: lines.map(text), rows, origins: origins.map(text), closed: { x, y, w, h },
       outline: outlines[outline], standsFor, into: [], out: [], around: prepared, inner: null, open: false };
   });
-  prepared.edges = scene.edges.map(([from, to, label, labelX, labelY, way, tip, rows]) => {
-    const edge = { from: boxes[from], to: boxes[to], label: text(label), rows, closed: { labelX, labelY, way, tip } };
+  prepared.edges = scene.edges.map(([from, to, label, place, way, tip, rows]) => {
+    const edge = { from: boxes[from], to: boxes[to], label: text(label), rows, closed: { place, way, tip } };
     boxes[from].out.push(edge);
     boxes[to].into.push(edge);
     return edge;
@@ -110,9 +110,9 @@ function arrange(scene) {
     for (let i = 2; i < way.length; i += 6) wire.bezierCurveTo(...way.slice(i, i + 6));
     all.addPath(wire);
     const xs = way.filter((_, i) => i % 2 === 0), ys = way.filter((_, i) => i % 2);
-    const labelX = x(closed.labelX), labelY = y(closed.labelY);
-    Object.assign(edge, { wire, head: arrow(way, tip), labelX, labelY,
-      left: Math.min(...xs, labelX - 70), right: Math.max(...xs, labelX + 70), top: Math.min(...ys), bottom: Math.max(...ys) });
+    const place = closed.place && [x(closed.place[0]), y(closed.place[1])], middle = place ? place[0] : xs[0];
+    Object.assign(edge, { wire, head: arrow(way, tip), place,
+      left: Math.min(...xs, middle - 90), right: Math.max(...xs, middle + 90), top: Math.min(...ys), bottom: Math.max(...ys) });
   }
 }
 
@@ -246,14 +246,8 @@ class View {
       }
       if (readable) {
         c.font = `${data.fonts.label}px ${SANS}`;
-        c.strokeStyle = colours.paper;
         c.fillStyle = colours.faint;
-        c.lineWidth = 3;
-        c.lineJoin = "round";
-        for (const edge of seen) {
-          c.strokeText(edge.label, edge.labelX, edge.labelY);
-          c.fillText(edge.label, edge.labelX, edge.labelY);
-        }
+        for (const edge of seen) if (edge.place) c.fillText(edge.label, ...edge.place);
       }
     }
     for (const box of scene.boxes) {

@@ -28,7 +28,7 @@ _STYLE = f"""\
 .dmlgraph .title{{font-size:{TITLE}px;font-weight:600}}
 .dmlgraph .note{{text-anchor:start}}
 .dmlgraph .line{{fill:var(--faint)}}
-.dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint);paint-order:stroke;stroke:var(--paper);stroke-width:3px}}
+.dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint)}}
 .dmlgraph .frame{{fill:var(--panel);stroke:var(--rule);stroke-width:1.4}}
 .dmlgraph .wire{{fill:none;stroke:var(--edge);stroke-width:1.2}}
 .dmlgraph .head{{fill:var(--edge)}}
@@ -116,8 +116,10 @@ def _box(placed: Placed) -> str:
 
 
 def _route(route: Route) -> str:
-    x, y = route.label
-    label = f'<text class="label" x="{x:.1f}" y="{y + LABEL * 0.35:.1f}">{escape(route.edge.label)}</text>'
+    label = ""
+    if route.label is not None:
+        x, y = route.label
+        label = f'<text class="label" x="{x:.1f}" y="{y + LABEL * 0.35:.1f}">{escape(route.edge.label)}</text>'
     wire, head = f'<path class="wire" d="{route.path}"/>', f'<path class="head" d="{route.arrow}"/>'
     return f'<g class="edge">{_tip(route.edge.rows)}{wire}{head}{label}</g>'
 

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dmlgraph.picture.layers import Arrangement, Pair, Point, Size, arrange, layers, spread
+from dmlgraph.picture import layers as module
+from dmlgraph.picture.layers import Arrangement, Label, Point, Size, layers, spread
+from dmlgraph.picture.ordering import Pair
+
+
+def arrange(sizes: Sequence[Size], edges: Sequence[Pair]) -> Arrangement:
+    """Without labels."""
+    return module.arrange(sizes, edges, [Label("", (0.0, 0.0))] * len(edges), is_roomy=False)
 
 
 @st.composite
@@ -60,7 +67,7 @@ def test_nothing_overlaps_and_no_edge_runs_across_a_box(drawing: tuple[list[Size
 @given(drawings(), st.integers(20, 200))
 def test_labels_have_room_of_their_own(drawing: tuple[list[Size], list[Pair]], width: int) -> None:
     sizes, edges = drawing
-    found = arrange(sizes, edges, [(float(width), 13.0)] * len(edges))
+    found = module.arrange(sizes, edges, [Label("label", (float(width), 13.0))] * len(edges), is_roomy=True)
     check(found, sizes, edges)
     labels = [path.label for path in found.paths]
     rooms = [(label, (float(width), 13.0)) for label in labels if label is not None]
