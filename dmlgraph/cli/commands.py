@@ -29,6 +29,7 @@ COMMANDS = (
     "bench",
     "check",
     "completion",
+    "cut",
     "devices",
     "diff",
     "directml",

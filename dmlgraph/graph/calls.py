@@ -39,13 +39,24 @@ def add(
     """Adds a node from a function's keywords, which are attributes and requests for the outputs."""
     if not keywords:
         return graph.add(operator, tensors, {}, {}, name)
+    return graph.add(operator, tensors, *sorted_fields(operator, keywords, name or operator.name), name)
+
+
+def sorted_fields(
+    operator: type[Operator], keywords: Mapping[str, Any], node: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The attributes and the requests for the outputs among keywords.
+
+    Raises:
+        OperatorError: one of them is neither.
+    """
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
     for keyword in keywords:
         if keyword not in known:
             raise OperatorError(
                 "is not known here",
                 code="unknown-field",
-                node=name or operator.name,
+                node=node,
                 field=keyword,
                 allowed=listing(known),
                 hint=suggestion(keyword, known, {name: field for name, field in FIELDS.items() if field in known}),
@@ -56,7 +67,7 @@ def add(
         output = operator.output_fields[0]
         outputs[output] = dict(outputs.get(output, {})) | asked
     attributes = {key: value for key, value in keywords.items() if key in operator.attribute_fields}
-    return graph.add(operator, tensors, attributes, outputs, name)
+    return attributes, outputs
 
 
 def outputs_of(operator: type[Operator], values: Sequence[Value | None]) -> Any:

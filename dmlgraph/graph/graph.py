@@ -12,31 +12,30 @@ exists, so a graph has no cycles, and the order in which nodes were added is an 
 
 from __future__ import annotations
 
+import copy
 import inspect
 import pathlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import GraphError, Problem, listing, plural, suggestion
 from dmlgraph.base.expressions import Expression, Size
 from dmlgraph.base.levels import NEWEST, FeatureLevel
+from dmlgraph.base.read_only import ReadOnly
 from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import DataTypeLike, TensorDesc
 from dmlgraph.graph import calls, lint, operands, references
 from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.dims import Dims
+from dmlgraph.graph.editing import Draft, EditableGraph
 from dmlgraph.graph.names import Names, check_name
-from dmlgraph.graph.network import Network, Output
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, StateNode
+from dmlgraph.graph.network import Network, Output, Outputs
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode, kept
 from dmlgraph.graph.origin import Origin
 from dmlgraph.graph.scopes import Scope, check_scope
-from dmlgraph.graph.states import StatefulGraph
 from dmlgraph.graph.value import Value
-from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.number_types import hint_on_numbers
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import signature
@@ -68,7 +67,7 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
     return method
 
 
-class Graph(StatefulGraph):
+class Graph(EditableGraph):
     """A DirectML graph that is being built.
 
     Args:
@@ -129,7 +128,7 @@ class Graph(StatefulGraph):
         owned: bool = False,
     ) -> Value:
         """A tensor given at every run; `owned`: the device takes it once, at the first run."""
-        declared = {"dtype": dtype, "sizes": _kept(sizes), "strides": _kept(strides), "owned": owned}
+        declared = {"dtype": dtype, "sizes": kept(sizes), "strides": kept(strides), "owned": owned}
         with Report(node=self.names.shown(name)):
             desc = self.checker.describe(**declared)
             return self._add_source(InputNode(self.names.take(name), desc, declared))
@@ -194,22 +193,35 @@ class Graph(StatefulGraph):
         outputs: Mapping[str, Any],
     ) -> tuple[Value | None, ...]:
         with Report(node=name, place=hint_on_numbers(tensors)) as report:
-            values = operands.values(self, operator, tensors, outputs)
-            descs = {field: _describe(value) for field, value in values.items()}
-            if attributes or outputs:
-                attributes, outputs = _kept(attributes), _kept(outputs)
-            node, written = self.checker.node(name, operator, descs, attributes, outputs, report)
+            node, written, sources = self.described(name, operator, tensors, attributes, outputs, report)
         references.check_meaning(self._network, name, written)
+        self._network.insert(node, written, sources)
+        return tuple(
+            None if desc is None else Value.known(self, name, port, desc) for port, desc in enumerate(written.descs)
+        )
+
+    def described(
+        self,
+        name: str,
+        operator: type[Operator],
+        tensors: Mapping[str, Any],
+        attributes: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        report: Report,
+    ) -> tuple[OperatorNode, Outputs, tuple[Output | None, ...]]:
+        """A node that is not in the graph yet, its outputs, and what it reads; the rest is as in `add`."""
+        values = operands.values(self, operator, tensors, outputs)
+        descs = {field: _describe(value) for field, value in values.items()}
+        if attributes or outputs:
+            attributes, outputs = kept(attributes), kept(outputs)
+        node, written = self.checker.node(name, operator, descs, attributes, outputs, report)
         sources: list[Output | None] = []
         for value in values.values():
             if isinstance(value, list):
                 sources += [(each.node, each.port) for each in value]
             else:
                 sources.append(None if value is None else (value.node, value.port))
-        self._network.insert(node, written, sources)
-        return tuple(
-            None if desc is None else Value.known(self, name, port, desc) for port, desc in enumerate(written.descs)
-        )
+        return node, written, tuple(sources)
 
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output of the graph."""
@@ -251,13 +263,20 @@ class Graph(StatefulGraph):
         self._remove(live - self.live_nodes())
 
     def _remove(self, names: Iterable[str]) -> None:
-        """Removes nodes that nothing else reads; others may get their names."""
+        """Removes nodes that nothing else reads."""
         removed = list(names)
         self._network.remove_nodes_from(removed)
+        self.forget(removed)
+
+    def forget(self, removed: Collection[str]) -> None:
+        """Lets other nodes get the names of removed ones."""
+        if not removed:
+            return
         for name in removed:
             self.names.release(name)
-        kept = (own.without(removed) for own in self.own_gradients)
-        self.own_gradients = tuple(own for own in kept if own is not None)
+        self.origin.forget(removed)
+        own = (each.without(removed) for each in self.own_gradients)
+        self.own_gradients = tuple(each for each in own if each is not None)
 
     def take_over(self, name: str, value: Value, count: int) -> None:
         """Lets a node compute what the node of a value does, of the same description; whoever reads it reads that then.
@@ -265,10 +284,9 @@ class Graph(StatefulGraph):
         The node of the value, which nothing reads, is removed; the other nodes after the first `count` come before it.
         """
         assert value.desc == self.desc(name, 0)
-        names = [each for each in self._network if each != value.node]
-        at = names.index(name)
-        self._network.take_over(name, value.node, [*names[:at], *names[count:], *names[at:count]])
-        self.names.release(value.node)
+        draft = Draft(self)
+        draft.take_over(name, value.node)
+        draft.finish(self)
 
     def replace_source(self, node: StateNode | ConstantNode) -> None:
         """Puts a state or a constant in the place of the one of its name, which has the same description."""
@@ -286,7 +304,7 @@ class Graph(StatefulGraph):
     @property
     def dims(self) -> dict[str, int]:
         """The sizes of the dims, by name."""
-        return self._dims.values
+        return ReadOnly(self._dims.values, "g.with_dims({…}) is the same graph with other sizes")
 
     @property
     def level(self) -> FeatureLevel:
@@ -304,7 +322,9 @@ class Graph(StatefulGraph):
 
     @property
     def outputs(self) -> dict[str, Value]:
-        return {name: Value(self, node, port) for name, (node, port) in self._outputs.items()}
+        """The outputs by name; `output` and `remove_output` change them."""
+        values = {name: Value(self, node, port) for name, (node, port) in self._outputs.items()}
+        return ReadOnly(values, "g.output(name, value) and g.remove_output(name) change the outputs")
 
     @property
     def output_descs(self) -> dict[str, TensorDesc]:
@@ -369,33 +389,11 @@ class Graph(StatefulGraph):
             DmlGraphError: the graph is not legal with these sizes.
         """
         self.origin.check_changed(self._dims.changed(dims), self.dims)
-        other = Graph(self.name, target=self.target, dims=self._dims.changed(dims), allow=self.allow)
-        values: dict[str, tuple[Value | None, ...]] = {}
-        for node in self.nodes:
-            if isinstance(node, InputNode):
-                values[node.name] = (other.input(node.name, **node.declared),)
-            elif isinstance(node, StateNode):
-                state = other.state(node.name, **node.declared, initial=node.initial, grows=node.grows)
-                values[node.name] = (state, state.length) if node.grows is not None else (state,)
-            elif isinstance(node, ConstantNode):
-                same = ConstantNode(other.names.take(node.name), node.desc, node.elements)
-                values[node.name] = (other._add_source(same),)
-            else:
-                bound = {port: values[source][from_port] for source, from_port, port in self.producers(node.name)}
-                tensors = node.operator.by_field(Role.INPUT, bound)
-                values[node.name] = other.add(type(node.operator), tensors, node.attributes, node.outputs, node.name)
-        for name, (source, from_port) in self._outputs.items():
-            value = values[source][from_port]
-            assert value is not None
-            other.output(name, value)
-        for name, (source, from_port) in self._next.items():
-            held, after = values[name][0], values[source][from_port]
-            assert held is not None
-            assert after is not None
-            change = other.update if len(values[name]) == 1 else other.append  # a growing state has a length
-            change(held, after)
+        other = copy.copy(self)
+        other._dims = Dims(self._dims.changed(dims))
         other._dims.used |= self._dims.used  # sizes of constants do not keep the names
-        other.origin, other.own_gradients = self.origin.copy(), self.own_gradients
+        other.checker = Checker(other._dims, other.level)
+        Draft(other).finish(other, again=True)
         return other
 
     def __copy__(self) -> Graph:
@@ -482,15 +480,6 @@ class Graph(StatefulGraph):
     def _repr_svg_(self) -> str:
         """The picture that Jupyter shows; large graphs are folded.  See `dmlgraph.picture`."""
         return str(above("picture:notebook", self))
-
-
-def _kept(value: Any) -> Any:
-    """A copy of the caller's value that later changes to its lists and arrays do not affect."""
-    if isinstance(value, Mapping):
-        return {key: _kept(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return tuple(_kept(each) for each in value)
-    return value.copy() if isinstance(value, np.ndarray) else value
 
 
 def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:

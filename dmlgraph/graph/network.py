@@ -10,7 +10,6 @@ use the dictionaries, which NetworkX documents for subclasses.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,12 +72,8 @@ class Network(Base):
 
     def insert(self, node: Node, outputs: Outputs, sources: Sequence[Output | None]) -> None:
         """Adds a new node and the edges from its sources, which are given by input port."""
-        self._adj[node.name] = {}
-        self._put(node, outputs, sources)
-
-    def _put(self, node: Node, outputs: Outputs, sources: Sequence[Output | None]) -> None:
-        """Adds a node, or puts it in the place of the one of its name, and the edges from its sources."""
         name = node.name
+        self._adj[name] = {}
         self._node[name] = {"node": node, "outputs": outputs, "sources": tuple(sources)}
         into = self._pred[name] = {}
         for port, source in enumerate(sources):
@@ -93,22 +88,6 @@ class Network(Base):
     def replace(self, node: Node) -> None:
         """Puts a node in the place of the one of its name, which has the same sources and outputs."""
         self._node[node.name] = self._node[node.name] | {"node": node}  # copies of the network share the data
-
-    def take_over(self, name: str, other: str, order: Iterable[str]) -> None:
-        """Lets a node be what another one is, which is removed; its readers stay, so that its outputs are the same.
-
-        Args:
-            name: of the node.
-            other: the one that it becomes; nothing reads it.
-            order: all nodes without the other one, in the new order.
-        """
-        node, sources = self.node_of(other), self.sources_of(other)
-        self.remove_node(other)
-        for producer in self._pred[name]:
-            del self._adj[producer][name]
-        self._put(dataclasses.replace(node, name=name), self.outputs_of(name), sources)
-        for each in order:
-            self._node[each] = self._node.pop(each)
 
     def copy(self, as_view: bool = False) -> Network:
         """A network with the same data; with `as_view` what NetworkX makes."""

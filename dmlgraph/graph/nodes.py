@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -14,8 +14,22 @@ from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
 
+T = TypeVar("T")
 
-@dataclasses.dataclass(frozen=True, slots=True)
+
+def _refuse(node: Any, name: str, *_: object) -> NoReturn:
+    raise AttributeError(f"a node never changes: g.set('{node.name}', {name}=…) changes the graph")
+
+
+@dataclass_transform(frozen_default=True)
+def _node(kind: type[T]) -> type[T]:
+    """A frozen dataclass that says how its fields are changed."""
+    made = dataclasses.dataclass(frozen=True, slots=True)(kind)
+    made.__setattr__ = made.__delattr__ = _refuse  # type: ignore[method-assign]
+    return made
+
+
+@_node
 class InputNode:
     """A tensor given at every run; `declared` is its description with dims as names."""
 
@@ -27,7 +41,7 @@ class InputNode:
 LENGTH = TensorDesc(dtype=DataType.UINT32, sizes=(1,))  # of a growing state: how many rows it had before the run
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@_node
 class StateNode:
     """A tensor that lives on the device from run to run, as it was before the run.
 
@@ -51,7 +65,7 @@ class StateNode:
         return (self.desc,) if self.grows is None else (self.desc, LENGTH)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@_node
 class ConstantNode:
     """A tensor known in advance."""
 
@@ -64,7 +78,7 @@ class ConstantNode:
         return self.elements.array
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@_node
 class OperatorNode:
     """An operator with all fields; `attributes` and `outputs` are as given, with dims as names."""
 
@@ -143,3 +157,12 @@ def reference_hint(reference: str, names: Iterable[str]) -> str | None:
         if near is not None:
             return f"did you mean '{near}{path}'?"
     return None
+
+
+def kept(value: Any) -> Any:
+    """A copy of the caller's value that later changes to its lists and arrays do not affect."""
+    if isinstance(value, Mapping):
+        return {key: kept(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(kept(each) for each in value)
+    return value.copy() if isinstance(value, np.ndarray) else value

@@ -85,7 +85,11 @@ def own(graph: Graph, value: Any, field: str | None = None) -> Value:
         )
     if not graph.writes(value):
         raise GraphError(
-            "the value does not match its node's output", code="foreign-value", field=field, got=value.reference
+            "the value does not match its node's output",
+            code="foreign-value",
+            field=field,
+            got=value,
+            hint="the graph has changed since: g.value(reference) gives the value that it has now",
         )
     return value
 

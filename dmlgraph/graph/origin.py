@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from dmlgraph.base.errors import GraphError, Location, Problem
@@ -33,6 +33,16 @@ class Origin:
     def copy(self) -> Origin:
         """The same, for a graph that may change."""
         return dataclasses.replace(self, fixed=dict(self.fixed), places=dict(self.places))
+
+    def forget(self, removed: Collection[str]) -> None:
+        """Drops what is said of removed nodes, and the tests that give or expect one of them."""
+        for name in removed:
+            self.places.pop(name, None)
+        self.tests = {
+            name: test
+            for name, test in self.tests.items()
+            if not any(section != "expect" and of in removed for section, of, _ in test.contents)
+        }
 
     def located(self, problem: Problem) -> Problem:
         """The problem with its place in the file: its field's, else its node's."""

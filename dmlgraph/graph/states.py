@@ -68,8 +68,8 @@ class StatefulGraph:
         declared = {"dtype": dtype, "sizes": sizes}
         with Report(node=self.names.shown(name)):
             desc = self.checker.describe(**declared)
-            node = StateNode(self.names.take(name), desc, declared, _initial(initial, desc, grows), _axis(grows, desc))
-            return self._add_source(node)
+            held, axis = initial_of(initial, desc, grows), axis_of(grows, desc)
+            return self._add_source(StateNode(self.names.take(name), desc, declared, held, axis))
 
     def make_state(self, name: str, *, initial: Any = None) -> Value:
         """Turns an input into a state of its name: runs are not given it any more, and `update` makes its next value.
@@ -87,7 +87,7 @@ class StatefulGraph:
             raise GraphError(message, code="not-an-input", node=name)
         declared = {"dtype": node.declared["dtype"], "sizes": node.declared["sizes"]}
         with Report(node=name):
-            self._network.replace(StateNode(name, node.desc, declared, _initial(initial, node.desc, None)))
+            self._network.replace(StateNode(name, node.desc, declared, initial_of(initial, node.desc, None)))
         return Value(self._graph, name, 0)
 
     def update(self, state: Value, value: Value) -> None:
@@ -172,25 +172,7 @@ class StatefulGraph:
         """Notes the next value of a state, which must have its data type and sizes, but fewer rows may be appended."""
         field = "next" if node.grows is None else "append"
         value = operands.own(self._graph, value, f"{node.name}.{field}")
-        desc, got = node.desc, value.desc
-        if got.dtype is not desc.dtype:
-            raise GraphError(
-                "has another data type than the state",
-                code="dtype",
-                node=node.name,
-                field=field,
-                got=str(got.dtype),
-                allowed=str(desc.dtype),
-            )
-        if not fits(got.sizes, desc.sizes, node.grows):
-            raise GraphError(
-                "has other sizes than the state",
-                code="sizes",
-                node=node.name,
-                field=field,
-                got=list(got.sizes),
-                allowed=fitting(desc.sizes, node.grows, least=1),
-            )
+        check_next(node, value.desc)
         self._next[node.name] = value.node, value.port
 
     def _add_source(self, node: InputNode | StateNode | ConstantNode) -> Value:
@@ -237,6 +219,33 @@ def refuse_states(graph: StatefulGraph, what: str) -> None:
         raise GraphError(f"{what} cannot have states", code="states", node=state.name, hint=hint)
 
 
+def check_next(node: StateNode, got: TensorDesc) -> None:
+    """Refuses what cannot be the next value of a state, or rows that are appended to it.
+
+    Raises:
+        GraphError: it has another data type, or other sizes.
+    """
+    field, desc = "next" if node.grows is None else "append", node.desc
+    if got.dtype is not desc.dtype:
+        raise GraphError(
+            "has another data type than the state",
+            code="dtype",
+            node=node.name,
+            field=field,
+            got=str(got.dtype),
+            allowed=str(desc.dtype),
+        )
+    if not fits(got.sizes, desc.sizes, node.grows):
+        raise GraphError(
+            "has other sizes than the state",
+            code="sizes",
+            node=node.name,
+            field=field,
+            got=list(got.sizes),
+            allowed=fitting(desc.sizes, node.grows, least=1),
+        )
+
+
 def fits(given: Sequence[int], sizes: Sequence[int], grows: int | None) -> bool:
     """Whether sizes are those of a state, or, along the axis along which it grows, at most as large."""
     if len(given) != len(sizes):
@@ -251,7 +260,7 @@ def fitting(sizes: Sequence[int], grows: int | None, *, least: int) -> str:
     return f"[{', '.join(shown)}]"
 
 
-def _axis(grows: object, desc: TensorDesc) -> int | None:
+def axis_of(grows: object, desc: TensorDesc) -> int | None:
     """The axis along which a state grows, counted from the first."""
     if grows is None:
         return None
@@ -262,7 +271,7 @@ def _axis(grows: object, desc: TensorDesc) -> int | None:
     return grows % desc.rank
 
 
-def _initial(given: Any, desc: TensorDesc, grows: object) -> ConstantData | Scalar | None:
+def initial_of(given: Any, desc: TensorDesc, grows: object) -> ConstantData | Scalar | None:
     """What a state holds at first."""
     if desc.dtype.bits < 8:
         raise GraphError("a state has a data type of at least 8 bits", code="dtype", field="dtype", got=str(desc.dtype))
@@ -272,12 +281,11 @@ def _initial(given: Any, desc: TensorDesc, grows: object) -> ConstantData | Scal
         raise GraphError(
             "a growing state has no rows at first", code="conflict", field="initial", hint="leave 'initial' out"
         )
-    if isinstance(given, (Scalar, ConstantData)):
-        return given
     with Report(field="initial"):
-        if is_number(given):
-            return Scalar.of(given, desc.dtype)
-        array, stated = constant_array(given, None if isinstance(given, np.ndarray) else desc.dtype)
+        if isinstance(given, Scalar) or is_number(given):
+            return Scalar.of(given.value if isinstance(given, Scalar) else given, desc.dtype)
+        data = given.array if isinstance(given, ConstantData) else given
+        array, stated = constant_array(data, None if isinstance(data, np.ndarray) else desc.dtype)
     if (stated.dtype, stated.sizes) != (desc.dtype, desc.sizes):
         raise GraphError(
             "has another data type or other sizes than the state",
@@ -286,4 +294,4 @@ def _initial(given: Any, desc: TensorDesc, grows: object) -> ConstantData | Scal
             got=f"{stated.dtype} {list(stated.sizes)}",
             allowed=f"{desc.dtype} {list(desc.sizes)}",
         )
-    return ConstantData(array)
+    return given if isinstance(given, ConstantData) else ConstantData(array)

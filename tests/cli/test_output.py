@@ -38,6 +38,7 @@ ARGUMENTS = {
     "bench": ["grüß.yaml", "--device", "reference", "--repeats", "1"],
     "check": ["wrong→.yaml"],
     "completion": ["zsh"],
+    "cut": ["grüß.yaml", "--outputs", "結果.é", "-o", "∑→.yaml"],
     "devices": [],
     "diff": ["grüß.yaml", "--device", "cpu", "--device", "reference"],
     "directml": ["info"],

@@ -140,6 +140,7 @@ COMMANDS: dict[str, Callable[[str], list[Any]]] = {
     "check": lambda file: ["check", file],
     "lower": lambda file: ["lower", file],
     "show": lambda file: ["show", file],
+    "cut": lambda file: ["cut", file, "--outputs", "y", "-o", "part.yaml"],
     "run": lambda file: ["run", file, "--random", "0", "--device", "reference"],
     "bench": lambda file: ["bench", file, "--device", "reference", "--repeats", "2"],
     "diff": lambda file: ["diff", file, "--device", "reference", "--device", "cpu"],

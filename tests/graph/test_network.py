@@ -57,20 +57,3 @@ def test_removed_nodes_take_their_edges_with_them_and_leave_copies_alone() -> No
     assert list(copied.successors("x")) == ["y"]
     assert network.writes("x", 0, desc)
     assert not network.writes("y", 0, desc)
-
-
-def test_a_node_becomes_another_one_and_keeps_its_readers() -> None:
-    network = Network()
-    desc = TensorDesc(dtype="float32", sizes=[2])
-    for name, sources in (("x", ()), ("y", (("x", 0),)), ("z", (("y", 0),)), ("w", (("x", 0),)), ("v", (("w", 0),))):
-        node = InputNode(name, desc, {})
-        network.insert(node, Outputs.of(node), sources)
-    copied = network.copy()
-    network.replace(InputNode("x", desc, {"dtype": "float32"}))
-    network.take_over("y", "v", ["x", "w", "y", "z"])
-    assert [node.name for node in network.all_nodes()] == ["x", "w", "y", "z"]
-    assert sorted(network.edges(data="to_port")) == [("w", "y", 0), ("x", "w", 0), ("y", "z", 0)]
-    assert (network.sources_of("y"), network.sources_of("z")) == ((("w", 0),), (("y", 0),))
-    assert network.node_of("x") != copied.node_of("x")
-    assert list(copied) == ["x", "y", "z", "w", "v"]
-    assert sorted(copied.edges()) == [("w", "v"), ("x", "w"), ("x", "y"), ("y", "z")]

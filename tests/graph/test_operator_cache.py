@@ -78,7 +78,7 @@ def test_dims_are_resolved_before(g: dg.Graph, x: dg.Value) -> None:
     assert first.sizes == (4, 2)
     other = g.with_dims({"N": 7})
     assert other.node("first").operator.output.sizes == (7, 2)  # type: ignore[union-attr]
-    g.dims["N"] = 2  # nobody should do this, but it must not return the result for 4
+    g._dims.values["N"] = 2  # nobody should do this, but it must not return the result for 4
     second = dg.slice1(x, input_window_offsets=[0, 0], input_window_sizes=["N", 2], input_window_strides=[1, 1])
     assert second.sizes == (2, 2)
 

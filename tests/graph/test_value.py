@@ -105,7 +105,7 @@ def test_copies_of_a_graph_have_nothing_in_common(g: dg.Graph, x: dg.Value, make
     other = make(g)
     assert dumps(other) == before
     other.output("z", dg.log(other.value("x")))
-    other.dims["N"] = 7
+    other._dims.values["N"] = 7
     g.input("only_here", sizes=[1], dtype="uint8")
     assert dumps(other) != before
     assert "only_here" not in {node.name for node in other.nodes}

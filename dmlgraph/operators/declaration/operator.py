@@ -123,10 +123,10 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
         return self.of_fields(self.__dict__ | changes) if changes else self
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise dataclasses.FrozenInstanceError(f"{self.name}.{name} cannot be changed")
+        raise dataclasses.FrozenInstanceError(f"{self.name}.{name} cannot be changed: g.set changes a node")
 
     def __delattr__(self, name: str) -> None:
-        raise dataclasses.FrozenInstanceError(f"{self.name}.{name} cannot be changed")
+        raise dataclasses.FrozenInstanceError(f"{self.name}.{name} cannot be changed: g.set changes a node")
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
