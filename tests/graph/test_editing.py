@@ -242,7 +242,7 @@ def test_an_attribute_is_left_out_again(g: dg.Graph) -> None:
 def test_a_node_cannot_read_itself(g: dg.Graph) -> None:
     problem = refused(g, lambda: g.set("r", input=g.value("s")))
     assert problem.code == "cycle"
-    assert sorted(problem.got.split(" → ")[1:]) == ["r", "s"]
+    assert sorted(str(problem.got).split(" → ")[1:]) == ["r", "s"]
 
 
 def test_inputs_constants_and_states_change(g: dg.Graph) -> None:
