@@ -28,6 +28,7 @@ LAYERS = (
     {"passes"},
     {"formats"},
     {"generation", "measure", "picture"},
+    {"doctor"},
     {"distributed"},
     {"testing"},
     {"cli"},

@@ -1,0 +1,1 @@
+"""The doctor: finds the node that a device computes wrong."""
