@@ -25,6 +25,7 @@ from dmlgraph.cli.options import (
     with_device,
     with_dims,
     with_inputs,
+    with_permissions,
     without_fusion,
     writing,
 )
@@ -69,6 +70,7 @@ _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "ar
 )
 @with_inputs
 @without_fusion
+@with_permissions
 @click.option(
     "--repeats", type=click.IntRange(min=1), help="Steady runs; by default as many as take a second, at least 5."
 )

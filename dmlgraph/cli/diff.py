@@ -21,6 +21,7 @@ from dmlgraph.cli.options import (
     with_device,
     with_dims,
     with_inputs,
+    with_permissions,
     without_fusion,
 )
 
@@ -45,6 +46,7 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
 )
 @with_inputs
 @without_fusion
+@with_permissions
 @click.option(
     "--ulp",
     type=click.IntRange(min=0),

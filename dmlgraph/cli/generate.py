@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dmlgraph.cli.options import chosen, read_stdin, with_device, with_dim
+from dmlgraph.cli.options import chosen, permissions, read_stdin, with_device, with_dim, with_permissions
 
 if TYPE_CHECKING:
     from dmlgraph.devices.names import DeviceName
@@ -32,6 +32,7 @@ _MODEL = click.Path(exists=True, path_type=pathlib.Path)
 @click.option("--seed", type=int, help="Of the random numbers.")
 @click.option("--stop", "stops", multiple=True, metavar="TEXT", help="End where this text would come.")
 @click.option("--beams", type=click.IntRange(min=1), metavar="N", help="Follow so many texts, and print the likeliest.")
+@with_permissions
 @with_dim
 def generate(
     model: pathlib.Path,
@@ -65,7 +66,7 @@ def generate(
     known = opened(model, dims=dims, target=choice.device.level)
     assert known.tokenizer is not None
     tokenizer = Tokenizer(known.tokenizer)
-    generator = Generator(known, device=cast("DeviceName", choice.name))
+    generator = Generator(known, device=cast("DeviceName", choice.name), **permissions())
     settings: dict[str, Any] = {name: given for name, given in sampling.items() if given is not None}
     beams = beams or (1 if settings else known.beams)
     if beams > 1 and settings:

@@ -6,7 +6,17 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import FILE, NEW_FOLDER, parsing_dims, split_pairs, with_device, with_dim, without_fusion
+from dmlgraph.cli.options import (
+    FILE,
+    NEW_FOLDER,
+    parsing_dims,
+    permissions,
+    split_pairs,
+    with_device,
+    with_dim,
+    with_permissions,
+    without_fusion,
+)
 
 
 def _parse_inputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -49,6 +59,7 @@ def _parse_inputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]
     help="Without a scheduler, how many processes this machine starts; by default one per processor.",
 )
 @without_fusion
+@with_permissions
 @click.option("--quiet", is_flag=True, help="Do not show how far it is.")
 @with_dim
 @click.option("--target", metavar="LEVEL", help="For an ONNX model: its feature level, such as 5.0.")
@@ -98,6 +109,7 @@ def map(
         scheduler=scheduler,
         workers=workers,
         progress=not quiet,
+        **permissions(),
     )
     text = f"{plural(summary.total, 'chunk')}: {summary.done} done now, {summary.before} before"
     click.echo(f"{text}, {summary.failed} failed; see {out / 'failed'}" if summary.failed else text)

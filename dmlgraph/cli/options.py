@@ -11,7 +11,7 @@ import pathlib
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
@@ -46,11 +46,51 @@ MAX_DIGITS = 400  # of a number
 STDIN = "<stdin>"  # the name of standard input in messages
 MOST_COMBINATIONS = 1000  # of sizes
 _READ = f"{__name__}.stdin"  # in the context: what was read from standard input, and for what
+_PERMISSIONS = f"{__name__}.permissions"  # in the context: the options for what DirectML may do, by name
 _OF_MODELS = f"{__name__}.models"  # in the context: the options for ONNX models, by name, where they are given
 
 
 # The option --no-fuse.
 without_fusion = click.option("--no-fuse", is_flag=True, help="Run the nodes as they are in the file, without fusion.")
+
+
+class Permissions(TypedDict):
+    """What `Graph.compile` is told of what DirectML may do."""
+
+    metacommands: bool
+    half_precision: bool
+
+
+def with_permissions(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --no-metacommands and --half-precision; `chosen` and `permissions` have what is given."""
+    metacommands = click.option(
+        "--no-metacommands",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_permission,
+        help="Keep DirectML from using the driver's own implementations of operators.",
+    )
+    half_precision = click.option(
+        "--half-precision",
+        is_flag=True,
+        expose_value=False,
+        callback=_keep_permission,
+        help="Let DirectML compute float32 in float16 where that is faster.",
+    )
+    return metacommands(half_precision(command))
+
+
+def _keep_permission(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    context.meta.setdefault(_PERMISSIONS, {})[parameter.name] = given
+
+
+def permissions() -> Permissions:
+    """What is given; the defaults for a command without the options."""
+    given = click.get_current_context().meta.get(_PERMISSIONS, {})
+    return {
+        "metacommands": not given.get("no_metacommands", False),
+        "half_precision": given.get("half_precision", False),
+    }
 
 
 def with_device(help: str, name: str = "device", **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -356,7 +396,7 @@ def chosen(name: str) -> Choice:
     from dmlgraph.devices import choose
 
     try:
-        return choose(name)
+        return choose(name, **permissions())
     except DeviceError as error:
         if error.code != "unknown-device":  # the device exists but cannot be used
             raise

@@ -24,6 +24,7 @@ from dmlgraph.cli.options import (
     with_device,
     with_dims,
     with_inputs,
+    with_permissions,
     without_fusion,
     writing,
 )
@@ -57,6 +58,7 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
     help="Fill inputs that are not given with random numbers: normal floats, integers from 0 to 7.",
 )
 @without_fusion
+@with_permissions
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the outputs as JSON, with all numbers; not finite ones as text."
 )

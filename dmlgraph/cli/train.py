@@ -15,7 +15,17 @@ import click
 from dmlgraph.base.errors import DmlGraphError, plural
 from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import GRAPH, NEW_FILE, chosen, load_graph, split_pairs, with_device, with_dims, writing
+from dmlgraph.cli.options import (
+    GRAPH,
+    NEW_FILE,
+    chosen,
+    load_graph,
+    split_pairs,
+    with_device,
+    with_dims,
+    with_permissions,
+    writing,
+)
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -71,6 +81,7 @@ def _check_suffix(_: click.Context, __: click.Parameter, value: pathlib.Path | N
 )
 @click.option("--picture", type=NEW_FILE, metavar="FILE.svg", help="Draw the loss.")
 @click.option("--json", "as_json", is_flag=True, help="Print the loss of every step as JSON.")
+@with_permissions
 @with_dims
 def train(file: pathlib.Path, device: str, dims: dict[str, int], as_json: bool, **options: Any) -> None:
     """Train a graph as its file says.

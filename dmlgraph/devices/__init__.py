@@ -24,7 +24,7 @@ class Choice:
     """A device and why it was chosen; `name` is what the user asked for, and what choices are compared by.
 
     `otherwise` makes the next choice from the reason why this device cannot run a graph; None if the user named this
-    device; `threads` is the number of threads that the user asked for.
+    device; `threads` is the number of threads that the user asked for, and the last two are permissions.
     """
 
     name: str
@@ -32,22 +32,58 @@ class Choice:
     reason: str = dataclasses.field(compare=False)
     otherwise: Callable[[str], Choice] | None = dataclasses.field(default=None, compare=False)
     threads: int | None = None
+    metacommands: bool = True
+    half_precision: bool = False
 
 
-def choose(name: str, *, threads: int | None = None, debug: bool = False) -> Choice:
+def choose(
+    name: str,
+    *,
+    threads: int | None = None,
+    debug: bool = False,
+    metacommands: bool = True,
+    half_precision: bool = False,
+) -> Choice:
     """The device of a name: `auto`, `cpu`, `reference`, `directml`, `directml:1`, `directml:software`.
 
     Args:
         name: as the user writes it.
-        threads, debug: as in `Graph.compile`.
+        threads, debug, metacommands, half_precision: as in `Graph.compile`.
 
     Raises:
-        DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads.
+        DeviceError: the name is unknown, the device cannot be used here, or it does not take a number of threads; or
+            a permission is neither True nor False.
     """
     choice = _choose(name, debug)
-    if threads is None:
+    if threads is not None:
+        choice = dataclasses.replace(choice, device=choice.device.with_threads(threads), threads=threads)
+    return with_permissions(choice, metacommands=metacommands, half_precision=half_precision)
+
+
+def with_permissions(choice: Choice, *, metacommands: bool, half_precision: bool) -> Choice:
+    """The choice with other permissions for the compiler, which also hold for the devices that `auto` turns to.
+
+    Raises:
+        DeviceError: a permission is neither True nor False.
+    """
+    for field, given in (("metacommands", metacommands), ("half_precision", half_precision)):
+        if not isinstance(given, bool):
+            raise DeviceError("is a permission", code="kind", field=field, got=given, allowed="True or False")
+    if (choice.metacommands, choice.half_precision) == (metacommands, half_precision):
         return choice
-    return dataclasses.replace(choice, device=choice.device.with_threads(threads), threads=threads)
+    following = choice.otherwise
+
+    def otherwise(why: str) -> Choice:
+        assert following is not None
+        return with_permissions(following(why), metacommands=metacommands, half_precision=half_precision)
+
+    return dataclasses.replace(
+        choice,
+        device=choice.device.with_permissions(metacommands=metacommands, half_precision=half_precision),
+        otherwise=following and otherwise,
+        metacommands=metacommands,
+        half_precision=half_precision,
+    )
 
 
 def _choose(name: str, debug: bool) -> Choice:

@@ -73,7 +73,15 @@ def compile_graph(
 
     def on(choice: Choice) -> Executable:
         executable = _compile(graph, choice, rules, debug)
-        executable.recipe = Recipe(Source.of(graph), choice.name, rules, choice.threads, debug)
+        executable.recipe = Recipe(
+            Source.of(graph),
+            choice.name,
+            rules,
+            choice.threads,
+            debug,
+            metacommands=choice.metacommands,
+            half_precision=choice.half_precision,
+        )
         return executable
 
     with enough_memory("compile", graph):

@@ -48,6 +48,18 @@ class Device(abc.ABC):
             f"'{self.name}' does not take a number of threads", code="conflict", field="threads", got=threads
         )
 
+    def with_permissions(self, *, metacommands: bool, half_precision: bool) -> Device:
+        """The device with other permissions for what compiles and runs on it.
+
+        A permission may be left unused.  Devices without metacommands that always compute in the type of the tensors,
+        or in a wider one, are the same with any.
+
+        Args:
+            metacommands: whether the driver's own implementations of operators may be used.
+            half_precision: whether float32 may be computed in float16 where the hardware is faster so.
+        """
+        return self
+
     @abc.abstractmethod
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         """Compiles a lowered graph; `reason` says why this device was chosen.

@@ -57,7 +57,7 @@ class Ladder:
     Args:
         graph: the graph; or what makes it of sizes by name, such as `lambda dims: dg.load("model.onnx", dims=dims)`,
             where another size of a dim makes other nodes.
-        device, fuse, threads, debug: as in `Graph.compile`.
+        device, fuse, threads, debug, metacommands, half_precision: as in `Graph.compile`.
         dims: by dim: the sizes to compile for, its rungs.  A dim that is not named may have any size.
         most: how many executables are kept.
 
@@ -80,6 +80,8 @@ class Ladder:
         fuse: bool | Iterable[str] = True,
         threads: int | None = None,
         debug: bool = False,
+        metacommands: bool = True,
+        half_precision: bool = False,
     ) -> None:
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise BindingError(
@@ -89,7 +91,14 @@ class Ladder:
         self._make = graph.with_dims if isinstance(graph, Graph) else graph
         self.defaults = graph.dims if isinstance(graph, Graph) else dict.fromkeys(dims or {}, 1)
         self.rungs = {dim: self._checked_rungs(dim, sizes) for dim, sizes in (dims or {}).items()}
-        self._how = {"device": device, "fuse": chosen_rules(fuse), "threads": threads, "debug": debug}
+        self._how = {
+            "device": device,
+            "fuse": chosen_rules(fuse),
+            "threads": threads,
+            "debug": debug,
+            "metacommands": metacommands,
+            "half_precision": half_precision,
+        }
         self._executables: OncePerKey[Executable] = OncePerKey(most)
         self._compiled: list[Compilation] = []
         self._background = RunsInFlight(1)

@@ -140,7 +140,7 @@ class Recipe:
     Attributes:
         source: the graph.
         device: the device's name as the user gave it: `auto` chooses again in each process.
-        fuse, threads, debug: as in `Graph.compile`.
+        fuse, threads, debug, metacommands, half_precision: as in `Graph.compile`.
         dims: other values for the graph's dims.
     """
 
@@ -150,11 +150,14 @@ class Recipe:
     threads: int | None = None
     debug: bool = False
     dims: tuple[tuple[str, int], ...] = ()
+    metacommands: bool = True
+    half_precision: bool = False
 
     @functools.cached_property
     def key(self) -> str:
         """A digest of all of it."""
-        said = (self.source.digest, self.device, self.fuse, self.threads, self.debug, sorted(self.dims))
+        permissions = (self.metacommands, self.half_precision)
+        said = (self.source.digest, self.device, self.fuse, self.threads, self.debug, sorted(self.dims), permissions)
         return hashlib.sha256(repr(said).encode()).hexdigest()
 
     def with_dims(self, dims: Mapping[str, int]) -> Recipe:
@@ -182,6 +185,8 @@ class Recipe:
                 dims=dict(self.dims) or None,
                 threads=self.threads,
                 debug=self.debug,
+                metacommands=self.metacommands,
+                half_precision=self.half_precision,
             )
         executable.recipe = self
         return executable

@@ -31,6 +31,8 @@ def map_blocks(
     fuse: bool | Iterable[str] = True,
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
+    metacommands: bool = True,
+    half_precision: bool = False,
     outputs: Iterable[str] | None = None,
 ) -> dict[str, da.Array]:
     """Runs a graph on each block of Dask arrays: a lazy Dask array for every output, by name.
@@ -43,7 +45,7 @@ def map_blocks(
     they are computed together: `dask.compute(*results.values())`.
 
     Args:
-        graph, device, fuse, threads, dims: as in `Runner`.
+        graph, device, fuse, threads, dims, metacommands, half_precision: as in `Runner`.
         inputs: an array for every input, by name: a Dask array, or an array.
         outputs: the names of the outputs; by default all.
 
@@ -56,7 +58,16 @@ def map_blocks(
 
     arrays = dict(by_name(inputs, "inputs"))
     whole = {name: np.asarray(array) for name, array in arrays.items() if not isinstance(array, da.Array)}
-    runner = Runner(graph, device=device, fuse=fuse, threads=threads, dims=dims, inputs=whole)
+    runner = Runner(
+        graph,
+        device=device,
+        fuse=fuse,
+        threads=threads,
+        dims=dims,
+        inputs=whole,
+        metacommands=metacommands,
+        half_precision=half_precision,
+    )
     cut = _cut(runner.graph, {name: array for name, array in arrays.items() if name not in whole}, runner.inputs)
     wanted = _wanted(runner.graph, outputs)
     return _lazy(runner, cut, forms(runner.graph, cut, wanted))

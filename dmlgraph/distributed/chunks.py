@@ -54,6 +54,8 @@ def run_chunks(
     threads: int | None = None,
     dims: Mapping[str, int] | None = None,
     target: str | None = None,
+    metacommands: bool = True,
+    half_precision: bool = False,
     chunks: Mapping[str, int] | None = None,
     zarr: bool = False,
     client: Client | None = None,
@@ -66,7 +68,7 @@ def run_chunks(
     Started again it does what is missing, and tries failed chunks again, which do not stop the others.
 
     Args:
-        graph, device, fuse, threads, dims, target: as in `Runner`.
+        graph, device, fuse, threads, dims, target, metacommands, half_precision: as in `Runner`.
         inputs: for every input of the graph, by name: a folder of .npy files, of which each is a chunk, and those of
             one name belong together; or a .npy file, a .zarr store or an array, which is cut along dims.
         out: the folder for the results, which all machines see under the same path.
@@ -84,7 +86,16 @@ def run_chunks(
         DmlGraphError: inputs do not fit the graph, the device is missing on a worker, or the scheduler is lost.
     """
     begin = time.monotonic()
-    runner = Runner(graph, device=device, fuse=fuse, threads=threads, dims=dims, target=target)
+    runner = Runner(
+        graph,
+        device=device,
+        fuse=fuse,
+        threads=threads,
+        dims=dims,
+        target=target,
+        metacommands=metacommands,
+        half_precision=half_precision,
+    )
     job = job_of(runner, inputs, out, chunks, zarr)
     todo = Todo(job, shown := Progress(job.count(), quiet=not progress))
     with contextlib.ExitStack() as stack:

@@ -31,7 +31,7 @@ class Runner:
     Args:
         graph: a graph, which travels with its constants; or the path of a graph file or an ONNX model that every
             machine sees, of which the path and a digest travel.
-        device, fuse, threads: as in `Graph.compile`.
+        device, fuse, threads, metacommands, half_precision: as in `Graph.compile`.
         dims: other values for the graph's dims.
         inputs: arrays of inputs that are the same for each batch, by name.
         target: the feature level for an ONNX model at a path.
@@ -50,13 +50,22 @@ class Runner:
         dims: Mapping[str, int] | None = None,
         inputs: Mapping[str, Any] | None = None,
         target: str | None = None,
+        metacommands: bool = True,
+        half_precision: bool = False,
     ) -> None:
         check_name(device)
         if isinstance(graph, Graph):
             source = Source.of(graph if dims is None else graph.with_dims(dims))
         else:
             source = SharedFile(graph, dims, target=target)
-        self.recipe = Recipe(source, device, chosen_rules(fuse), threads)
+        self.recipe = Recipe(
+            source,
+            device,
+            chosen_rules(fuse),
+            threads,
+            metacommands=metacommands,
+            half_precision=half_precision,
+        )
         self._recipes: dict[tuple[tuple[str, tuple[int, ...]], ...], Recipe] = {}  # by the shapes of the arrays
         self.inputs = {name: np.asarray(array) for name, array in by_name(inputs, "inputs").items()}
         refuse_states(self.graph, "a batch, which may run anywhere and in any order,")

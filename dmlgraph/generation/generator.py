@@ -41,7 +41,7 @@ class Generator:
     Args:
         model: a decoder graph with dims for its tokens and its capacity, the file of one, an ONNX model, the folder of
             a model, what `folder.opened` makes of these, or what makes the graph of sizes by name.
-        device, threads: as in `Graph.compile`.
+        device, threads, metacommands, half_precision: as in `Graph.compile`.
         capacity: the most tokens of a text; by default the graph's, or for a model its own, at most 2048.
         chunks: by how many tokens a prompt is read; more are read at once where the prompt has as many.
         steps: tokens to a wait.
@@ -66,6 +66,8 @@ class Generator:
         steps: int = 8,
         drafts: int = 0,
         threads: int | None = None,
+        metacommands: bool = True,
+        half_precision: bool = False,
     ) -> None:
         if isinstance(model, (str, os.PathLike)):
             model = opened(model, target=choose(device, threads=threads).device.level)
@@ -77,7 +79,12 @@ class Generator:
         self.chunks = sorted({_positive("chunks", each) for each in chunks})
         self.steps = _positive("steps", steps) if self.decoder.can_rewind else 1
         self.drafts = _positive("drafts", drafts, least=0)
-        self._how: dict[str, Any] = {"device": device, "threads": threads}
+        self._how: dict[str, Any] = {
+            "device": device,
+            "threads": threads,
+            "metacommands": metacommands,
+            "half_precision": half_precision,
+        }
         self._ladders: dict[object, Ladder] = {}
         self._prepared: set[tuple[object, int, int]] = set()
 

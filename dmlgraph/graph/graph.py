@@ -438,6 +438,8 @@ class Graph(EditableGraph):
         dims: Mapping[str, int] | None = None,
         threads: int | None = None,
         debug: bool = False,
+        metacommands: bool = True,
+        half_precision: bool = False,
     ) -> Executable:
         """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
 
@@ -449,9 +451,14 @@ class Graph(EditableGraph):
             threads: the number of threads for a run on `cpu`; by default DMLGRAPH_THREADS, or one per processor.
             debug: require the device's own checks and messages.  Those of Direct3D 12 can only be switched on before
                 the process first uses it: by the first compilation, or by DMLGRAPH_DEBUG=1.
+            metacommands: whether DirectML may use the driver's own implementations of operators, which are faster, and
+                differ from driver to driver.
+            half_precision: whether DirectML may compute float32 in float16 where the hardware is faster so.  `cpu` and
+                `reference` have neither: they compute the same with all permissions.
         """
         graph = self if dims is None else self.with_dims(dims)
-        choice = above("devices:choose", device, threads=threads, debug=debug)
+        permissions = {"metacommands": metacommands, "half_precision": half_precision}
+        choice = above("devices:choose", device, threads=threads, debug=debug, **permissions)
         executable: Executable = above("devices.compile:compile_graph", graph, choice, fuse=fuse, debug=debug)
         return executable
 

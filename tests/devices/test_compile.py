@@ -72,6 +72,54 @@ print([each for each in sys.modules if each.startswith(("dmlgraph.compiler.passe
     assert done.stdout == "[]\n"
 
 
+@pytest.fixture
+def permitted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, bool]]:
+    """What `reference` is told of metacommands and half precision."""
+    told = []
+
+    def noted(device: ReferenceDevice, **permissions: bool) -> ReferenceDevice:
+        told.append(permissions)
+        return device
+
+    monkeypatch.setattr(ReferenceDevice, "with_permissions", noted)
+    return told
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run --device reference", "bench --repeats 1 --device reference", "diff --device reference --device cpu"],
+)
+def test_a_command_passes_permissions_on(
+    command: str, permitted: list[dict[str, bool]], tmp_path: pathlib.Path
+) -> None:
+    graph().save(tmp_path / "small.yaml")
+    name, *options = command.split()
+    given = [name, str(tmp_path / "small.yaml"), *options, *(["--random", "0"] if name == "run" else [])]
+    for option, expected in (
+        ("--no-metacommands", {"metacommands": False, "half_precision": False}),
+        ("--half-precision", {"metacommands": True, "half_precision": True}),
+    ):
+        done = CliRunner().invoke(main, [*given, option])
+        assert done.exit_code == 0, done.output
+        assert permitted.pop() == expected
+        assert permitted == []
+
+
+def test_auto_keeps_permissions_on_its_next_device(permitted: list[dict[str, bool]]) -> None:
+    first = devices.Choice("auto", ReferenceDevice(), "", lambda why: devices.Choice("auto", ReferenceDevice(), why))
+    choice = devices.with_permissions(first, metacommands=False, half_precision=True)
+    assert choice.otherwise is not None
+    following = choice.otherwise("lacks something")
+    assert (following.reason, following.metacommands, following.half_precision) == ("lacks something", False, True)
+    assert permitted == [{"metacommands": False, "half_precision": True}] * 2
+
+
+def test_a_permission_is_true_or_false() -> None:
+    with pytest.raises(dg.DeviceError, match="is a permission") as caught:
+        graph().compile("cpu", metacommands="no")  # type: ignore[arg-type]
+    assert (caught.value.field, caught.value.got, caught.value.code) == ("metacommands", "no", "kind")
+
+
 @pytest.mark.parametrize(
     ("command", "times"),
     [

@@ -156,10 +156,11 @@ def test_an_executable_pickles_as_its_graph_and_how_it_was_compiled(g: dg.Graph,
 
 def test_options_go_with_it(g: dg.Graph) -> None:
     rules = [entry.rule for entry in g.compile("cpu").fusion if entry.applied][:1]
-    exe = g.compile("cpu", fuse=iter(rules), threads=1)
+    exe = g.compile("cpu", fuse=iter(rules), threads=1, metacommands=False, half_precision=True)
     assert exe.recipe is not None
     again = pickle.loads(pickle.dumps(exe))
     assert (again.recipe.fuse, again.recipe.threads, again.recipe.device) == (tuple(rules), 1, "cpu")
+    assert (again.recipe.metacommands, again.recipe.half_precision) == (False, True)
     assert again.stats["threads"] == exe.stats["threads"] == 1
 
 
@@ -176,7 +177,14 @@ def test_what_is_unpickled_twice_is_compiled_once(
 
 @pytest.mark.parametrize(
     "other",
-    [{"device": "reference"}, {"fuse": False}, {"threads": 1}, {"dims": {"batch": 1}}],
+    [
+        {"device": "reference"},
+        {"fuse": False},
+        {"threads": 1},
+        {"dims": {"batch": 1}},
+        {"metacommands": False},
+        {"half_precision": True},
+    ],
     ids=str,
 )
 def test_what_was_compiled_otherwise_is_another(g: dg.Graph, kept: OncePerKey[Executable], other: Any) -> None:

@@ -7,6 +7,7 @@ the system's on Windows, this package's on Linux.
 from __future__ import annotations
 
 import contextlib
+import copy
 import enum
 import functools
 import operator
@@ -71,7 +72,10 @@ class DirectMLDevice(Device):
     Attributes:
         adapter: what DXCore reports about it.
         runtime: the libraries it is accessed through.
+        flags: how DirectML may compile graphs.
     """
+
+    flags = ExecutionFlag.NONE
 
     def __init__(
         self,
@@ -112,6 +116,13 @@ class DirectMLDevice(Device):
 
         return target(self.level)
 
+    def with_permissions(self, *, metacommands: bool, half_precision: bool) -> Device:
+        same = copy.copy(self)
+        same.flags = (ExecutionFlag.NONE if metacommands else ExecutionFlag.DISABLE_META_COMMANDS) | (
+            ExecutionFlag.ALLOW_HALF_PRECISION_COMPUTATION if half_precision else ExecutionFlag.NONE
+        )
+        return same
+
     def _open(self, *, debug: bool = False) -> OpenDevice:
         _open_devices.drop_lost()
         if self._losses != _open_devices.losses:
@@ -135,21 +146,13 @@ class DirectMLDevice(Device):
         same = (each for each in self.runtime.adapters if each.luid == self.adapter.luid)
         self.adapter = next(same, None) or _choose(self.runtime.adapters, self._choice)
 
-    def compile(
-        self,
-        graph: GraphDesc,
-        *,
-        reason: str,
-        debug: bool = False,
-        flags: ExecutionFlag = ExecutionFlag.NONE,
-    ) -> DirectMLExecutable:
+    def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> DirectMLExecutable:
         """Compiles a lowered graph.
 
         Args:
             graph: lowered for this device's level.
             reason: why this device was chosen.
             debug: require the debug layers of Direct3D 12 and DirectML; errors then carry their messages.
-            flags: how DirectML may compile it.
 
         Raises:
             DebugLayerError: a debug layer is missing, or the process already uses Direct3D 12 without it.
@@ -164,18 +167,18 @@ class DirectMLDevice(Device):
         packed, copies = with_packed_states(graph)
         safe, added = make_safe(packed)
         try:
-            executable = DirectMLExecutable(safe, self.name, reason, opened, flags)
+            executable = DirectMLExecutable(safe, self.name, reason, opened, self.flags)
         except DeviceRemovedError:
             _open_devices.drop_lost()
             raise
         except DirectMLError as error:
             if error.call != "CompileGraph":
                 raise
-            raise self._explained(error, safe, flags) from None
+            raise self._explained(error, safe) from None
         executable.stats["added_copies"] = copies + added
         return executable
 
-    def _explained(self, error: DirectMLError, graph: GraphDesc, flags: ExecutionFlag) -> DirectMLError:
+    def _explained(self, error: DirectMLError, graph: GraphDesc) -> DirectMLError:
         """The error of CompileGraph with the nodes that are refused.
 
         The search uses a separate device of DirectML: if a part removes it, other executables lose nothing.
@@ -188,7 +191,7 @@ class DirectMLDevice(Device):
 
             def refuses(part: GraphDesc) -> bool:
                 try:
-                    own.try_compile(_native_graph(make_safe(part)[0]), int(flags))
+                    own.try_compile(_native_graph(make_safe(part)[0]), int(self.flags))
                 except DirectMLError as refused:
                     if isinstance(refused, DeviceRemovedError):
                         raise

@@ -1,5 +1,8 @@
 // A DirectML that is too old, for the tests of the loader. It knows devices and their feature level, nothing
-// else. OLDEST: without DMLCreateDevice1. WITH_GRAPHS: with IDMLDevice1, at feature level 5.0.
+// else. OLDEST: without DMLCreateDevice1. WITH_GRAPHS: with IDMLDevice1, at feature level 5.0, which takes any operator
+// and tells with which flags a graph is compiled.
+#include <cstdio>
+
 #include "abi/d3d12.h"
 #include "abi/directml.h"
 
@@ -35,16 +38,28 @@ struct Recorder final : Object<IDMLCommandRecorder> {
     void RecordDispatch(ID3D12CommandList*, IDMLDispatchable*, IDMLBindingTable*) override {}
 };
 
+struct Operator final : Object<IDMLOperator> {
+    HRESULT GetDevice(const IID&, void**) override { return E_NOTIMPL; }
+};
+
 struct Device final : Object<IDMLDevice1> {
     HRESULT CheckFeatureSupport(DML_FEATURE feature, uint32_t, const void*, uint32_t,
                                 void* support) override {
+        if (feature == DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT) {
+            static_cast<DML_FEATURE_DATA_TENSOR_DATA_TYPE_SUPPORT*>(support)->IsSupported = 1;
+            return S_OK;
+        }
         if (feature != DML_FEATURE_FEATURE_LEVELS) {
             return DXGI_ERROR_UNSUPPORTED;
         }
         static_cast<DML_FEATURE_DATA_FEATURE_LEVELS*>(support)->MaxSupportedFeatureLevel = level;
         return S_OK;
     }
-    HRESULT CreateOperator(const DML_OPERATOR_DESC*, const IID&, void**) override { return E_NOTIMPL; }
+    HRESULT CreateOperator(const DML_OPERATOR_DESC*, const IID&, void** op) override {
+        static Operator any;
+        *op = static_cast<IDMLOperator*>(&any);
+        return S_OK;
+    }
     HRESULT CompileOperator(IDMLOperator*, DML_EXECUTION_FLAGS, const IID&, void**) override {
         return E_NOTIMPL;
     }
@@ -63,7 +78,9 @@ struct Device final : Object<IDMLDevice1> {
     HRESULT MakeResident(uint32_t, IDMLPageable* const*) override { return E_NOTIMPL; }
     HRESULT GetDeviceRemovedReason() override { return S_OK; }
     HRESULT GetParentDevice(const IID&, void**) override { return E_NOTIMPL; }
-    HRESULT CompileGraph(const DML_GRAPH_DESC*, DML_EXECUTION_FLAGS, const IID&, void**) override {
+    HRESULT CompileGraph(const DML_GRAPH_DESC*, DML_EXECUTION_FLAGS flags, const IID&, void**) override {
+        std::printf("flags %u\n", static_cast<unsigned>(flags));
+        std::fflush(stdout);
         return E_NOTIMPL;
     }
 };

@@ -393,6 +393,23 @@ class TestOldLibrary:
         printed = in_process("print(device.level)", DMLGRAPH_DIRECTML=str(old_library["WITH_GRAPHS"]))
         assert printed == "5.0"
 
+    def test_permissions_reach_the_compiler(self, old_library: dict[str, Path]) -> None:
+        """As DML_EXECUTION_FLAGS: 1 allows half precision, 2 disables metacommands."""
+        use = """
+import dmlgraph as dg
+graph = dg.Graph(target="5.0")
+graph.output("y", dg.exp(graph.input("x", sizes=[2], dtype="float32")))
+for permissions in ({}, {"metacommands": False}, {"half_precision": True, "metacommands": False}):
+    try:
+        graph.compile("directml:software", **permissions)
+    except dg.DeviceError as error:
+        print(error.call, flush=True)
+"""
+        printed = in_process(f"exec({use!r})", DMLGRAPH_DIRECTML=str(old_library["WITH_GRAPHS"]))
+        # What is refused is compiled again, to find the nodes.
+        told = list(dict.fromkeys(printed.splitlines()))
+        assert told == ["flags 0", "CompileGraph", "flags 2", "flags 3"]
+
     def test_constant_nodes_below_their_level(self, old_library: dict[str, Path]) -> None:
         use = (
             "from dmlgraph import _native; "
