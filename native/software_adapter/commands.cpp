@@ -11,6 +11,7 @@
 
 #include "software_adapter/counters.h"
 #include "software_adapter/pipeline.h"
+#include "software_adapter/planted_fault.h"
 #include "software_adapter/submission.h"
 #include "software_adapter/parallel_for.h"
 
@@ -124,11 +125,20 @@ void TimestampCommand::run() const {
 
 void run(const Commands& commands, uint32_t* done) {
     Submission& submission = Submission::current();
+    const auto faulty = FaultyList::begin();
     for (const auto& command : commands) {
         if (submission.given_up()) {
             return;
         }
-        std::visit([](const auto& each) { each.run(); }, command);
+        const auto* const dispatch = faulty ? std::get_if<DispatchCommand>(&command) : nullptr;
+        if (dispatch) {
+            faulty->run(*dispatch);
+        } else {
+            if (faulty) {
+                faulty->settle();
+            }
+            std::visit([](const auto& each) { each.run(); }, command);
+        }
         if (done) {
             ++*done;
         }

@@ -15,6 +15,7 @@
 #include "software_adapter/log.h"
 #include "software_adapter/permanent.h"
 #include "software_adapter/pipeline.h"
+#include "software_adapter/planted_fault.h"
 #include "software_adapter/queue.h"
 #include "software_adapter/resource.h"
 
@@ -417,9 +418,11 @@ extern "C" {
 
 SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
                                     void** device) {
-    if (!strictness_error().empty()) {
-        log(strictness_error());
-        return E_INVALIDARG;
+    for (const std::string* error : {&strictness_error(), &fault_error()}) {
+        if (!error->empty()) {
+            log(*error);
+            return E_INVALIDARG;
+        }
     }
     std::optional<std::size_t> index = 0;
     if (adapter) {

@@ -19,6 +19,7 @@ public:
                   std::vector<RootBinding> bindings);
 
     const RootSignature& root_signature() const { return *root_signature_; }
+    std::span<const std::byte> dxbc() const { return dxbc_; }
 
     // The registers that the shader declares, and for each range the location of its views in the root arguments.
     std::span<const SwResourceRange> ranges() const { return {info_.ranges, info_.range_count}; }

@@ -83,6 +83,14 @@ SW_EXPORT void sw_begin(SwCancelled cancelled, const void* context);
 SW_EXPORT int sw_end(void);
 // What is wrong with the environment variable that makes the adapter strict (strictness.h), null if nothing is.
 SW_EXPORT const char* sw_strictness_error(void);
+// Plants a fault, in place of the one before, or of that of the environment variable (planted_fault.h); empty: none.
+// Returns what is wrong with the text, null if nothing is.
+SW_EXPORT const char* sw_plant_fault(const char* text);
+// What is wrong with the environment variable that plants a fault, null if nothing is.
+SW_EXPORT const char* sw_fault_error(void);
+// Writes the kernel of each dispatch of the last list that had any while a fault was planted or "log" asked for, a line
+// each, with a NUL, as far as it fits into `size` bytes. Returns the bytes that all of it needs.
+SW_EXPORT uint64_t sw_dispatched(char* text, uint64_t size);
 // Loses all existing devices: from now on they report DXGI_ERROR_DEVICE_REMOVED.
 SW_EXPORT void sw_remove_device(void);
 

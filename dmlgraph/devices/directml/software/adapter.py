@@ -153,6 +153,12 @@ class Adapter:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(callbacks))
         library.sw_strictness_error.argtypes = []
         library.sw_strictness_error.restype = ctypes.c_char_p
+        for function in (library.sw_fault_error, library.sw_plant_fault):
+            function.restype = ctypes.c_char_p
+        library.sw_fault_error.argtypes = []
+        library.sw_plant_fault.argtypes = [ctypes.c_char_p]
+        library.sw_dispatched.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+        library.sw_dispatched.restype = ctypes.c_uint64
         library.sw_set_compiler.argtypes = [SwDescribe, SwCompile]
         library.sw_set_compiler.restype = None
         library.sw_counter.argtypes = [ctypes.c_char_p]
@@ -173,9 +179,9 @@ class Adapter:
         library.sw_set_compiler(callbacks.describe, callbacks.compile)
 
     @property
-    def strictness_error(self) -> str | None:
-        """What is wrong with the environment variable DMLGRAPH_SOFTWARE_STRICT; None if nothing is."""
-        text: bytes | None = self._library.sw_strictness_error()
+    def environment_error(self) -> str | None:
+        """What is wrong with DMLGRAPH_SOFTWARE_STRICT or DMLGRAPH_SOFTWARE_FAULT; None if nothing is."""
+        text: bytes | None = self._library.sw_strictness_error() or self._library.sw_fault_error()
         return None if text is None else text.decode()
 
     @property
@@ -197,13 +203,30 @@ class Adapter:
         """Makes one of the next calls that may fail do so, or lose its device: the first if `number` is 1; 0: none."""
         self._library.sw_fail_call(number, removes_device)
 
+    def plant_fault(self, fault: str) -> None:
+        """Makes dispatches compute wrongly, as DMLGRAPH_SOFTWARE_FAULT does; an empty text ends that.
+
+        Raises:
+            SoftwareAdapterError: the text does not say a fault.
+        """
+        text: bytes | None = self._library.sw_plant_fault(fault.encode())
+        if text is not None:
+            raise SoftwareAdapterError(text.decode())
+
+    def dispatched(self) -> list[str]:
+        """The kernel of each dispatch of the last work that had any while a fault was planted, or logged."""
+        return self._text(self._library.sw_dispatched).splitlines()
+
     def live_objects(self) -> list[tuple[str, str]]:
         """The type and the name of each existing object of Direct3D; a name is empty if there is none."""
-        size = self._library.sw_live_objects(None, 0)
-        text = ctypes.create_string_buffer(size + 4096)  # other threads may make objects in between
-        self._library.sw_live_objects(text, len(text))
-        lines = text.value.decode().splitlines()
+        lines = self._text(self._library.sw_live_objects).splitlines()
         return [(kind, name) for kind, _, name in (line.partition("\t") for line in lines)]
+
+    def _text(self, write: Callable[[ctypes.Array[ctypes.c_char] | None, int], int]) -> str:
+        """What a function of the adapter writes."""
+        text = ctypes.create_string_buffer(write(None, 0) + 4096)  # other threads may add to it in between
+        write(text, len(text))
+        return text.value.decode()
 
     def set_threads(self, count: int) -> None:
         """Sets how many threads run thread groups; 0 means one for each processor core."""
@@ -233,8 +256,8 @@ def _load() -> Adapter:
     llvm.binding()
     libraries = [_open(find_library(name)) for name in LIBRARIES]
     adapter = Adapter(libraries[0], Callbacks(Compiler()))
-    if adapter.strictness_error is not None:
-        raise SoftwareAdapterError(adapter.strictness_error)
+    if adapter.environment_error is not None:
+        raise SoftwareAdapterError(adapter.environment_error)
     return adapter
 
 
