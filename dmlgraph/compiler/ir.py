@@ -10,7 +10,8 @@ operand is always a source and the description it is read by.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -58,6 +59,7 @@ class IrGraph(IrStructure):
     Attributes:
         promised: graph output → its description when the graph was assembled, which passes keep.
         states: those of the graph; passes see them as inputs and outputs.
+        kept: the nodes that passes leave as they are.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class IrGraph(IrStructure):
         self.target = target or Target(level, ())
         self.promised: Mapping[str, TensorDesc] = {}
         self.states: tuple[GraphState, ...] = ()
+        self.kept: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, graph: Graph, target: Target | None = None) -> IrGraph:
@@ -113,6 +116,25 @@ class IrGraph(IrStructure):
             self.set_output(name, source, (layouts or {}).get(name))
         self.promised = self.output_descs
         self.is_changed = False
+
+    @contextlib.contextmanager
+    def keeping(self, names: Collection[str]) -> Iterator[None]:
+        """Keeps nodes: rewrites must leave them alone, and cannot take them into others, because each is an output."""
+        self.kept = frozenset(name for name in names if name in self._nodes and self._nodes[name].sources)
+        free = FreeNames(self.outputs)
+        sources = [Source(name, port) for name in sorted(self.kept) for port in range(self._nodes[name].output_count)]
+        outputs = {free.take(f"kept {source.node}"): source for source in sources if self._has(source)}
+        for name, source in outputs.items():
+            self.set_output(name, source)
+        try:
+            yield
+        finally:
+            self.kept = frozenset()
+            for name in outputs:
+                self.remove_output(name)
+
+    def _has(self, source: Source) -> bool:
+        return self._nodes[source.node].descs[source.port] is not None
 
     # Reading, as a graph is read.
 

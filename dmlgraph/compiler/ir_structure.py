@@ -184,6 +184,14 @@ class IrStructure:
             self.layouts[name] = desc
         self._output_users.setdefault(source, []).append(name)
 
+    def remove_output(self, name: str) -> None:
+        """Makes a value no output of the graph any more; its node stays."""
+        source = self.outputs.pop(name)
+        self.layouts.pop(name, None)
+        self._output_users[source] = [each for each in self._output_users[source] if each != name]
+        if not self._output_users[source]:
+            del self._output_users[source]
+
     def insert(self, content: Content, sources: list[Source | None], *, before: str | None = None) -> Source:
         """Inserts a node, at the end or before another one; returns its first output, which nothing reads yet."""
         self._insert(content, sources)

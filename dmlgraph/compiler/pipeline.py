@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from dmlgraph.base.memory import collector_paused, enough_memory
 from dmlgraph.compiler.ir import IrGraph
@@ -111,6 +111,8 @@ def _try(ir: IrGraph, record: Record, rule: Rule, node: IrNode) -> list[str] | N
         rewrite = rule.function(ir, node)
         if rewrite is None:
             return None
+        if (rewrite.node or name) in ir.kept:
+            raise Declined("a workaround keeps the node")
         around = [source.node for source in node.sources if source is not None]
         change = apply(ir, node if rewrite.node is None else ir[rewrite.node], rewrite)
     except Declined as declined:
@@ -144,6 +146,7 @@ def fuse(
     target: Target,
     enabled: frozenset[str] | None = None,
     check: Callable[[IrGraph], None] | None = None,
+    kept: Collection[str] = (),
 ) -> Fused:
     """Makes the IR of a graph, removes its views, and runs a target's passes over it.
 
@@ -152,6 +155,7 @@ def fuse(
         target: where the graph will run.
         enabled: the names of the rules that may run; by default those of the target that are on by default.
         check: called with the IR after each pass; raises where something is wrong.
+        kept: names of nodes that stay as they are, and whose outputs are computed.
 
     Raises:
         NotEnoughMemoryError: there is not enough memory.
@@ -161,7 +165,8 @@ def fuse(
     with enough_memory("fuse", graph), collector_paused():
         ir = IrGraph.of(graph, target)
         copies = remove_views(ir)
-        return _fuse(ir, copies, enabled, check)
+        with ir.keeping(kept):
+            return _fuse(ir, copies, enabled, check)
 
 
 def _fuse(

@@ -418,8 +418,9 @@ class Attention(Operator):
         """Which keys have a weight, as an array that broadcasts to {B, heads, S, T}; None if all have one."""
         return None
 
-    @by_composition
-    def derivative(self, back: Backward) -> Sequence[Tensor | None]:
+    derivative = by_composition
+
+    def compose(self, back: Backward) -> Sequence[Tensor | None]:
         made = composed_attention.composed(self, back, SOURCES)
         pairs = zip(made, self.output_descs, strict=True)
         return [None if desc is None else each.reshape(desc.sizes) for each, desc in pairs]

@@ -209,8 +209,9 @@ class Recurrent(Operator):
         """The function of one time step of a direction."""
         raise NotImplementedError
 
-    @by_composition
-    def derivative(self, back: Backward) -> Sequence[Tensor | None]:
+    derivative = by_composition
+
+    def compose(self, back: Backward) -> Sequence[Tensor | None]:
         given = dict(zip(self.input_fields, back.inputs, strict=True))
         functions = [self._composed(back, direction) for direction in range(len(self.backward))]
         hiddens, finals = unrolling.unrolled(back, given, self.initial, self.backward, functions, self.composed_step)

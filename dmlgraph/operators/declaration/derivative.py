@@ -269,16 +269,12 @@ def passing(inside: Callable[[Any, Backward, Tensor], Tensor]) -> Rule:
     return derivative
 
 
-def by_composition(compose: Callable[[Any, Backward], Sequence[Tensor | None]]) -> Rule:
-    """The derivative of what other operators compute too: `compose` makes the outputs of these, by port."""
-
-    def derivative(self: Any, back: Backward) -> Gradients:
-        count = back.builder.count
-        outputs = compose(self, back)
-        inputs = [each if wanted else None for each, wanted in zip(back.inputs, back.wanted, strict=True)]
-        return back.builder.pull_back(count, outputs, back.gradients, inputs)
-
-    return derivative
+def by_composition(operator: Any, back: Backward) -> Gradients:
+    """The derivative of what other operators compute too, those of the operator's method `compose`."""
+    count = back.builder.count
+    outputs = operator.compose(back)
+    inputs = [each if wanted else None for each, wanted in zip(back.inputs, back.wanted, strict=True)]
+    return back.builder.pull_back(count, outputs, back.gradients, inputs)
 
 
 def flat(_: Any, back: Backward) -> Gradients:

@@ -21,7 +21,7 @@ from dmlgraph.operators.declaration.words import FIELDS
 
 if TYPE_CHECKING:
     from dmlgraph.base.errors import Problem
-    from dmlgraph.operators.declaration.derivative import Backward, Gradients
+    from dmlgraph.operators.declaration.derivative import Backward, Gradients, Tensor
     from dmlgraph.operators.declaration.operator import Operator
 
 Number = int | float
@@ -145,6 +145,10 @@ class Traits:
 
         None where the outputs do not depend on an input, or only in steps.
         """
+        raise NotImplementedError
+
+    def compose(self, back: Backward) -> Sequence[Tensor | None]:
+        """The outputs by port, as nodes of simpler operators; None for those that are left out."""
         raise NotImplementedError
 
     @classmethod

@@ -1,0 +1,100 @@
+"""Detours: other nodes that compute what one node computes, for a device that computes it wrong.
+
+    other, kept = take(graph, {"norm": "decomposed", "conv_1": "apart"})
+
+A detour is for a node of a graph before fusion.  Passes leave the nodes of detours alone (`kept`): they would undo most
+of them.  Views are none of these nodes.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from dmlgraph.base.errors import DmlGraphError, GraphError, listing, suggestion
+from dmlgraph.compiler.detours import compositions, copies, versions
+from dmlgraph.compiler.detours.site import NoDetourError, Site
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.scopes import Scope
+from dmlgraph.graph.value import Value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Detour:
+    """A kind of detour.
+
+    Attributes:
+        meaning: what it does, in a sentence.
+        make: makes the nodes, and returns the value in place of the node's output; None: the node stays as it is, and
+            is only kept from fusion.
+    """
+
+    meaning: str
+    make: Callable[[Site], Value] | None
+
+
+DETOURS: Mapping[str, Detour] = {
+    "apart": Detour("The node is not fused with others.", None),
+    "activation_apart": Detour("The fused activation is a node of its own.", compositions.activation_apart),
+    "other_version": Detour("An earlier or later version of the operator computes it.", versions.other_version),
+    "inputs_copied": Detour("The node reads packed copies of its inputs.", copies.inputs_copied),
+    "output_copied": Detour("What reads the node reads a copy of its output.", copies.output_copied),
+    "aligned": Detour("The node reads copies whose rows begin at multiples of 16 elements.", copies.aligned),
+    "channels_last": Detour("The node reads copies with the channels innermost.", copies.channels_last),
+    "float32": Detour("The node is computed in float32, between casts from and to float16.", copies.float32),
+    "decomposed": Detour("Simpler operators compute it.", compositions.decomposed),
+}
+
+
+def take(graph: Graph, detours: Mapping[str, str]) -> tuple[Graph, frozenset[str]]:
+    """A copy of a graph with detours, and the names of the nodes that passes must leave alone.
+
+    Args:
+        graph: with its dims resolved; not fused.
+        detours: by the name of a node, one of `DETOURS`.
+
+    Raises:
+        GraphError: there is no operator or detour of a name, or the node has no such detour: says why.
+    """
+    other, kept = copy.copy(graph), set[str]()
+    for name, kind in detours.items():
+        kept.update(_take(other, name, kind))
+    return other, frozenset(kept)
+
+
+def _check(kind: object) -> None:
+    """Raises GraphError if this is not the name of a detour."""
+    if kind not in DETOURS:
+        raise GraphError(
+            "is not a detour",
+            code="unknown-name",
+            got=kind,
+            allowed=listing(DETOURS),
+            hint=suggestion(str(kind), DETOURS),
+        )
+
+
+def _take(graph: Graph, name: str, kind: str) -> list[str]:
+    """Takes a detour; returns the nodes that belong to it."""
+    _check(kind)
+    node = graph.node(name)
+    if not isinstance(node, OperatorNode) or node.operator.is_view:
+        raise GraphError("is not an operator that a device computes", code="unknown-node", node=name)
+    make = DETOURS[kind].make
+    if make is None:
+        return [name]
+    live, known = graph.live_nodes(), {each.name for each in graph.nodes}
+    try:
+        with Scope(graph, name):
+            value = make(Site(graph, node))
+        if value.desc != graph.desc(name, 0):
+            raise NoDetourError("its output has another layout")
+    except (NoDetourError, DmlGraphError) as error:
+        why = str(error) if isinstance(error, NoDetourError) else error.problems[0].message
+        raise GraphError(f"cannot be '{kind}': {why}", code="conflict", node=name) from None
+    graph.take_over(name, value, len(known))
+    graph.remove_dead(live)
+    made = [each for each in graph.nodes if each.name not in known and isinstance(each, OperatorNode)]
+    return [name, *(each.name for each in made if not each.operator.is_view)]
