@@ -19,11 +19,13 @@ from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.compiler.lowering import lower
 from dmlgraph.compiler.pipeline import Fused
+from dmlgraph.devices import with_permissions
 from dmlgraph.devices.device import lacks
 from dmlgraph.devices.directml import target as directml
 from dmlgraph.devices.host.exit_gate import finishing
 from dmlgraph.devices.recipe import Recipe, Source, chosen_rules
 from dmlgraph.devices.rules import enabled
+from dmlgraph.devices.workarounds import Applied
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
@@ -42,7 +44,10 @@ def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Itera
         fuse: as in `Graph.compile`.
     """
     target = directml.target(graph.level) if device is None else device.target
-    return pipeline.fuse(graph, target, enabled(fuse))
+    workarounds = Applied.of(graph, device)
+    other, kept, record = workarounds.take(graph)
+    fused = pipeline.fuse(other, target, workarounds.rules(enabled(fuse)), kept=kept)
+    return dataclasses.replace(fused, record=(*record, *fused.record)) if record else fused
 
 
 def lower_graph(
@@ -120,7 +125,7 @@ def _why(error: DmlGraphError) -> str:
 
 
 def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bool) -> Executable:
-    device = choice.device
+    device = _permitted(graph, choice).device
     times = [time.perf_counter()]
     fused = fuse_graph(graph, device, fuse=fuse)
     times.append(time.perf_counter())
@@ -137,6 +142,16 @@ def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bo
     for stage, (begin, end) in zip(("fuse", "lower", "compile"), itertools.pairwise(times), strict=True):
         executable.stats.setdefault(f"{stage}_seconds", end - begin)
     return executable
+
+
+def _permitted(graph: Graph, choice: Choice) -> Choice:
+    """The choice with what the graph's workarounds for its device do not forbid."""
+    workarounds = Applied.of(graph, choice.device)
+    return with_permissions(
+        choice,
+        metacommands=choice.metacommands and workarounds.allows("metacommands"),
+        half_precision=choice.half_precision and workarounds.allows("half_precision"),
+    )
 
 
 def _check_level(desc: GraphDesc, device: Device, hint: str | None) -> None:

@@ -26,12 +26,16 @@ class Device(abc.ABC):
         description: what it is, in a phrase.
         level: the highest feature level it runs.
         newer: how to get a higher one; None if there is no way.
+        adapter_name: of the hardware; empty where it makes no difference.
+        driver_version: numbers with dots between; empty where there is none.
     """
 
     name: str
     description: str
     level: FeatureLevel
     newer: str | None = None
+    adapter_name: str = ""
+    driver_version: str = ""
 
     @property
     @abc.abstractmethod

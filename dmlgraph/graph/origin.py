@@ -19,6 +19,7 @@ class Origin:
         remarks: warnings of the file, which are not of the graph's nodes.
         fixed: by dim: what cannot follow it.
         tests: the tests beside the graph, by name: each a `dmlgraph.formats.yaml.tests.GraphTest`.
+        workarounds: for devices that compute nodes wrong: each a `dmlgraph.devices.workarounds.Workaround`.
         training: how the graph is trained, a `dmlgraph.training.description.Training`; None if nothing says it.
         places: by node: its place, and those of its fields; by None: those of fields of the graph.
     """
@@ -27,6 +28,7 @@ class Origin:
     remarks: tuple[Problem, ...] = ()
     fixed: dict[str, str] = dataclasses.field(default_factory=dict)
     tests: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    workarounds: tuple[Any, ...] = ()
     training: Any = None
     places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = dataclasses.field(default_factory=dict)
 

@@ -107,6 +107,7 @@ class DirectMLDevice(Device):
         self.adapter = _choose(self.runtime.adapters, choice)
         self.level = _level(self._open(debug=debug).native)
         self.description = _describe(self.adapter, self.level)
+        self.adapter_name, self.driver_version = self.adapter.name, self.adapter.driver_version
         from_system = self.runtime.directml.origin == SYSTEM
         self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
 

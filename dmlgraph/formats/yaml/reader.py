@@ -63,6 +63,7 @@ SECTIONS = (
     "nodes",
     "outputs",
     "training",
+    "workarounds",
     "tests",
 )
 DECLARED = ("inputs", "states", "constants", "nodes")
@@ -175,6 +176,7 @@ class _Reader:
         self._next_values()
         self._outputs()
         self._training()
+        self._workarounds()
         self._tests()
         return self.graph
 
@@ -464,6 +466,14 @@ class _Reader:
             from dmlgraph.formats.yaml.training import read_training  # few files have it
 
             self.graph.origin.training = read_training(tree, self.graph, self._actual, self.report)
+
+    def _workarounds(self) -> None:
+        """What the file says of devices that compute nodes wrong; kept for those who compile or save the graph."""
+        tree = self.tree.value.get("workarounds")
+        if tree is not None and tree.value is not None:
+            from dmlgraph.formats.yaml.workarounds import read_workarounds  # few files have it
+
+            self.graph.origin.workarounds = read_workarounds(tree, self.graph, self.report)
 
     def _tests(self) -> None:
         """The tests beside the graph; they are checked, and kept for those who run or save them."""

@@ -6,6 +6,7 @@ import inspect
 import json
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from dmlgraph.base.codes import WARNINGS
@@ -15,6 +16,7 @@ from dmlgraph.devices.names import NAMES
 from dmlgraph.files.whole import write_text
 from dmlgraph.formats.yaml.declarations import FORMAT_VERSION
 from dmlgraph.formats.yaml.training import training_schema
+from dmlgraph.formats.yaml.workarounds import workarounds_schema
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.help import field_rows
 from dmlgraph.operators.catalog.registry import REGISTRY
@@ -161,14 +163,10 @@ _TEMPLATES: Schema = {
 }
 
 
-def schema() -> Schema:
-    """The JSON Schema (draft 2020-12) of a graph file.
-
-    Every key, operator and field has a `description`, which editors show.
-    """
-    operators = sorted(REGISTRY.values(), key=lambda each: each.name)
+def _node(operators: Sequence[type[Operator]]) -> Schema:
+    """A node: one of the operators, or a use of a template."""
     names = {name: operator for operator in operators for name in _names(operator)}
-    node = {
+    return {
         "type": "object",
         "properties": {
             "op": {
@@ -182,6 +180,14 @@ def schema() -> Schema:
         "else": {"required": ["op"]},
         "allOf": [_rule(each) for each in operators],
     }
+
+
+def schema() -> Schema:
+    """The JSON Schema (draft 2020-12) of a graph file.
+
+    Every key, operator and field has a `description`, which editors show.
+    """
+    operators = sorted(REGISTRY.values(), key=lambda each: each.name)
     keys: dict[str, tuple[Schema, str]] = {
         "dmlgraph": ({"const": FORMAT_VERSION}, "The version of the file format."),
         "name": ({"type": "string"}, "The graph's name in messages and in DirectML."),
@@ -196,9 +202,13 @@ def schema() -> Schema:
         "inputs": (_named(_INPUT), "Tensors given at every run, by name."),
         "states": (_named(_STATE), "Tensors that live on the device from run to run, by name."),
         "constants": (_named({"anyOf": [_CONSTANT_IN_FILE, _CONSTANT]}), "Tensors known in advance, by name."),
-        "nodes": (_named(node), "Operators and uses of templates, by name, in any order."),
+        "nodes": (_named(_node(operators)), "Operators and uses of templates, by name, in any order."),
         "outputs": (_OUTPUTS, "The results: a list of references, or a mapping from output names to references."),
         "training": (training_schema(), "How 'dmlgraph train' trains the graph."),
+        "workarounds": (
+            workarounds_schema(),
+            "For devices, by adapter and driver, that compute nodes wrong: what compiling for them does instead.",
+        ),
         "tests": (_named(_test()), "Tests of this graph, by name; 'dmlgraph test' and pytest run them."),
     }
     return _object(

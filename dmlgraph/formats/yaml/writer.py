@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dmlgraph.formats.yaml.contents import Content
 
 # The levels of a section that are not in one line.
-_BLOCKS = {"inputs": 1, "states": 1, "constants": 1, "nodes": 1, "tests": 2}
+_BLOCKS = {"inputs": 1, "states": 1, "constants": 1, "nodes": 1, "workarounds": 1, "tests": 2}
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None) -> None:
@@ -125,6 +125,8 @@ def _document(graph: Graph, stem: str, weights: str | None, *, inline: int = INL
         top["outputs"] = list(top["outputs"])
     if graph.origin.training is not None:
         top["training"] = graph.origin.training.plain()
+    if graph.origin.workarounds:
+        top["workarounds"] = [each.plain() for each in graph.origin.workarounds]
     if graph.origin.tests:
         renamed = _test_files(graph, stem, stored)
         top["tests"] = {test.name: test.plain(renamed) for test in graph.origin.tests.values()}
@@ -281,9 +283,10 @@ def _value_events(value: Any, depth: int, section: str = "") -> Iterator[yaml.Ev
             yield from _value_events(item, depth + 1, section or key)
         yield yaml.MappingEndEvent()
     elif isinstance(value, list):
-        yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=True)
+        in_line = depth > _BLOCKS.get(section, 0) or not value
+        yield yaml.SequenceStartEvent(None, None, implicit=True, flow_style=in_line)
         for item in value:
-            yield from _value_events(item, depth + 1)
+            yield from _value_events(item, depth + 1, section)
         yield yaml.SequenceEndEvent()
     else:
         yield _scalar_event(value)
