@@ -273,6 +273,8 @@ def _operand(given: object) -> Expression | None:
     """A number or expression as an expression; None for anything else."""
     if isinstance(given, Expression):
         return given
+    if isinstance(expression := getattr(given, "expression", None), Expression):  # of a `SizedInt`
+        return expression
     if isinstance(given, numbers.Integral) and not isinstance(given, bool):
         return number_of(int(given))
     if isinstance(given, numbers.Real) and not isinstance(given, bool):

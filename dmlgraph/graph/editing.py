@@ -312,7 +312,7 @@ class Draft:
         for name in self._in_order():
             node, sources, outputs = self.nodes[name], self.sources[name], before.find(name)
             if again or outputs is None or not _is_same(node, sources, before, network):
-                node, written = _checked(graph, node, sources, network)
+                node, written = checked(graph.checker, node, sources, network)
                 if outputs is None:
                     references.check_meaning(network, name, written)
                 outputs = written
@@ -357,16 +357,16 @@ def _is_same(node: Node, sources: Read, before: Network, network: Network) -> bo
     )
 
 
-def _checked(graph: Graph, node: Node, sources: Read, network: Network) -> tuple[Node, Outputs]:
-    """A node with the dims of the graph and what it reads in a network, and its outputs."""
+def checked(checker: Checker, node: Node, sources: Read, network: Network) -> tuple[Node, Outputs]:
+    """A node with the dims of a checker and what it reads in a network, and its outputs."""
     with Report(node=node.name) as report:
         if isinstance(node, OperatorNode):
             read = {port: network.outputs_of(each[0]).descs[each[1]] for port, each in enumerate(sources) if each}
             descs = node.operator.by_field(Role.INPUT, read)
-            return graph.checker.node(node.name, type(node.operator), descs, node.attributes, node.outputs, report)
+            return checker.node(node.name, type(node.operator), descs, node.attributes, node.outputs, report)
         if not isinstance(node, ConstantNode):
-            node = _described(graph.checker, node)
-        return node, graph.checker.known.shared(Outputs.of(node))
+            node = _described(checker, node)
+        return node, checker.known.shared(Outputs.of(node))
 
 
 def _described(checker: Checker, node: InputNode | StateNode) -> InputNode | StateNode:
@@ -380,7 +380,7 @@ def _described(checker: Checker, node: InputNode | StateNode) -> InputNode | Sta
 def _input_of(name: str, value: Value, nodes: Mapping[str, Node]) -> Node:
     """The input that stands for a value; an input stands for itself."""
     node = nodes[value.node]
-    declared = {"dtype": value.dtype, "sizes": value.shape, "strides": None, "owned": False}
+    declared = {"dtype": value.dtype, "sizes": kept(value.shape), "strides": None, "owned": False}
     if isinstance(node, InputNode):
         declared = dict(node.declared)
     return InputNode(name, value.desc, declared)

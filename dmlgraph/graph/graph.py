@@ -35,6 +35,7 @@ from dmlgraph.graph.network import Network, Output, Outputs
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode, kept
 from dmlgraph.graph.origin import Origin
 from dmlgraph.graph.scopes import Scope, check_scope
+from dmlgraph.graph.sizes import Sizes
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.number_types import hint_on_numbers
 from dmlgraph.operators.declaration.operator import Operator
@@ -94,6 +95,7 @@ class Graph(EditableGraph):
         self._network = Network()
         self._outputs: dict[str, Output] = {}  # by name
         self._next = {}
+        self._sizes: Sizes | None = None  # made when a size is asked for as an expression
         self.checker = Checker(self._dims, self.level)
         self.names = Names(self._network)
         self.origin = Origin()
@@ -269,7 +271,8 @@ class Graph(EditableGraph):
         self.forget(removed)
 
     def forget(self, removed: Collection[str]) -> None:
-        """Lets other nodes get the names of removed ones."""
+        """Lets other nodes get the names of removed ones, and forgets sizes that may have changed."""
+        self._sizes = None
         if not removed:
             return
         for name in removed:
@@ -344,6 +347,18 @@ class Graph(EditableGraph):
         """
         return references.desc_of(self._network, name, port)
 
+    def shape(self, name: str, port: int) -> tuple[int, ...]:
+        """The sizes of an output of a node; those that follow dims are expressions in whatever is made of them.
+
+        Raises:
+            GraphError: as `desc`.
+        """
+        if not self._dims.values:
+            return self.desc(name, port).sizes
+        if self._sizes is None:
+            self._sizes = Sizes(self)
+        return self._sizes.of(self, name, port)
+
     def producers(self, name: str) -> list[tuple[str, int, int]]:
         """The sources of a node: (node, its output port, the input port here), by input port."""
         return self._network.producers(name)
@@ -401,7 +416,7 @@ class Graph(EditableGraph):
         other = Graph.__new__(type(self))
         other.__dict__.update(vars(self))
         other._dims, other._network, other._outputs = self._dims.copy(), self._network.copy(), dict(self._outputs)
-        other._next = dict(self._next)
+        other._next, other._sizes = dict(self._next), None
         other.checker = self.checker.copy(other._dims)
         other.names, other.origin = self.names.copy(other._network), self.origin.copy()
         return other

@@ -26,7 +26,7 @@ from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.names import Names
 from dmlgraph.graph.network import Network, Output, Outputs
-from dmlgraph.graph.nodes import ConstantNode, InputNode, StateNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, StateNode, kept
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.number_types import is_number
 
@@ -64,8 +64,7 @@ class StatefulGraph:
         Raises:
             GraphError, TensorError: a field is wrong.
         """
-        sizes = tuple(sizes) if isinstance(sizes, (list, tuple)) else sizes
-        declared = {"dtype": dtype, "sizes": sizes}
+        declared = {"dtype": dtype, "sizes": kept(sizes)}
         with Report(node=self.names.shown(name)):
             desc = self.checker.describe(**declared)
             held, axis = initial_of(initial, desc, grows), axis_of(grows, desc)

@@ -104,8 +104,12 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes, by NumPy's name."""
-        return self.desc.sizes
+        """The sizes, by NumPy's name; those that follow dims of the graph still follow them in what is made of them.
+
+        Each is a number, for comparisons too.  Where the graph takes it, `x.reshape(x.shape[0], -1)`, it is an
+        expression over dims, as arithmetic on it is.
+        """
+        return self.graph.shape(self.node, self.port)
 
     @property
     def rank(self) -> int:

@@ -268,7 +268,7 @@ def stacked() -> dg.Graph:
     g = dg.Graph("stack", dims={"rows": 2, "capacity": 8, "unused": 3}, target="6.0")
     x = g.input("x", sizes=["rows", 4], dtype="float32")
     with g.scope("first"):
-        a, b = dg.split(dg.multiply(x, g.constant("w", np.full((2, 4), 2, np.float32)), name="h"), axis=1, outputs=2)
+        a, b = dg.split(dg.multiply(x, g.constant("w", np.full((1, 4), 2, np.float32)), name="h"), axis=1, outputs=2)
     with g.scope("second"):
         keys = g.state("keys", sizes=["capacity", 2], dtype="float32", grows=0)
         g.append(keys, dg.negate(a, name="rows"))
@@ -304,7 +304,8 @@ def test_a_state_brings_what_computes_its_next_value(stacked: dg.Graph) -> None:
     part = stacked.cut(["second/cache"], inputs={"h": "first/h"})
     assert list(part.next_values) == ["second/keys"]
     assert [node.name for node in part.inputs] == ["h"]
-    assert part.dims == {"capacity": 8}
+    assert part.dims == {"rows": 2, "capacity": 8}
+    assert part.with_dims({"rows": 3}).inputs[0].desc.sizes == (3, 4)
     assert part.with_dims({"capacity": 9}).outputs["second/cache"].sizes == (9, 2)
 
 

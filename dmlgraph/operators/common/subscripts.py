@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from dmlgraph.base.errors import OperatorError, shorten
 from dmlgraph.base.expressions import Expression
+from dmlgraph.base.sized import SizedInt
 from dmlgraph.operators.declaration.constraints import between, require, rule
 
 ALLOWED = "integers, ranges such as 1:-1 or ::2, None, ... in one text or NumPy's index"
@@ -66,8 +67,8 @@ def _text(entry: object) -> str:
 
 
 def _number_text(number: object) -> str:
-    if isinstance(number, Expression):
-        return number.text
+    if isinstance(number, (Expression, SizedInt)):
+        return number.text if isinstance(number, Expression) else number.expression.text
     try:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
             raise TypeError
