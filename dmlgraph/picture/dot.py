@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Drawing
 from dmlgraph.picture.scopes import Scope, scopes
-from dmlgraph.picture.shapes import SHAPES
+from dmlgraph.picture.shapes import LOOKS, SHAPES
+from dmlgraph.picture.weights import with_weights
 
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings as one digraph; several are clusters side by side."""
-    return "\n".join(_lines(drawings)) + "\n"
+    return "\n".join(_lines([with_weights(drawing) for drawing in drawings])) + "\n"
 
 
 def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
@@ -41,9 +42,9 @@ def _scope(drawing: Drawing, scope: Scope, prefix: str, around: str) -> Iterator
     for index in scope.boxes:
         box = drawing.boxes[index]
         shape = SHAPES[box.kind]
-        fill, line = shape.light
+        fill, line = LOOKS[box.look][0]
         tooltip = quoted("\n".join(f"{what}: {text}" for what, text in box.rows))
-        label = quoted("\n".join(box.lines))
+        label = quoted("\n".join(box.texts))
         yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}" label={label} tooltip={tooltip}]'
     for inner in scope.inner.values():
         label = quoted(inner.name.removeprefix(around).rstrip("/"))

@@ -7,31 +7,26 @@ with all of its details.
 from __future__ import annotations
 
 import dataclasses
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
-from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode
-from dmlgraph.operators.declaration.fields import Role, ScaleBias
-from dmlgraph.operators.declaration.fused import FusedActivation
+from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
+from dmlgraph.picture.families import Family, family_of
 from dmlgraph.picture.shapes import Kind
+from dmlgraph.picture.texts import cut, field_lines, short, tensor_rows, text, values, whole
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
 
-LONGEST = 34  # columns of a line in a box; longer lines are cut, and complete in the rows
 LISTED = 3  # origins listed in a fused node's box; more are counted
 LOOP = "↻ "  # before the name of a state, where it gets its next value
 OUTPUT = "output"
-VALUES = 16  # elements of a constant that are shown
 
 Rows = tuple[tuple[str, str], ...]
 
@@ -48,6 +43,8 @@ class Box:
         origins: for a fused node, the names of the nodes it was fused from.
         is_weight: whether it is a constant or an owned input.
         mark: what stands before the name in the title.
+        family: of an operator, what it does.
+        weights: what it reads and shows as lines of its own: see dmlgraph.picture.weights.
     """
 
     name: str
@@ -57,16 +54,43 @@ class Box:
     origins: tuple[str, ...] = ()
     is_weight: bool = False
     mark: str = ""
+    family: Family | None = None
+    weights: tuple[Weight, ...] = ()
+
+    @property
+    def look(self) -> str:
+        """The name of its colours: of an operator, its family's."""
+        return str(self.family if self.kind is Kind.OPERATOR and self.family else self.kind)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All its lines: `lines`, then the weights'."""
+        return (*self.lines, *(weight.line for weight in self.weights))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Weight:
+    """A constant or an owned input as a line in the box that reads it, and the box that it would be."""
+
+    line: str
+    box: Box
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edge:
-    """A tensor between two boxes, given by index; `label` is its data type and sizes."""
+    """A tensor between two boxes, given by index.
+
+    Attributes:
+        label: its data type and sizes.
+        rows: all of its details.
+        field: of the consumer, which reads it there.
+    """
 
     source: int
     target: int
     label: str
     rows: Rows
+    field: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,10 +155,10 @@ def draw(
     ]
     for name, source_of, what in _ends(graph):
         desc, reference = graph.desc(*source_of), graph.reference(*source_of)
-        rows = ((what, name), *_tensor_rows(desc), ("from", reference))
-        edges.append(Edge(index[source_of[0]], len(boxes), _short(desc), rows))
+        rows = ((what, name), *tensor_rows(desc), ("from", reference))
+        edges.append(Edge(index[source_of[0]], len(boxes), short(desc), rows))
         mark = "" if what == OUTPUT else LOOP
-        boxes.append(Box(name, Kind.OUTPUT, (cut(mark + name), _short(desc)), rows, mark=mark))
+        boxes.append(Box(name, Kind.OUTPUT, (cut(mark + name), short(desc)), rows, mark=mark))
     groups = {}
     if source is not None:
         groups = {place: source.part(box.origins) for place, box in enumerate(boxes) if box.origins}
@@ -146,16 +170,12 @@ def reference(box: Box) -> Box:
     return box if box.kind is Kind.REFERENCE else Box(box.name, Kind.REFERENCE, (f"↑ {box.lines[0]}",), box.rows)
 
 
-def columns(text: str) -> int:
-    """The width of a text in columns: two for a wide character."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
-
-
 # Boxes.
 
 
 def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_state: bool = False) -> Box:
     kind, lines, rows = _about(graph, node)
+    family = family_of(node.operator) if isinstance(node, OperatorNode) and kind is Kind.OPERATOR else None
     if is_state:
         kind, rows[0] = Kind.STATE, ("state", node.name)
     if origins:
@@ -167,39 +187,38 @@ def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_sta
         lines += [f"↳ {each}" for each in listed] + ([f"↳ … {more} more"] if more > 1 else [])
         rows = [*rows, ("came from", ", ".join(origins))]
     is_weight = isinstance(node, ConstantNode) or (isinstance(node, InputNode) and node.desc.owned)
-    return Box(node.name, kind, tuple(cut(line) for line in (node.name, *lines)), tuple(rows), origins, is_weight)
+    texts = tuple(cut(line) for line in (node.name, *lines))
+    return Box(node.name, kind, texts, tuple(rows), origins, is_weight, family=family)
 
 
 def _about(graph: Graph | IrGraph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:
     """The kind of a node, the lines below its name, and its rows."""
     if isinstance(node, InputNode):
-        return Kind.INPUT, [_short(node.desc)], [("input", node.name), *_tensor_rows(node.desc)]
+        return Kind.INPUT, [short(node.desc)], [("input", node.name), *tensor_rows(node.desc)]
     if isinstance(node, StateNode):
-        rows = [("state", node.name), *_tensor_rows(node.desc)]
+        rows = [("state", node.name), *tensor_rows(node.desc)]
         if isinstance(node.initial, Scalar):
             rows.append(("initial", str(node.initial)))
         if node.grows is not None:
             rows.append(("grows along axis", str(node.grows)))
-        return Kind.STATE, [_short(node.desc)], rows
+        return Kind.STATE, [short(node.desc)], rows
     if isinstance(node, ConstantNode):
-        rows = [("constant", node.name), *_tensor_rows(node.desc), ("values", _values(node.data))]
-        return Kind.CONSTANT, [_short(node.desc)], rows
+        rows = [("constant", node.name), *tensor_rows(node.desc), ("values", values(node.data))]
+        return Kind.CONSTANT, [short(node.desc)], rows
     operator = node.operator
     rows = [("node", node.name), ("operator", f"DML_OPERATOR_{operator.dml}"), ("feature level", _level(operator))]
     rows += [(field, text(value)) for field, value in operator.attributes.items()]
     feeding = {port: graph.reference(name, out) for name, out, port in graph.producers(node.name)}
     for each in operator.bindings(Role.INPUT):
-        rows.append(
-            (each.path, "none" if each.desc is None else f"{_whole(each.desc)} ← {feeding.get(each.port, '?')}")
-        )
+        rows.append((each.path, "none" if each.desc is None else f"{whole(each.desc)} ← {feeding.get(each.port, '?')}"))
     for each in operator.bindings(Role.OUTPUT):
-        rows.append((each.path, "none" if each.desc is None else _whole(each.desc)))
+        rows.append((each.path, "none" if each.desc is None else whole(each.desc)))
     if isinstance(operator, FillValueConstant):
-        return Kind.FILL, [f"{_short(operator.output)} = {operator.value}"], rows
+        return Kind.FILL, [f"{short(operator.output)} = {operator.value}"], rows
     if isinstance(operator, FillValueSequence):
         sign, step = ("−", delta[1:]) if (delta := str(operator.value_delta)).startswith("-") else ("+", delta)
-        return Kind.FILL, [_short(operator.output), f"{operator.value_start} {sign} {step}·i"], rows
-    return Kind.OPERATOR, [operator.name], rows
+        return Kind.FILL, [short(operator.output), f"{operator.value_start} {sign} {step}·i"], rows
+    return Kind.OPERATOR, [operator.name, *field_lines(operator)], rows
 
 
 def _level(operator: Operator) -> str:
@@ -235,57 +254,5 @@ def _edge(
     binding = reader.operator.bindings(Role.INPUT)[to_port]
     desc = binding.desc
     assert desc is not None
-    rows = (("from", graph.reference(source, from_port)), ("to", f"{reader.name}.{binding.path}"), *_tensor_rows(desc))
-    return Edge(index[source], index[reader.name], _short(desc), rows)
-
-
-# Texts.
-
-
-def text(value: Any) -> str:
-    """A field's value for people."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(np.float32(value))
-    if isinstance(value, tuple):
-        return f"[{', '.join(text(each) for each in value)}]"
-    if isinstance(value, ScaleBias):
-        return f"scale {text(value.scale)}, bias {text(value.bias)}"
-    if isinstance(value, FusedActivation):
-        fields = ", ".join(f"{name} {text(each)}" for name, each in value.attributes.items())
-        return f"{value.name} ({fields})" if fields else value.name
-    return str(value)
-
-
-def _short(desc: TensorDesc) -> str:
-    return f"{desc.dtype} [{','.join(map(str, desc.sizes))}]"
-
-
-def _whole(desc: TensorDesc) -> str:
-    return f"{desc}, {desc.total_bytes:,} bytes"
-
-
-def _tensor_rows(desc: TensorDesc) -> Iterator[tuple[str, str]]:
-    yield "dtype", str(desc.dtype)
-    yield "sizes", text(desc.sizes)
-    yield "strides", "packed" if desc.strides is None else text(desc.strides)
-    yield "owned by DirectML", text(desc.owned)
-    yield "bytes", f"{desc.total_bytes:,}"
-
-
-def _values(data: np.ndarray[Any, Any]) -> str:
-    shown = ", ".join(str(each) for each in data.flat[:VALUES])
-    return f"{shown}, …" if data.size > VALUES else shown
-
-
-def cut(line: str) -> str:
-    """A line of a box: at most LONGEST columns."""
-    if columns(line) <= LONGEST:
-        return line
-    kept = line
-    while columns(kept) > LONGEST - 1:
-        kept = kept[:-1]
-    return f"{kept}…"
+    rows = (("from", graph.reference(source, from_port)), ("to", f"{reader.name}.{binding.path}"), *tensor_rows(desc))
+    return Edge(index[source], index[reader.name], short(desc), rows, binding.path)

@@ -12,13 +12,15 @@ from dmlgraph.files.web_page import page
 from dmlgraph.picture.drawing import Box, Drawing, Rows
 from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Scene, lay_out
+from dmlgraph.picture.legend import SWATCH, legend
 from dmlgraph.picture.scopes import box_count, in_scopes
-from dmlgraph.picture.shapes import SHAPES, Kind, variables
+from dmlgraph.picture.shapes import SHAPES, cap, variables
+from dmlgraph.picture.weights import with_weights
 
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one page."""
-    scoped = [in_scopes(drawing) for drawing in drawings]
+    scoped = [in_scopes(with_weights(drawing)) for drawing in drawings]
     scenes = [lay_out(drawing) for drawing in scoped]
     data = _Data().of(scenes, are_open=sum(map(box_count, scoped)) <= MOST_BOXES)
     title = ", ".join(scene.title for scene in scenes)
@@ -38,15 +40,15 @@ class _Data:
     def of(self, scenes: Sequence[Scene], *, are_open: bool) -> dict[str, Any]:
         """The data; `are_open`: scopes are open at the beginning."""
         laid_out = [self._scene(scene) for scene in scenes]
-        found = {node[0] for node in self.nodes}
-        legend = [
-            [kind, SHAPES[kind].legend, SHAPES[kind].outline(26, 18 if kind is Kind.CONSTANT else 15)]
-            for kind in SHAPES
-            if kind in found
+        shown = {weight.box for box in self.records for weight in box.weights}
+        entries = [
+            [entry.look, entry.text, entry.outline, "" if entry.family is None else cap(*SWATCH)]
+            for entry in legend(box for box in self.records if box not in shown)
         ]
         return {
             "fonts": {"title": TITLE, "line": LINE, "label": LABEL, "leading": LEADING},
-            "legend": legend,
+            "legend": entries,
+            "kinds": {kind: shape.legend for kind, shape in SHAPES.items()},
             "open": are_open,
             "scenes": laid_out,
             "nodes": self.nodes,
@@ -59,7 +61,9 @@ class _Data:
         for placed in scene.boxes:
             outline = SHAPES[placed.box.kind].outline(placed.width, placed.height)
             numbers = [round(each) for each in (placed.x, placed.y, placed.width, placed.height)]
-            boxes.append([self._node(placed.box), *numbers, self._index(self.outlines, outline)])
+            end = "" if placed.box.family is None else cap(placed.width, placed.height)
+            paths = [self._index(self.outlines, path) for path in (outline, end)]
+            boxes.append([self._node(placed.box), *numbers, *paths])
             if placed.stands_for is not None:
                 boxes[-1].append(placed.stands_for)
         routes = []
@@ -84,7 +88,17 @@ class _Data:
             self.records[box] = len(self.nodes)
             origins = [self._text(name) for name in box.origins]
             lines = [self._text(line) for line in box.lines]
-            self.nodes.append([box.kind, self._text(box.name), lines, self._rows(box.rows), origins])
+            node: list[Any] = [
+                box.kind,
+                box.look,
+                box.family,
+                self._text(box.name),
+                lines,
+                self._rows(box.rows),
+                origins,
+            ]
+            self.nodes.append(node)
+            node.append([[self._text(weight.line), self._node(weight.box)] for weight in box.weights])
         return self.records[box]
 
     def _rows(self, rows: Rows) -> list[int]:

@@ -121,9 +121,9 @@ def _advance(character: str) -> float:
 
 
 def _size(box: Box) -> Size:
-    fonts = [TITLE] + [LINE] * (len(box.lines) - 1)
+    fonts = [TITLE] + [LINE] * (len(box.texts) - 1)
     across, down = SHAPES[box.kind].slack
-    width = max(text_width(line, font) for line, font in zip(box.lines, fonts, strict=True))
+    width = max(text_width(line, font) for line, font in zip(box.texts, fonts, strict=True))
     return max(round(width * 1.05 + 22 + across), 60), round(sum(fonts) * LEADING + 14 + down)
 
 

@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Drawing
 from dmlgraph.picture.scopes import Scope, scopes
-from dmlgraph.picture.shapes import SHAPES
+from dmlgraph.picture.shapes import LOOKS, SHAPES
+from dmlgraph.picture.weights import with_weights
 
 _PLAIN = frozenset(" _-+=.,/()[]{}·↳…")  # in addition to letters and digits, characters without a meaning inside quotes
 
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings as one flowchart; several are subgraphs side by side."""
-    return "\n".join(_lines(drawings)) + "\n"
+    return "\n".join(_lines([with_weights(drawing) for drawing in drawings])) + "\n"
 
 
 def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
@@ -27,11 +28,10 @@ def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
         yield from (f"  {line}" for line in _drawing(drawing, f"g{place}_" if several else "n"))
         if several:
             yield "  end"
-    kinds = {box.kind for drawing in drawings for box in drawing.boxes}
-    for kind, shape in SHAPES.items():
-        if kind in kinds:
-            fill, line = shape.light
-            yield f"  classDef {kind} fill:{fill},stroke:{line},color:#1a1f26"
+    looks = {box.look for drawing in drawings for box in drawing.boxes}
+    for look, ((fill, line), _) in LOOKS.items():
+        if look in looks:
+            yield f"  classDef {look} fill:{fill},stroke:{line},color:#1a1f26"
 
 
 def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:
@@ -45,7 +45,7 @@ def _scope(drawing: Drawing, scope: Scope, prefix: str, around: str) -> Iterator
     for index in scope.boxes:
         box = drawing.boxes[index]
         before, after = SHAPES[box.kind].mermaid
-        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.lines))}{after}:::{box.kind}"
+        yield f"{prefix}{index}{before}{'<br/>'.join(map(escaped, box.texts))}{after}:::{box.look}"
     for inner in scope.inner.values():
         label = escaped(inner.name.removeprefix(around).rstrip("/"))
         yield f'subgraph {prefix}s{min(inner.all_boxes())}_{inner.name.count("/")}["{label}"]'

@@ -31,14 +31,22 @@ function arrow(way, [x, y]) {
   return path;
 }
 
-// A scene's boxes and edges; `owner` is the box in which it is, if any.  A box with a scene inside can be open: then the
+// What a box tells of its node.
+function node(record) {
+  const [kind, look, family, name, lines, rows, origins] = data.nodes[record];
+  return { kind, look, family, name: text(name), lines: lines.map(text), rows, origins: origins.map(text) };
+}
+
+// A scene's boxes and edges; a weight is a line in the box that reads it, its `host`; `owner` is the box in which it is, if any.  A box with a scene inside can be open: then the
 // scene around it is stretched (see `arrange`), so the places that were computed for closed boxes are kept in `closed`.
 function prepare(scene, owner = null) {
   const prepared = { title: scene.title, notes: scene.notes.map(text), owner, closed: { w: scene.width, h: scene.height } };
-  const boxes = prepared.boxes = scene.boxes.map(([record, x, y, w, h, outline, standsFor], index) => {
-    const [kind, name, lines, rows, origins] = data.nodes[record];
-    return { index, kind, name: text(name), lines: lines.map(text), rows, origins: origins.map(text), closed: { x, y, w, h },
-      outline: outlines[outline], standsFor, into: [], out: [], around: prepared, inner: null, open: false };
+  const boxes = prepared.boxes = scene.boxes.map(([record, x, y, w, h, outline, cap, standsFor], index) => {
+    const box = { ...node(record), index, closed: { x, y, w, h }, outline: outlines[outline], cap: outlines[cap], standsFor,
+      into: [], out: [], around: prepared, inner: null, open: false, host: null };
+    box.weights = data.nodes[record][7].map(([line, weight]) =>
+      ({ ...node(weight), line: text(line), weights: [], into: [], out: [{ to: box, label: text(line) }], around: prepared, inner: null, host: box }));
+    return box;
   });
   prepared.edges = scene.edges.map(([from, to, label, place, way, tip, rows]) => {
     const edge = { from: boxes[from], to: boxes[to], label: text(label), rows, closed: { place, way, tip } };
@@ -119,6 +127,8 @@ function arrange(scene) {
 // All boxes of a scene and of the scopes in it; not those that a fused node came from.
 const everyBox = (scene) => scene.boxes.flatMap((box) => (box.inner && box.kind === "folded" ? [box, ...everyBox(box.inner)] : [box]));
 
+const weightsOf = (scene) => everyBox(scene).flatMap((box) => box.weights);
+
 // Boxes that are to be marked, and the closed ones that hide them.
 const markable = (boxes) => new Set(boxes.flatMap((box) => [box, ...around(box).filter((owner) => !owner.open)]));
 
@@ -131,6 +141,17 @@ function around(box) {
 
 // Where the scene of a box begins in the view's scene.
 const origin = (box) => around(box).reduce(([dx, dy], { inner }) => [dx + inner.dx, dy + inner.dy], [0, 0]);
+
+// The middle of a line of a box, from the middle of the box; weights are the last lines.
+function lineAt(box, index) {
+  const { title, line, leading } = data.fonts, count = box.lines.length + box.weights.length;
+  const top = (box.kind === "constant" ? 4.5 : 0) - ((title + (count - 1) * line) * leading) / 2;
+  return top + (index ? title + (index - 0.5) * line : title / 2) * leading;
+}
+
+// The weight of a box at a height from its middle.
+const weightAt = (box, y) =>
+  box.weights.find((_, index) => Math.abs(y - lineAt(box, box.lines.length + index)) <= (data.fonts.line * data.fonts.leading) / 2);
 
 // One view a scene: a canvas that shows a part of it.
 
@@ -260,9 +281,9 @@ class View {
 
   paintBox(box, readable) {
     const c = this.context;
-    const marked = box === selected.box || this.marked.has(box);
-    c.fillStyle = colours[`${box.kind}-${this.scale < 0.12 ? "line" : "fill"}`];
-    c.strokeStyle = marked ? colours.mark : colours[`${box.kind}-line`];
+    const marked = box === selected.box || this.marked.has(box) || box.weights.some((each) => this.marked.has(each));
+    c.fillStyle = this.scale < 0.12 ? colours[`${box.family ?? box.look}-line`] : colours[`${box.look}-fill`];
+    c.strokeStyle = marked ? colours.mark : colours[`${box.look}-line`];
     c.lineWidth = marked ? Math.max(3, 2 / this.scale) : 1.4;
     if (this.scale < 0.12) {
       const least = 1.5 / this.scale;
@@ -276,16 +297,19 @@ class View {
     if (box.kind === "reference") c.setLineDash([3, 2]);
     c.fill(box.outline);
     c.stroke(box.outline);
+    if (box.family) {
+      c.fillStyle = colours[`${box.family}-line`];
+      c.fill(box.cap);
+    }
     if (readable) {
-      const { title, line, leading } = data.fonts;
-      let y = (box.kind === "constant" ? 4.5 : 0) - ((title + (box.lines.length - 1) * line) * leading) / 2;
-      box.lines.forEach((each, index) => {
-        const size = index ? line : title;
-        c.font = `${index ? "" : "600 "}${size}px ${SANS}`;
-        c.fillStyle = index ? colours.faint : colours.ink;
-        c.fillText(each, 0, y + (size * leading) / 2, box.w - 8);
-        y += size * leading;
-      });
+      const { title, line } = data.fonts;
+      const say = (each, size, y, colour) => { c.fillStyle = colour; c.fillText(each, 0, y, box.w - 22); };
+      c.font = `600 ${title}px ${SANS}`;
+      say(box.lines[0], title, lineAt(box, 0), colours.ink);
+      c.font = `${line}px ${SANS}`;
+      box.lines.slice(1).forEach((each, index) => say(each, line, lineAt(box, index + 1), colours.faint));
+      box.weights.forEach((weight, index) =>
+        say(weight.line, line, lineAt(box, box.lines.length + index), weight === selected.box ? colours.mark : colours.ink));
     }
     c.restore();
   }
@@ -321,7 +345,7 @@ class View {
       const found = this.within(box.inner, x - box.inner.dx, y - box.inner.dy);
       return found.box || found.edge ? found : { box, ground: true };
     }
-    if (box) return { box };
+    if (box) return { box: (!box.open && weightAt(box, y - box.y)) || box };
     const reach = 5 / this.scale, c = this.context;
     c.save();
     c.setTransform(1, 0, 0, 1, 0, 0);
@@ -337,6 +361,7 @@ class View {
 
 let selected = {}; // {view, scene, box} or {view, scene, edge}
 const views = data.scenes.map((scene) => new View(prepare(scene)));
+const once = (boxes) => [...new Map(boxes.map((box) => [box.name, box]).reverse()).values()].reverse(); // the first of each name
 const redraw = () => views.forEach((view) => view.draw());
 
 function related(box) {
@@ -352,7 +377,7 @@ function select(view, found, { show = false } = {}) {
   }
   selected = found.box || found.edge ? { view, ...found } : {};
   for (const each of views) {
-    const mark = selected.box && selected.box.kind !== "output" ? everyBox(each.scene).filter(related(selected.box)) : [];
+    const mark = selected.box && selected.box.kind !== "output" ? [...everyBox(each.scene), ...weightsOf(each.scene)].filter(related(selected.box)) : [];
     each.marked = markable(each === view ? [] : mark);
     if (show && each !== view && mark.length) reveal(each, mark[0]);
   }
@@ -366,8 +391,8 @@ function reveal(view, box) {
   const closed = around(box).filter((owner) => !owner.open);
   for (const owner of closed) owner.open = true;
   if (closed.length) arrange(view.scene);
-  const [dx, dy] = origin(box);
-  view.centre(box.x + dx, box.y + dy);
+  const [dx, dy] = origin(box), { x, y } = box.host ?? box;
+  view.centre(x + dx, y + dy);
 }
 
 // Opens or closes a box; its upper left corner stays where it is.
@@ -405,8 +430,8 @@ function tell() {
     return;
   }
   panel.append(element("h1", { textContent: box ? box.name : edge.label }));
-  const kind = element("span", { className: "kind", textContent: box ? legendOf(box.kind) : "tensor" });
-  kind.style.borderColor = colours[box ? `${box.kind}-line` : "edge"];
+  const kind = element("span", { className: "kind", textContent: box ? legendOf(box) : "tensor" });
+  kind.style.borderColor = colours[box ? `${box.look}-line` : "edge"];
   panel.append(kind, fields((box ?? edge).rows));
   const links = (heading, boxes) => {
     if (!boxes.length) return;
@@ -429,7 +454,9 @@ function tell() {
     links(box.kind === "folded" ? "Holds" : "Came from", inside);
   }
   links("Reads", box.into.map((each) => [each.from, `${each.from.name}: ${each.label}`]));
-  links("Read by", box.out.map((each) => [each.to, `${each.to.name}: ${each.label}`]));
+  links("Weights", box.weights.map((each) => [each, `${each.name}: ${each.line}`]));
+  const hosts = box.host ? weightsOf(view.scene).filter((each) => each.name === box.name) : [box];
+  links("Read by", hosts.flatMap(({ out }) => out).map((each) => [each.to, `${each.to.name}: ${each.label}`]));
 }
 
 function fields(rows) {
@@ -438,11 +465,11 @@ function fields(rows) {
   return list;
 }
 
-const legendOf = (kind) => data.legend.find(([each]) => each === kind)[1];
+const legendOf = ({ kind, family }) => (family ? `${data.kinds[kind]} · ${family}` : data.kinds[kind]);
 
 // Searching.
 
-const everything = views.flatMap((view) => everyBox(view.scene).filter((box) => box.kind !== "reference").map((box) =>
+const everything = views.flatMap((view) => [...everyBox(view.scene).filter((box) => box.kind !== "reference"), ...once(weightsOf(view.scene))].map((box) =>
   ({ view, box, words: `${box.name} ${box.lines.join(" ")} ${box.origins.join(" ")}`.toLowerCase() })));
 let found = [], active = 0;
 
@@ -461,7 +488,7 @@ function search() {
 function list() {
   const shown = found.slice(0, 50), open = $("search").value.trim() !== "";
   const items = shown.map(({ view, box }, index) => {
-    const about = [legendOf(box.kind), box.lines[1] ?? "", views.length > 1 ? view.scene.title : ""].filter(Boolean).join(" · ");
+    const about = [legendOf(box), box.lines[1] ?? "", views.length > 1 ? view.scene.title : ""].filter(Boolean).join(" · ");
     const item = element("li", { id: `found-${index}` }, element("span", { textContent: box.name }), element("span", { textContent: about }));
     item.setAttribute("role", "option");
     item.setAttribute("aria-selected", index === active);
@@ -560,7 +587,7 @@ function listen(view) {
 const nearest = (boxes, box) => boxes.reduce((best, each) => (!best || Math.abs(each.x - box.x) < Math.abs(best.x - box.x) ? each : best), null);
 
 function step(view, key) {
-  const { box } = selected, { boxes } = box.around;
+  const box = selected.box.host ?? selected.box, { boxes } = box.around;
   if (key === "ArrowUp") return nearest(box.into.map((edge) => edge.from), box);
   if (key === "ArrowDown") return nearest(box.out.map((edge) => edge.to), box);
   const side = key === "ArrowLeft" ? -1 : 1;
@@ -599,13 +626,16 @@ document.onkeydown = (event) => {
 
 function legend() {
   const ns = "http://www.w3.org/2000/svg";
-  $("legend").replaceChildren(...data.legend.map(([kind, name, outline]) => {
-    const svg = document.createElementNS(ns, "svg"), path = document.createElementNS(ns, "path");
+  $("legend").replaceChildren(...data.legend.map(([look, name, outline, cap]) => {
+    const svg = document.createElementNS(ns, "svg");
     svg.setAttribute("viewBox", "-15 -11 30 22");
     svg.setAttribute("aria-hidden", "true");
-    for (const [key, value] of Object.entries({ d: outline, fill: colours[`${kind}-fill`], stroke: colours[`${kind}-line`], "stroke-width": 1.4 }))
-      path.setAttribute(key, value);
-    svg.append(path);
+    const line = colours[`${look}-line`];
+    for (const [d, fill, stroke] of [[outline, colours[`${look}-fill`], line], [cap, line, "none"]]) {
+      const path = document.createElementNS(ns, "path");
+      for (const [key, value] of Object.entries({ d, fill, stroke, "stroke-width": 1.4 })) path.setAttribute(key, value);
+      svg.append(path);
+    }
     return element("span", {}, svg, name);
   }));
 }

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 import networkx as nx
 
 from dmlgraph.graph.scopes import SEPARATOR
-from dmlgraph.picture.drawing import Box, Drawing, Edge, cut, reference
+from dmlgraph.picture.drawing import Box, Drawing, Edge, reference
 from dmlgraph.picture.merging import counted, joined
 from dmlgraph.picture.shapes import Kind
+from dmlgraph.picture.texts import cut
 
 MOST_LEVELS = 20  # of scopes in one another that are drawn
 

@@ -1,4 +1,4 @@
-"""The look of nodes by kind, in every format: outline, colours, name in the legend.
+"""The look of nodes by kind, in every format: outline, colours, name in the legend; operators are coloured by family.
 
 Kinds differ in shape as well as in colour.  A search chose the colours of the lines: any two differ in hue or
 lightness, for normal vision and all three kinds of colour blindness, on a light and on a dark background.
@@ -10,6 +10,9 @@ import dataclasses
 import enum
 from collections.abc import Callable, Iterator
 
+from dmlgraph.picture.families import COLOURS
+
+TINT = 0.16  # of a line's colour in the fill
 Outline = Callable[[float, float], str]  # width, height → an SVG path around the origin
 
 
@@ -118,6 +121,18 @@ def _octagon(width: float, height: float) -> str:
     return _polygon(*right, *((-across, down) for across, down in reversed(right)))
 
 
+def cap(width: float, height: float, radius: float = 7) -> str:
+    """The left end of a rounded box, in the colour of its family."""
+    x, y, arc = width / 2, height / 2, f"a{radius:g} {radius:g} 0 0 0"
+    return f"M{radius - x:g} {-y:g}{arc} {-radius:g} {radius:g}v{height - 2 * radius:g}{arc} {radius:g} {radius:g}Z"
+
+
+def _tinted(line: str, paper: str) -> tuple[str, str]:
+    """A light or dark fill of a line's hue, and the line."""
+    mixed = (round(TINT * int(line[at : at + 2], 16) + (1 - TINT) * int(paper[at : at + 2], 16)) for at in (1, 3, 5))
+    return "#" + "".join(f"{each:02x}" for each in mixed), line
+
+
 SHAPES = {
     Kind.INPUT: Shape(
         "input",
@@ -146,7 +161,7 @@ SHAPES = {
     Kind.OPERATOR: Shape(
         "operator",
         _rounded,
-        (0, 0),
+        (10, 0),
         'shape=box style="filled,rounded"',
         ('("', '")'),
         ("#f3f5f7", "#768493"),
@@ -155,7 +170,7 @@ SHAPES = {
     Kind.FUSED: Shape(
         "fused",
         _double,
-        (10, 10),
+        (16, 10),
         'shape=box style="filled,rounded" peripheries=2',
         ('[["', '"]]'),
         ("#dcf3eb", "#109352"),
@@ -202,6 +217,13 @@ GROUND = {
 }
 
 
+# The names of colours in legends, and their fill and line on a light and on a dark background.
+LOOKS = {str(kind): (shape.light, shape.dark) for kind, shape in SHAPES.items()} | {
+    str(family): tuple(_tinted(line, GROUND["paper"][which]) for which, line in enumerate(lines))
+    for family, lines in COLOURS.items()
+}
+
+
 def variables(scope: str) -> str:
     """The colours as CSS variables for the selector `scope`, for a light and a dark background."""
     light, dark = ("".join(f"--{name}:{colour};" for name, colour in _colours(which)) for which in (0, 1))
@@ -211,7 +233,7 @@ def variables(scope: str) -> str:
 def _colours(which: int) -> Iterator[tuple[str, str]]:
     for name, pair in GROUND.items():
         yield name, pair[which]
-    for kind, shape in SHAPES.items():
-        fill, line = (shape.light, shape.dark)[which]
-        yield f"{kind}-fill", fill
-        yield f"{kind}-line", line
+    for name, pairs in LOOKS.items():
+        fill, line = pairs[which]
+        yield f"{name}-fill", fill
+        yield f"{name}-line", line

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from dmlgraph.picture.drawing import Drawing, Rows
+from dmlgraph.picture.drawing import Box, Drawing, Rows
+from dmlgraph.picture.families import Family
 from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import FRAME_HEAD, LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out, text_width
+from dmlgraph.picture.legend import SWATCH, Entry, legend
 from dmlgraph.picture.scopes import box_count, in_scopes
-from dmlgraph.picture.shapes import SHAPES, Kind, variables
+from dmlgraph.picture.shapes import LOOKS, SHAPES, Kind, cap, variables
+from dmlgraph.picture.weights import with_weights
 
 HEADING = 34  # height of the title above a scene
 GAP = 40  # between two scenes
@@ -28,6 +31,7 @@ _STYLE = f"""\
 .dmlgraph .title{{font-size:{TITLE}px;font-weight:600}}
 .dmlgraph .note{{text-anchor:start}}
 .dmlgraph .line{{fill:var(--faint)}}
+.dmlgraph .box .cap{{stroke:none}}
 .dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint)}}
 .dmlgraph .frame{{fill:var(--panel);stroke:var(--rule);stroke-width:1.4}}
 .dmlgraph .wire{{fill:none;stroke:var(--edge);stroke-width:1.2}}
@@ -40,13 +44,13 @@ _STYLE = f"""\
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one SVG document."""
-    scoped = [in_scopes(drawing) for drawing in drawings]
+    scoped = [in_scopes(with_weights(drawing)) for drawing in drawings]
     scenes = [lay_out(drawing, are_open=box_count(drawing) <= MOST_BOXES) for drawing in scoped]
-    legend, notes = _legend(scenes), [note for scene in scenes for note in _notes(scene)]
+    entries, notes = _legend(scenes), [note for scene in scenes for note in _notes(scene)]
     longest = max((40 + text_width(note, LINE) for note in notes), default=0.0)
-    width = max(sum(scene.width for scene in scenes) + GAP * (len(scenes) - 1), _legend_width(legend), longest)
+    width = max(sum(scene.width for scene in scenes) + GAP * (len(scenes) - 1), _legend_width(entries), longest)
     height = HEADING + max(scene.height for scene in scenes) + NOTE * len(notes) + HEADING
-    return "\n".join(_document(scenes, legend, notes, width, height)) + "\n"
+    return "\n".join(_document(scenes, entries, notes, width, height)) + "\n"
 
 
 def _notes(scene: Scene) -> list[str]:
@@ -55,13 +59,13 @@ def _notes(scene: Scene) -> list[str]:
 
 
 def _document(
-    scenes: Sequence[Scene], legend: Sequence[Kind], notes: Sequence[str], width: float, height: float
+    scenes: Sequence[Scene], entries: Sequence[Entry], notes: Sequence[str], width: float, height: float
 ) -> Iterator[str]:
     title = escape(" and ".join(scene.title for scene in scenes))
     box = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     yield f'<svg xmlns="http://www.w3.org/2000/svg" class="dmlgraph" role="img" {box}>'
     yield f"<title>{title}</title>"
-    kinds = "".join(f".dmlgraph .{kind} path{{fill:var(--{kind}-fill);stroke:var(--{kind}-line)}}" for kind in SHAPES)
+    kinds = "".join(f".dmlgraph .{name} path{{fill:var(--{name}-fill);stroke:var(--{name}-line)}}" for name in LOOKS)
     yield f"<style>{variables('.dmlgraph')}\n{_STYLE}{kinds}</style>"
     yield f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>'
     left = 0.0
@@ -74,7 +78,7 @@ def _document(
     top = height - HEADING - NOTE * len(notes)
     for index, note in enumerate(notes):
         yield f'<text class="note" x="20" y="{top + NOTE * index + LINE:.0f}">{escape(note)}</text>'
-    yield from _legend_items(legend, height - HEADING / 2)
+    yield from _legend_items(entries, height - HEADING / 2)
     yield "</svg>"
 
 
@@ -102,17 +106,25 @@ def _open(placed: Placed, inside: Scene) -> Iterator[str]:
 def _box(placed: Placed) -> str:
     box = placed.box
     outline = SHAPES[box.kind].outline(placed.width, placed.height)
-    sizes = [TITLE] + [LINE] * (len(box.lines) - 1)
+    sizes = [TITLE] + [LINE] * (len(box.texts) - 1)
     down = SHAPES[box.kind].slack[1] / 4 if box.kind is Kind.CONSTANT else 0  # below the lid of the cylinder
     y = down - sum(sizes) * LEADING / 2
     lines = []
-    for index, (line, size) in enumerate(zip(box.lines, sizes, strict=True)):
+    for index, (line, size) in enumerate(zip(box.texts, sizes, strict=True)):
         y += size * LEADING
-        role = "line" if index else "title"
-        lines.append(f'<text class="{role}" y="{y - size * 0.38:.1f}">{escape(line)}</text>')
+        weight = index - len(box.lines)
+        role, tip = ("line", "") if index else ("title", "")
+        if weight >= 0:
+            role, tip = "weight", _tip(box.weights[weight].box.rows)
+        lines.append(f'<text class="{role}" y="{y - size * 0.38:.1f}">{escape(line)}{tip}</text>')
     at = f"translate({placed.x:.1f} {placed.y:.1f})"
     tip = _tip(box.rows)
-    return f'<g class="box {box.kind}" transform="{at}">{tip}<path d="{outline}"/>{"".join(lines)}</g>'
+    end = "" if box.family is None else _cap(box.family, placed.width, placed.height)
+    return f'<g class="box {box.look}" transform="{at}">{tip}<path d="{outline}"/>{end}{"".join(lines)}</g>'
+
+
+def _cap(family: Family, width: float, height: float) -> str:
+    return f'<path class="cap" d="{cap(width, height)}" style="fill:var(--{family}-line)"/>'
 
 
 def _route(route: Route) -> str:
@@ -131,31 +143,31 @@ def _tip(rows: Rows) -> str:
 # The legend of the kinds in the picture.
 
 
-def _legend(scenes: Sequence[Scene]) -> list[Kind]:
-    found = {kind for scene in scenes for kind in _kinds(scene)}
-    return [kind for kind in SHAPES if kind in found]
+def _legend(scenes: Sequence[Scene]) -> list[Entry]:
+    return legend(box for scene in scenes for box in _boxes(scene))
 
 
-def _kinds(scene: Scene) -> Iterator[Kind]:
+def _boxes(scene: Scene) -> Iterator[Box]:
     for placed in scene.boxes:
         if placed.inside is None:
-            yield placed.box.kind
+            yield placed.box
         else:
-            yield from _kinds(placed.inside)
+            yield from _boxes(placed.inside)
 
 
-def _legend_width(kinds: Sequence[Kind]) -> float:
-    return 40 + sum(_legend_step(kind) for kind in kinds)
+def _legend_width(entries: Sequence[Entry]) -> float:
+    return 40 + sum(_legend_step(entry) for entry in entries)
 
 
-def _legend_step(kind: Kind) -> float:
-    return 56 + len(SHAPES[kind].legend) * 6.5
+def _legend_step(entry: Entry) -> float:
+    return 56 + len(entry.text) * 6.5
 
 
-def _legend_items(kinds: Sequence[Kind], y: float) -> Iterator[str]:
+def _legend_items(entries: Sequence[Entry], y: float) -> Iterator[str]:
     x = 34.0
-    for kind in kinds:
-        outline, name = SHAPES[kind].outline(28, 16 if kind is not Kind.CONSTANT else 20), SHAPES[kind].legend
-        text = f'<text class="line" style="text-anchor:start" x="20" y="4">{name}</text>'
-        yield f'<g class="box {kind}" transform="translate({x:.0f} {y:.0f})"><path d="{outline}"/>{text}</g>'
-        x += _legend_step(kind)
+    for entry in entries:
+        text = f'<text class="line" style="text-anchor:start" x="20" y="4">{entry.text}</text>'
+        end = "" if entry.family is None else _cap(entry.family, *SWATCH)
+        at = f"translate({x:.0f} {y:.0f})"
+        yield f'<g class="box {entry.look}" transform="{at}"><path d="{entry.outline}"/>{end}{text}</g>'
+        x += _legend_step(entry)

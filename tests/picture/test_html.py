@@ -12,6 +12,7 @@ from support.picture.graphs import HOSTILE, chain, hostile, ramp
 
 from dmlgraph.picture import render
 from dmlgraph.picture.drawing import draw
+from dmlgraph.picture.weights import with_weights
 
 
 class Elements(HTMLParser):
@@ -39,15 +40,18 @@ class Elements(HTMLParser):
 
 def test_the_data_holds_every_node_edge_and_row() -> None:
     data = json.loads(Elements(render(ramp(), "html")).texts["script"][0])
-    drawing = draw(ramp())
+    drawing = with_weights(draw(ramp()))
     texts = data["texts"]
     nodes = [
-        (kind, texts[name], tuple(texts[line] for line in lines), [texts[each] for each in rows])
-        for kind, name, lines, rows, _ in data["nodes"]
+        (kind, look, family, texts[name], tuple(texts[line] for line in lines), [texts[each] for each in rows])
+        for kind, look, family, name, lines, rows, *_ in data["nodes"]
     ]
+    everything = [each for box in drawing.boxes for each in (box, *(weight.box for weight in box.weights))]
     assert nodes == [
-        (str(box.kind), box.name, box.lines, [each for row in box.rows for each in row]) for box in drawing.boxes
+        (str(box.kind), box.look, box.family, box.name, box.lines, [each for row in box.rows for each in row])
+        for box in everything
     ]
+    assert [texts[line] for node in data["nodes"] for line, _ in node[-1]] == ["b float32 [1,3]"]
     (scene,) = data["scenes"]
     assert [(edge[0], edge[1], texts[edge[2]]) for edge in scene["edges"]] == [
         (edge.source, edge.target, edge.label) for edge in drawing.edges

@@ -13,20 +13,19 @@ from dmlgraph.picture.mermaid import render as render_drawings
 
 
 def test_a_flowchart() -> None:
-    assert render(ramp(), "mermaid").splitlines()[:13] == [
+    assert render(ramp(), "mermaid").splitlines()[:12] == [
         "flowchart TB",
         r'  n0[\"x<br/>float32 [2,3]"/]:::input',
-        '  n1[("w<br/>float32 [1,3]")]:::constant',
-        '  n2{{"steps<br/>float32 [2,3]<br/>3.0 #8722; 2.0·i"}}:::fill',
-        '  n3{{"seven<br/>float32 [1,1] = 7.0"}}:::fill',
-        '  n4("scaled<br/>multiply"):::operator',
-        '  n5("shifted<br/>add"):::operator',
-        '  n6("more<br/>add"):::operator',
-        '  n7("clipped<br/>clip"):::operator',
-        r'  n8[/"y<br/>float32 [2,3]"\]:::output',
-        '  n0 -->|"float32 [2,3]"| n4',
-        '  n2 -->|"float32 [2,3]"| n4',
-        '  n4 -->|"float32 [2,3]"| n5',
+        '  n1{{"steps<br/>float32 [2,3]<br/>3.0 #8722; 2.0·i"}}:::fill',
+        '  n2{{"seven<br/>float32 [1,1] = 7.0"}}:::fill',
+        '  n3("scaled<br/>multiply"):::arithmetic',
+        '  n4("shifted<br/>add<br/>b float32 [1,3]"):::arithmetic',
+        '  n5("more<br/>add"):::arithmetic',
+        '  n6("clipped<br/>clip<br/>min 0.0 · max 4.0"):::arithmetic',
+        r'  n7[/"y<br/>float32 [2,3]"\]:::output',
+        '  n0 -->|"float32 [2,3]"| n3',
+        '  n1 -->|"float32 [2,3]"| n3',
+        '  n3 -->|"float32 [2,3]"| n4',
     ]
 
 

@@ -31,7 +31,7 @@ def test_an_edge_is_clicked_and_its_tensor_shows(opened: Opened) -> None:
     tab = opened(render(ramp(), "html"))
     tab.find("clipped")
     scale = tab.page.evaluate("views[0].scale")
-    way = tab.page.evaluate("views[0].scene.boxes[7].y - views[0].scene.edges[6].bottom")
+    way = tab.page.evaluate("views[0].scene.boxes[6].y - views[0].scene.edges[5].bottom")
     tab.click(down=(-way - 6) * scale)
     assert tab.heading == "float32 [2,3]"
     assert (tab.fields["from"], tab.fields["to"], tab.fields["strides"]) == ("more", "clipped.input", "packed")

@@ -23,6 +23,15 @@ def ramp() -> dg.Graph:
     return g
 
 
+def dense() -> dg.Graph:
+    """Two products with the same weight, the first with a bias."""
+    g = dg.Graph("dense")
+    x = g.input("x", sizes=[1, 4], dtype="float32")
+    w, bias = g.constant("w", np.ones((4, 4), np.float32)), g.constant("bias", np.full((1, 4), 0.5, np.float32))
+    g.output("y", dg.gemm(dg.gemm(x, w, bias, name="product"), w, name="again"))
+    return g
+
+
 def hostile() -> dg.Graph:
     """A graph whose names would do harm if they were not escaped."""
     g = dg.Graph(HOSTILE)
