@@ -251,8 +251,8 @@ def few_hints() -> Iterator[None]:
         _hints.reset(token)
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that `name` most likely misspells, or None if none is similar.
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that `name` most likely misspells, or None if none is similar, as difflib measures `cutoff`.
 
     Among more than MOST_COMPARED names it finds only those that are one letter away, or differ in case.
     """
@@ -267,7 +267,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if same is not None:
         return same
     comparable = [each for each in names if len(each) <= 2 * LONGEST_COMPARED]
-    near = difflib.get_close_matches(name, comparable, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, comparable, n=1, cutoff=cutoff)
     return near[0] if near else None
 
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from dmlgraph.base.errors import GraphError, Problem, listing, shorten, suggestion
 
+DECLARED = "dims are declared with the graph"
 NOT_A_DIM = "is not a dim of the graph"
 MOST_TERMS = 500  # names and numbers in an expression
 MOST_CHARACTERS = 16 * MOST_TERMS
@@ -500,5 +501,6 @@ class _Parser:
 def unknown_dim(name: str, dims: Mapping[str, int], hint: str | None = None) -> Problem:
     """The problem of a name, or of a text in place of a number, that is not a dim; without a field."""
     allowed = f"a number{', ' if dims else ''}{listing(dims)}"
-    hint = hint or suggestion(name, dims) or "dims are declared with the graph"
+    declared = DECLARED if not name.isidentifier() else f"{DECLARED}, as in dims={{{name!r}: 1}}"
+    hint = hint or suggestion(name, dims) or declared
     return Problem(NOT_A_DIM, None, None, name, allowed, hint, code="unknown-dim")

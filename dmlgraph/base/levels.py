@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import enum
 import functools
+import re
 
 from dmlgraph.base.errors import GraphError, listing, suggestion
+
+_NUMBER = re.compile(r"(\d{1,3})(?:\.(\d{1,3}))?")
 
 
 @functools.total_ordering
@@ -40,11 +43,13 @@ class FeatureLevel(enum.Enum):
         known = {str(level): level for level in cls}
         if isinstance(text, str) and text in known:
             return known[text]
-        hint = None
-        if isinstance(text, str):
+        number = _NUMBER.fullmatch(str(text))
+        if number and (int(number[1]), int(number[2] or 0)) > (NEWEST.value >> 12, NEWEST.value >> 8 & 0xF):
+            hint: str | None = f"the newest that this dmlgraph knows is {NEWEST}"
+        elif isinstance(text, str):
             hint = suggestion(text, known)
-        elif str(text) in known:
-            hint = f'write it as text: "{text}"'
+        else:
+            hint = f'write it as text: "{text}"' if str(text) in known else None
         raise GraphError(
             "not a DirectML feature level",
             code="unknown-level",

@@ -187,13 +187,12 @@ def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[in
 def _size_problem(size: int) -> Problem | None:
     if size >= 1:
         return None
-    return Problem(
-        "a size must be at least 1; empty tensors do not exist in DirectML",
-        code="sizes",
-        got=size,
-        allowed="1 or more",
-        hint="sizes are not inferred: write the number" if size < 0 else None,
-    )
+    message, hint = "a size must be at least 1", None
+    if size == 0:
+        message += "; empty tensors do not exist in DirectML"
+    elif size == -1:
+        hint = "sizes are not inferred: write the number"
+    return Problem(message, code="sizes", got=size, allowed="1 or more", hint=hint)
 
 
 def _stride_problem(stride: int) -> Problem | None:

@@ -12,8 +12,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.base.errors import OperatorError, listing, plural, suggestion
-from dmlgraph.operators.catalog.foreign_names import FIELDS
+from dmlgraph.base.errors import OperatorError, listing, plural
+from dmlgraph.operators.catalog.foreign_fields import meant_field
 from dmlgraph.operators.declaration.fields import Kind
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.signatures import keyword_parameters, outputs_type, signature
@@ -51,7 +51,7 @@ def sorted_fields(
         OperatorError: one of them is neither.
     """
     known = [*operator.attribute_fields, *operator.output_fields, *operator.output_keywords]
-    for keyword in keywords:
+    for keyword, value in keywords.items():
         if keyword not in known:
             raise OperatorError(
                 "is not known here",
@@ -59,7 +59,7 @@ def sorted_fields(
                 node=node,
                 field=keyword,
                 allowed=listing(known),
-                hint=suggestion(keyword, known, {name: field for name, field in FIELDS.items() if field in known}),
+                hint=meant_field(keyword, (*known, *operator.input_fields), value, python=True).hint,
             )
     asked = {key: keywords[key] for key in operator.output_keywords if keywords.get(key) is not None}
     outputs = {field: keywords[field] for field in operator.output_fields if keywords.get(field) is not None}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.base.errors import GraphError, OperatorError, listing, suggestion
-from dmlgraph.base.expressions import CONSTANTS, NOT_A_DIM, Expression, name_of, parse, unknown_dim
+from dmlgraph.base.expressions import CONSTANTS, DECLARED, NOT_A_DIM, Expression, name_of, parse, unknown_dim
 from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import MOST_ENTRIES
 from dmlgraph.operators.common.subscripts import entries
@@ -57,7 +57,7 @@ class Dims:
                     code="unknown-dim",
                     field=f"dims.{dim}",
                     allowed=listing(self.values) or "nothing: the graph has no dims",
-                    hint=suggestion(dim, self.values) or "dims are declared with the graph",
+                    hint=suggestion(dim, self.values) or DECLARED,
                 )
         return self.values | changed
 

@@ -24,6 +24,7 @@ from dmlgraph.base.tensor import DataType, DataTypeLike, TensorDesc
 from dmlgraph.graph import calls, operands, references, trainable
 from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
+from dmlgraph.graph.hinted import Hinted
 from dmlgraph.graph.names import Names
 from dmlgraph.graph.network import Network, Output, Outputs
 from dmlgraph.graph.nodes import ConstantNode, InputNode, StateNode, kept
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
 
-class StatefulGraph:
+class StatefulGraph(Hinted):
     """The part of a `Graph` that declares and changes states."""
 
     checker: Checker

@@ -10,6 +10,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base.expressions import Size
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.graph import calls
+from dmlgraph.graph.hinted import Hinted
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.common.subscripts import as_text
 from dmlgraph.operators.declaration.operator import Operator
@@ -38,7 +39,7 @@ def _both_ways(operator: Lazy, of_truths: Lazy | None = None) -> tuple[Method, M
     return method, mirrored
 
 
-class Value:
+class Value(Hinted):
     """One tensor in a graph: an input, a constant, or an output of a node.
 
     A value never changes; its node describes it.  `Value(graph, node, port)` raises GraphError for an output that does

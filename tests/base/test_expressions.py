@@ -156,7 +156,7 @@ def test_unknown_names_are_each_a_problem() -> None:
         parse("M * head").value(DIMS)
     problems = error.value.problems
     assert [(each.code, each.got, each.hint) for each in problems] == [
-        ("unknown-dim", "M", "dims are declared with the graph"),
+        ("unknown-dim", "M", "dims are declared with the graph, as in dims={'M': 1}"),
         ("unknown-dim", "head", "did you mean 'heads'?"),
     ]
 

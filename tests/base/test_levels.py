@@ -38,3 +38,10 @@ def test_a_level_written_as_a_number_is_told_how_to_write_it() -> None:
     with pytest.raises(GraphError) as caught:
         FeatureLevel.parse(5.0)
     assert caught.value.hint == 'write it as text: "5.0"'
+
+
+@pytest.mark.parametrize("value", ["7.0", "6.5", "12", 7, 6.10e1])
+def test_a_level_of_the_future_is_told_the_newest(value: object) -> None:
+    with pytest.raises(GraphError) as caught:
+        FeatureLevel.parse(value)
+    assert caught.value.hint == "the newest that this dmlgraph knows is 6.4"

@@ -143,10 +143,17 @@ def test_a_description_has_1_to_8_dimensions() -> None:
         assert (error.field, error.got, error.allowed) == ("sizes", sizes, "1 to 8 sizes")
 
 
-@pytest.mark.parametrize("size", [0, -1])
-def test_a_size_is_at_least_1(size: int) -> None:
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (0, "a size must be at least 1; empty tensors do not exist in DirectML; got 0; allowed: 1 or more"),
+        (-1, "a size must be at least 1; got -1; allowed: 1 or more (sizes are not inferred: write the number)"),
+        (-3, "a size must be at least 1; got -3; allowed: 1 or more"),
+    ],
+)
+def test_a_size_is_at_least_1(size: int, said: str) -> None:
     error = refused(sizes=[2, size, 3])
-    assert "a size must be at least 1; empty tensors do not exist in DirectML" in str(error)
+    assert str(error).endswith(f": {said}")
     assert (error.field, error.got, error.allowed) == ("sizes.1", size, "1 or more")
 
 

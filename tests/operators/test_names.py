@@ -25,12 +25,15 @@ def test_what_is_called_otherwise_elsewhere_is_no_operator_and_means_one() -> No
         ("elementwise_multiply", "multiply"),
         ("DML_OPERATOR_ELEMENT_WISE_ADD", "add"),
         ("concat", "join"),
+        ("nn.ReLU", "activation_relu"),
+        ("aten::relu", "activation_relu"),
+        ("MaxPooling2D", "max_pooling"),
     ],
 )
 def test_a_name_is_answered_with_the_operator(name: str, meant: str) -> None:
     assert operator_hint(name) == f"did you mean '{meant}'?"
 
 
-@pytest.mark.parametrize("name", ["qqqqqq", "", 3, None, ["add"]])
+@pytest.mark.parametrize("name", ["qqqqqq", "", "covers", 3, None, ["add"]])
 def test_a_name_like_none_is_answered_with_the_list(name: object) -> None:
     assert operator_hint(name) == "'dmlgraph operators' lists them"

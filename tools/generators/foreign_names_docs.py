@@ -9,7 +9,8 @@ import pathlib
 import re
 from collections.abc import Callable, Iterator
 
-from dmlgraph.operators.catalog.foreign_names import DEVICES, FIELDS, MEMBERS, OPERATORS, Entry
+from dmlgraph.operators.catalog.foreign_fields import FIELDS
+from dmlgraph.operators.catalog.foreign_names import DEVICES, MEMBERS, OPERATORS, THINGS, Entry
 from dmlgraph.operators.catalog.registry import REGISTRY
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
@@ -54,7 +55,28 @@ def _pairs(names: dict[str, str]) -> Callable[[], Iterator[str]]:
     return table
 
 
-TABLES = {"operators": operators, "fields": _pairs(FIELDS), "members": _pairs(MEMBERS), "devices": _pairs(DEVICES)}
+def fields() -> Iterator[str]:
+    """A row for each of the fields' names, without those that say what to do elsewhere."""
+    yield "| elsewhere | here |\n|---|---|"
+    for row in FIELDS:
+        ours = ", ".join(f"`{field}`" for field in row.ours.split())
+        yield f"| {', '.join(f'`{name}`' for name in row.names.split())} | {ours or row.instead} |"
+
+
+def things() -> Iterator[str]:
+    """A row for each of what other packages have beside functions."""
+    yield "| elsewhere | here |\n|---|---|"
+    for here, names in THINGS.items():
+        yield f"| {', '.join(f'`{name}`' for name in names.split())} | {here} |"
+
+
+TABLES = {
+    "operators": operators,
+    "things": things,
+    "fields": fields,
+    "members": _pairs(MEMBERS),
+    "devices": _pairs(DEVICES),
+}
 
 
 def files() -> dict[pathlib.Path, str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dmlgraph.base.errors import listing, nearest, suggestion
+from dmlgraph.base.errors import listing
 from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree
+from dmlgraph.operators.catalog.foreign_fields import Meant, meant_field
 
-# Names in other libraries and formats → keys here.
-ELSEWHERE = {"shape": "sizes", "type": "dtype", "data_type": "dtype", "value": "data", "path": "file", "operator": "op"}
+_MERGE = "<<"  # of YAML 1.1
+_MERGED = Meant(None, "YAML 1.2 has no merge keys: write the entries here; a template repeats nodes")
 
 
 def known_keys(
@@ -32,11 +33,13 @@ def known_keys(
     tree = tree.copy()  # aliases may refer to it elsewhere
     for key in unknown:
         item, place = tree.value.pop(key), tree.keys.pop(key)
-        absent = [each for each in known if each not in tree.value]
-        meant = next((each for each in absent if each == ELSEWHERE.get(key)), None) or nearest(key, absent)
-        if meant is not None:
-            tree.value[meant], tree.keys[meant] = item, place
         path = f"{within}.{key}" if within else key
-        hint = suggestion(key, known, {key: ELSEWHERE[key]} if ELSEWHERE.get(key) in known else None)
-        report.problem("is not known here", place, "unknown-field", path, node=node, allowed=listing(known), hint=hint)
+        meant = _MERGED if key == _MERGE else meant_field(key, known, item.plain)
+        if key == _MERGE and isinstance(item.value, dict):  # read as it is meant, too
+            tree.value |= {each: tree.value.get(each, merged) for each, merged in item.value.items() if each in known}
+            tree.keys |= {each: tree.keys.get(each, place) for each in item.value if each in known}
+        if meant.field is not None and meant.field not in tree.value:
+            tree.value[meant.field], tree.keys[meant.field] = item, place
+        allowed = listing(known)
+        report.problem("is not known here", place, "unknown-field", path, node=node, allowed=allowed, hint=meant.hint)
     return tree

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Collection
 from typing import Any
 
-from dmlgraph.base.errors import Problem
+from dmlgraph.base.errors import Problem, shorten
+from dmlgraph.base.expressions import DECLARED
 from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.operators.catalog.hints import operator_hint
@@ -28,6 +30,14 @@ def check_version(version: Tree, report: Report) -> None:
         message, allowed = "not a format version that this dmlgraph reads", str(FORMAT_VERSION)
         hint = "a number, without quotes" if version.value == allowed else None
         report.problem(message, version, "version", "dmlgraph", got=version.plain, allowed=allowed, hint=hint)
+
+
+def dim_hint(problem: Problem, dims: Collection[str]) -> str | None:
+    """The hint of a problem of a graph with these dims; that of an unknown dim shows what to write in the file."""
+    if problem.code != "unknown-dim" or not (problem.hint or "").startswith(f"{DECLARED},"):
+        return problem.hint
+    line = f"{shorten(problem.got)}: 1"
+    return f"{DECLARED}: add '{line}' to 'dims'" if dims else f"{DECLARED}: add the line 'dims: {{{line}}}'"
 
 
 @functools.cache

@@ -7,12 +7,17 @@ import pathlib
 import re
 from collections.abc import Iterable, Iterator
 
+from dmlgraph.files.encodings import wide_encoding
 from dmlgraph.files.untrusted import open_file
 
 SUFFIXES = (".yaml", ".yml")
 STDIN = pathlib.Path("-")
 # The key `dmlgraph` at the top level: at the beginning of a line, or of a flow mapping.
 _KEY = re.compile(rb"""^(?:\xef\xbb\xbf)?(?:\{\s*)?["']?dmlgraph["']?\s*:""", re.MULTILINE)
+# Other keys there, all of which only a graph file has: one that lacks or misspells the first key.
+_NODES = re.compile(rb"""^(?:\{\s*)?["']?nodes["']?\s*:""", re.MULTILINE)
+_OUTPUTS = re.compile(rb"""^["']?outputs["']?\s*:""", re.MULTILINE)
+_OPERATOR = re.compile(rb"""\bop["']?\s*:""")
 
 
 def graph_files(
@@ -20,8 +25,9 @@ def graph_files(
 ) -> tuple[list[pathlib.Path], list[pathlib.Path]]:
     """The graph files, and the files that were skipped because they are not graph files.
 
-    A graph file has the key `dmlgraph`.  In a folder, and in the folders below it, all .yaml and .yml files are looked
-    at; folders whose names begin with a dot are not.
+    A graph file has the key `dmlgraph`, or the keys `nodes`, `outputs` and `op`, and lacks that by mistake.  In a
+    folder, and in the folders below it, all .yaml and .yml files are looked at; folders whose names begin with a dot
+    are not.
 
     Args:
         given: files and folders; a file is taken to be a graph file, whatever it holds.
@@ -37,12 +43,16 @@ def graph_files(
 
 
 def is_graph_file(path: pathlib.Path) -> bool:
-    """Whether a file has the key `dmlgraph`, or cannot be read: whoever reads it then reports why."""
+    """Whether a file is meant as a graph file, or cannot be read: whoever reads it then reports what is wrong."""
     try:
         with open_file(path) as stream:
-            return _KEY.search(stream.read()) is not None
+            data = stream.read()
     except OSError:
         return True
+    wide = wide_encoding(data)
+    if wide is not None:
+        data = data.decode(wide, "replace").encode()
+    return _KEY.search(data) is not None or all(key.search(data) for key in (_NODES, _OUTPUTS, _OPERATOR))
 
 
 def _below(folder: pathlib.Path) -> Iterator[pathlib.Path]:

@@ -35,6 +35,7 @@ from dmlgraph.formats.yaml.declarations import (
     FORMAT_VERSION,
     STATE_KEYS,
     check_version,
+    dim_hint,
     node_keys,
     operator_of,
     report_operator,
@@ -609,7 +610,7 @@ class _Reader:
             return None
         if problem.code == "unknown-dim" and self.uses is not None:
             problem = self.uses.with_dims(problem, name)
-        hint, operator = problem.hint, operator_of(tree)
+        hint, operator = dim_hint(problem, self.file_dims), operator_of(tree)
         if operator and problem.code == "missing" and hint is None and problem.field in operator.fields:
             hint = f"'dmlgraph operators {operator.name}' lists its fields"
         place = tree.find(problem.field, key=problem.code == "unknown-field")

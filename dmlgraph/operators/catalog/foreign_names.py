@@ -59,7 +59,15 @@ OPERATORS = (
     Entry("max", numpy="maximum fmax", torch="maximum", onnx="Max", webnn="max"),
     Entry("min", numpy="minimum fmin", torch="minimum", onnx="Min", webnn="min"),
     Entry("clip", torch="clamp", webnn="clamp", others="clip_by_value"),
+    Entry("multiply", instead="with the same tensor twice", numpy="square", torch="square"),
+    Entry("recip", instead="of the result of sqrt", torch="rsqrt"),
+    Entry("exp", instead="of the input times ln(2)", numpy="exp2", torch="exp2"),
+    Entry("exp", instead="then subtract 1", numpy="expm1", torch="expm1"),
+    Entry("log", instead="then divide by ln(2) or ln(10)", numpy="log2 log10", torch="log2 log10"),
+    Entry("log", instead="of the input plus 1", numpy="log1p", torch="log1p"),
     Entry("round", numpy="rint around"),
+    Entry("round", {"rounding_mode": "toward_zero"}, numpy="trunc fix", torch="trunc"),
+    Entry("divide", instead="then floor", numpy="floor_divide", torch="floor_divide"),
     Entry("atan_yx", numpy="arctan2 atan2", torch="atan2"),
     Entry("acos", numpy="arccos"),
     Entry("asin", numpy="arcsin"),
@@ -70,6 +78,7 @@ OPERATORS = (
     # Comparison, logic, bits.
     Entry("if", numpy="where select", torch="where", onnx="Where", webnn="where"),
     Entry("logical_equals", numpy="equal", torch="eq", onnx="Equal", webnn="equal"),
+    Entry("logical_equals", instead="then logical_not", numpy="not_equal", torch="ne", others="NotEqual"),
     Entry("logical_greater_than", numpy="greater", torch="gt", onnx="Greater", webnn="greater"),
     Entry(
         "logical_greater_than_or_equal",
@@ -92,6 +101,7 @@ OPERATORS = (
     Entry("logical_xor", onnx="Xor"),
     Entry("is_nan", numpy="isnan", torch="isnan", onnx="IsNaN"),
     Entry("is_infinity", numpy="isinf", torch="isinf", onnx="IsInf"),
+    Entry("is_nan", instead="or is_infinity, then logical_not", numpy="isfinite", torch="isfinite"),
     Entry("bit_not", numpy="bitwise_not invert", torch="bitwise_not", onnx="BitwiseNot"),
     Entry("bit_and", numpy="bitwise_and", torch="bitwise_and", onnx="BitwiseAnd"),
     Entry("bit_or", numpy="bitwise_or", torch="bitwise_or", onnx="BitwiseOr"),
@@ -118,17 +128,18 @@ OPERATORS = (
         torch="matmul mm bmm linear addmm",
         onnx="MatMul",
         webnn="matmul",
-        others="dense",
+        others="Dense",
     ),
     Entry("matrix_multiply_integer", onnx="MatMulInteger"),
     Entry("quantized_linear_matrix_multiply", onnx="QLinearMatMul"),
-    Entry("convolution", numpy="convolve", torch="conv1d conv2d conv3d", onnx="Conv", webnn="conv2d"),
+    Entry("convolution", numpy="convolve", torch="conv1d conv2d conv3d", onnx="Conv", webnn="conv2d", others="Conv2D"),
     Entry(
         "convolution",
         {"direction": "backward"},
         torch="conv_transpose1d conv_transpose2d conv_transpose3d",
         onnx="ConvTranspose",
         webnn="convTranspose2d",
+        others="Conv2DTranspose",
     ),
     Entry("convolution_integer", onnx="ConvInteger"),
     Entry("quantized_linear_convolution", onnx="QLinearConv"),
@@ -137,14 +148,14 @@ OPERATORS = (
         torch="avg_pool1d avg_pool2d avg_pool3d",
         onnx="AveragePool GlobalAveragePool",
         webnn="averagePool2d",
-        others="avg_pool avgpool",
+        others="avg_pool avgpool AveragePooling2D GlobalAveragePooling2D",
     ),
     Entry(
         "max_pooling",
         torch="max_pool1d max_pool2d max_pool3d",
         onnx="MaxPool GlobalMaxPool",
         webnn="maxPool2d",
-        others="maxpool",
+        others="maxpool MaxPooling2D GlobalMaxPooling2D",
     ),
     Entry("lp_pooling", torch="lp_pool1d lp_pool2d", onnx="LpPool GlobalLpPool", webnn="l2Pool2d"),
     Entry("max_unpooling", torch="max_unpool2d", onnx="MaxUnpool"),
@@ -155,16 +166,27 @@ OPERATORS = (
     Entry(
         "mean_variance_normalization1",
         torch="layer_norm instance_norm group_norm",
-        onnx="LayerNormalization InstanceNormalization MeanVarianceNormalization",
+        onnx="LayerNormalization InstanceNormalization GroupNormalization MeanVarianceNormalization",
         webnn="layerNormalization instanceNormalization",
     ),
+    Entry("mean_variance_normalization2", {"use_mean": False}, torch="rms_norm RMSNorm", onnx="RMSNormalization"),
     Entry("lp_normalization", torch="normalize", onnx="LpNormalization"),
     Entry("local_response_normalization", torch="local_response_norm", onnx="LRN"),
     _reduce("sum", numpy="sum", torch="sum", onnx="ReduceSum Sum", webnn="reduceSum"),
     _reduce("average", numpy="average mean", torch="mean", onnx="ReduceMean", webnn="reduceMean"),
     _reduce("multiply", numpy="prod", torch="prod", onnx="ReduceProd", webnn="reduceProduct"),
-    _reduce("max", numpy="amax", torch="amax", onnx="ReduceMax", webnn="reduceMax"),
-    _reduce("min", numpy="amin", torch="amin", onnx="ReduceMin", webnn="reduceMin"),
+    _reduce("max", numpy="amax max", torch="amax", onnx="ReduceMax", webnn="reduceMax"),
+    _reduce("min", numpy="amin min", torch="amin", onnx="ReduceMin", webnn="reduceMin"),
+    Entry("reduce", {"function": "max"}, "of truth values", numpy="any", torch="any"),
+    Entry("reduce", {"function": "min"}, "of truth values", numpy="all", torch="all"),
+    Entry("reduce", {"function": "sum"}, "of truth values", numpy="count_nonzero", torch="count_nonzero"),
+    Entry(
+        "reduce",
+        {"function": "average"},
+        "of the squared differences from the average",
+        numpy="var std",
+        torch="var std",
+    ),
     _reduce("l1", onnx="ReduceL1", webnn="reduceL1"),
     _reduce("l2", torch="norm", onnx="ReduceL2", webnn="reduceL2"),
     _reduce("sum_square", onnx="ReduceSumSquare", webnn="reduceSumSquare"),
@@ -190,6 +212,22 @@ OPERATORS = (
     Entry("depth_to_space", torch="pixel_shuffle", onnx="DepthToSpace"),
     Entry("space_to_depth", torch="pixel_unshuffle", onnx="SpaceToDepth"),
     Entry("reverse_subsequences", numpy="flip", torch="flip", onnx="ReverseSequence", webnn="reverse"),
+    Entry(
+        "diagonal_matrix1",
+        {"value": 0, "diagonal_fill_begin": 1, "diagonal_fill_end": 2**31 - 1},
+        "with the tensor as its input",
+        numpy="tril",
+        torch="tril",
+        onnx="Trilu",
+        webnn="triangular",
+    ),
+    Entry(
+        "diagonal_matrix1",
+        {"value": 0, "diagonal_fill_begin": -(2**31), "diagonal_fill_end": 0},
+        "with the tensor as its input",
+        numpy="triu",
+        torch="triu",
+    ),
     Entry("diagonal_matrix", numpy="eye", torch="eye", onnx="EyeLike"),
     # Types and quantisation.
     Entry("cast", numpy="astype", torch="to type", onnx="Cast CastLike", webnn="cast"),
@@ -218,10 +256,37 @@ OPERATORS = (
     Entry("broadcast_to", torch="expand expand_as", onnx="Expand", webnn="expand"),
     Entry("join", instead="whose inputs get the new dimension by expand_dims", numpy="stack", torch="stack"),
     # DirectML has no operator for these.
+    Entry("", instead="leave it out: it changes nothing in a network that runs", torch="dropout", onnx="Dropout"),
+    Entry("", instead="multiply the input by activation_tanh of activation_softplus of it", torch="mish", onnx="Mish"),
+    Entry("", instead="join two slices", numpy="roll", torch="roll"),
+    Entry("", instead="multiply tensors of the sizes [n, 1] and [1, m]", numpy="outer", torch="outer ger"),
     Entry("", instead="write it as a sum of products with gemm, multiply and reduce", numpy="einsum", onnx="Einsum"),
 )
 
-# Other names for values of enumerations.
+# What other packages have beside functions, by what it is here; names are separated by spaces.
+THINGS = {
+    "the operators are functions of the package itself, such as dg.activation_relu(x)": (
+        "nn functional F layers keras ops linalg special torch onnx np numpy tf jnp"
+    ),
+    "graph.constant(name, array), or graph.input(name, sizes=…, dtype=…) for what every run is given": (
+        "Tensor tensor array asarray as_tensor from_numpy Parameter Variable const"
+    ),
+    "graph.input(name, sizes=…, dtype=…)": "input placeholder input_tensor InputSpec add_input",
+    "graph.output(name, value)": "output add_output mark_output",
+    "dg.Graph(name)": "Module Sequential Model GraphBuilder MLGraphBuilder Builder Network",
+    "graph.compile(device=…)": "compile jit build optimize script trace",
+    "graph.compile(device=…).run({name: array})": "run Session InferenceSession predict execute forward",
+    "graph.compile(device=…).run({name: array})[output]: a graph has numbers only when it runs": (
+        "numpy item tolist eval cpu detach data"
+    ),
+    "dg.load(path)": "load_model from_onnx from_file read read_model",
+    "dg.save(graph, path)": "save_model export to_onnx to_file write",
+    "dg.gradient": "grad backward autograd value_and_grad",
+    "dg.losses": "loss cross_entropy mse_loss CrossEntropyLoss MSELoss",
+    "leave it out: building a graph computes nothing": "no_grad inference_mode requires_grad train",
+}
+
+# Other names for values of enumerations, and other values.
 MEMBERS = {
     "mean": "average",
     "avg": "average",
@@ -237,26 +302,10 @@ MEMBERS = {
     "replicate": "edge",
     "zeros": "constant",
     "reverse": "backward",
-}
-
-# Other names for operators' fields.
-FIELDS = {
-    "axis": "axes",
-    "dim": "axes",
-    "dims": "axes",
-    "stride": "strides",
-    "kernel_size": "window_size",
-    "kernel_shape": "window_size",
-    "pool_size": "window_size",
-    "padding": "start_padding",
-    "pads": "start_padding",
-    "dilation": "dilations",
-    "group": "group_count",
-    "groups": "group_count",
-    "eps": "epsilon",
-    "to": "dtype",
-    "type": "dtype",
-    "activation": "fused_activation",
+    "trunc": "toward_zero",
+    "t": "transpose",
+    "true": "transpose",
+    "false": "none",
 }
 
 # Other names for devices.
@@ -274,6 +323,11 @@ DEVICES = {
 def plain(name: str) -> str:
     """A name in lower case without underscores, for lookup: `max_pool2d` and `maxPool2d` are the same."""
     return name.lower().replace("_", "")
+
+
+def things() -> dict[str, str]:
+    """What stands here for what other packages have beside functions, by its name there."""
+    return {name: here for here, names in THINGS.items() for name in names.split()}
 
 
 def entries() -> dict[str, Entry]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.errors import OperatorError, Problem
 from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import problems_of
 from dmlgraph.operators.declaration.fields import Kind, Role, as_float32
@@ -34,10 +35,19 @@ def described(operator: type[Operator], data: dict[str, Any]) -> Given:
         try:
             model = _model(operator)(**{key: each for key, each in data.items() if not _left_out(operator, key, each)})
         except ValidationError as error:
-            report.add(*problems_of(error, tuple(fields)))
+            report.add(*(_advised(operator, problem) for problem in problems_of(error, tuple(fields))))
         else:
             given |= {f: value for f, value in vars(model).items() if value is not None or not fields[f].is_inferred}
     return given
+
+
+def _advised(operator: type[Operator], problem: Problem) -> Problem:
+    """The problem; one of a missing tensor says what the operator's name means elsewhere."""
+    if problem.code != "missing" or problem.field not in operator.input_fields:
+        return problem
+    from dmlgraph.operators.catalog.hints import tensor_hint  # it needs all operators
+
+    return dataclasses.replace(problem, hint=tensor_hint(operator))
 
 
 def _left_out(operator: type[Operator], field: str, value: object) -> bool:

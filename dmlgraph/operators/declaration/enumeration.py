@@ -26,7 +26,8 @@ class Enumeration(enum.Enum):
             return value
         if isinstance(value, str) and value == value.lower() and value.upper() in cls.__members__:
             return cls[value.upper()]
-        hint = suggestion(value.lower(), cls.names(), cls._elsewhere()) if isinstance(value, str) else None
+        is_word = isinstance(value, (str, bool))
+        hint = suggestion(str(value).lower(), cls.names(), cls._elsewhere()) if is_word else None
         problem = Problem(
             "is not one of the names", code="unknown-name", got=value, allowed=listing(cls.names()), hint=hint
         )

@@ -329,13 +329,17 @@ class Operator(Traits, metaclass=type):  # noqa: UP050  # else its classes are n
                     (what for what in properties if _PROPERTIES[what](desc) != _PROPERTIES[what](first)), None
                 )
                 if unequal is not None:
+                    # One that lacks a dimension, such as that of the batch, is the wrong one.
+                    wrong, right = (binding, desc), (first_binding, first)
+                    if unequal == "DimensionCount" and first.rank < desc.rank and binding.field in self.input_fields:
+                        wrong, right = right, wrong
                     yield Problem(
-                        f"must have the same {_WORDS[unequal]} as '{first_binding.path}'",
+                        f"must have the same {_WORDS[unequal]} as '{right[0].path}'",
                         code=_CODES[unequal],
-                        field=binding.path,
-                        got=str(desc),
-                        allowed=str(first),
-                        hint="cast one of them" if unequal == "DataType" else None,
+                        field=wrong[0].path,
+                        got=str(wrong[1]),
+                        allowed=str(right[1]),
+                        hint=_REMEDIES.get(unequal),
                     )
                     break  # other differences, for example of an inferred output, mostly follow from this
 
@@ -378,6 +382,7 @@ _PROPERTIES = {
     "Sizes": lambda desc: desc.sizes,
 }
 _WORDS = {"DataType": "dtype", "DimensionCount": "number of dimensions", "Sizes": "sizes"}
+_REMEDIES = {"DataType": "cast one of them", "DimensionCount": "expand_dims adds dimensions of size 1"}
 _CODES = {"DataType": "dtype", "DimensionCount": "rank", "Sizes": "sizes"}
 
 

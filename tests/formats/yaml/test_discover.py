@@ -29,11 +29,22 @@ def make(folder: pathlib.Path, files: dict[str, str]) -> None:
         ("# dmlgraph: 1\n", False),
         ("- dmlgraph\n", False),
         ("dmlgraphs: 1\n", False),
+        ("dmlgrph: 1\nnodes:\n  y: {op: exp, input: x}\noutputs: [y]\n", True),
+        ("nodes: {y: {op: exp, input: x}}\noutputs: [y]\n", True),
+        ("inputs: {a: b}\noutputs: {c: d}\nruns: {using: node20}\n", False),  # an action of GitHub
+        ("nodes: [a]\noutputs: [b]\n", False),
     ],
 )
 def test_a_graph_file_has_the_key_at_its_top_level(text: str, is_one: bool, tmp_path: pathlib.Path) -> None:
     make(tmp_path, {"g.yaml": text})
     assert is_graph_file(tmp_path / "g.yaml") is is_one
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_a_graph_file_in_another_encoding_is_one(encoding: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "g.yaml").write_bytes("dmlgraph: 1\noutputs: [x]\n".encode(encoding))
+    (tmp_path / "k.yaml").write_bytes("a: 1\n".encode(encoding))
+    assert graph_files([tmp_path]) == ([tmp_path / "g.yaml"], [tmp_path / "k.yaml"])
 
 
 def test_folders_are_searched_in_order_and_hidden_ones_are_not(tmp_path: pathlib.Path) -> None:

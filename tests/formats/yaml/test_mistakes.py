@@ -83,7 +83,7 @@ outputs: [e, c, f]
         "allowed: a, b, c, d, e, f, w, x",
         f"{path}:8:32: node 'c', field 'min': is not a number; got low (a number, without quotes; infinities and NaN "
         "are .inf, -.inf and .nan in YAML)",
-        f"{path}:11:33: node 'f', field 'input': is not known here; allowed: op, a, b, output",
+        f"{path}:11:33: node 'f', field 'input': is not known here; allowed: op, a, b, output (did you mean 'a'?)",
     ]
 
 
@@ -549,13 +549,18 @@ def test_dims_that_cannot_be_read_are_told_and_not_their_names() -> None:
         ('"2"', "write the number with digits only, without quotes"),
         ("1_000", "write the number with digits only, without quotes"),
         ("n", "did you mean 'N'?"),
-        ("whatever", "dims are declared with the graph"),
+        ("whatever", "dims are declared with the graph: add 'whatever: 1' to 'dims'"),
         ("-1", "sizes are not inferred: write the number"),
     ],
 )
 def test_what_is_no_size_is_answered_with_what_to_write(size: str, hint: str) -> None:
     said = at_mark(f"{HEAD}dims: {{N: 2}}\ninputs: {{x: {{dtype: int8, sizes: [^{size}]}}}}\noutputs: [x]\n")
     assert said.endswith(f"({hint})")
+
+
+def test_a_dim_of_a_file_without_dims_is_answered_with_the_line() -> None:
+    said = at_mark(f"{HEAD}inputs: {{x: {{dtype: int8, sizes: [^N]}}}}\noutputs: [x]\n")
+    assert said.endswith("(dims are declared with the graph: add the line 'dims: {N: 1}')")
 
 
 def test_a_missing_file_is_answered_with_the_one_it_may_be(tmp_path: pathlib.Path) -> None:

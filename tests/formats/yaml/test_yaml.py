@@ -286,13 +286,28 @@ def test_a_file_may_begin_with_a_byte_order_mark_and_have_windows_line_ends(tmp_
     assert str(caught.value.location) == f"{path}:3:14"
 
 
-@pytest.mark.parametrize("content", [b"dmlgraph: 1\nname: \xff\n", b"\xff\xfed\0m\0l\0"])
-def test_a_file_that_is_not_utf_8_says_so(content: bytes, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "said", "place"),
+    [
+        ("dmlgraph: 1\nname: größe\n".encode("cp1252"), "byte 0xf6 at 20, which is 'ö' in Windows-1252", (2, 9)),
+        (b"dmlgraph: 1\r\n\x80: 1", "byte 0x80 at 13, which is '\u20ac' in Windows-1252", (2, 1)),
+        (b"dmlgraph: 1\nname: \xff\0\n", "byte 0xff at 18", (1, 1)),
+        (b"dmlgraph: \x81\n", "byte 0x81 at 10", (1, 1)),
+        *(("dmlgraph: 1\n".encode(name), "not UTF-8 text, but UTF-16", (1, 1)) for name in ("utf-16", "utf-16-be")),
+        ("dmlgraph: 1\n".encode("utf-16-le"), "not UTF-8 text, but UTF-16LE", (1, 1)),
+        ("dmlgraph: 1\n".encode("utf-32"), "not UTF-8 text, but UTF-32", (1, 1)),
+    ],
+)
+def test_a_file_that_is_not_utf_8_says_what_it_is(
+    content: bytes, said: str, place: tuple[int, int], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "g.yaml"
     path.write_bytes(content)
-    with pytest.raises(dg.DocumentError, match="not UTF-8 text: byte 0x") as caught:
+    with pytest.raises(dg.DocumentError, match="not UTF-8 text") as caught:
         dg.load(path)
-    assert caught.value.location == dg.Location(str(path), 1, 1)
+    assert said in str(caught.value)
+    assert caught.value.location == dg.Location(str(path), *place)
+    assert ("save it as UTF-8" in str(caught.value)) is ("Windows" in said or "but UTF" in said)
 
 
 def test_a_missing_file_and_a_folder_say_so(tmp_path: pathlib.Path) -> None:

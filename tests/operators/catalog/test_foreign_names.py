@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import inspect
+import json
 
 import numpy as np
 import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
+from dmlgraph.formats.yaml.reader import SECTIONS
 from dmlgraph.operators import REGISTRY
+from dmlgraph.operators.catalog.foreign_fields import FIELDS
 from dmlgraph.operators.catalog.foreign_names import (
     DEVICES,
-    FIELDS,
     LIBRARIES,
     MEMBERS,
     OPERATORS,
     Entry,
     entries,
     plain,
+    things,
 )
 from dmlgraph.operators.catalog.registry import find
 from dmlgraph.operators.declaration.enumeration import Enumeration
@@ -48,7 +51,14 @@ def test_members_fields_and_devices_are_ours_and_their_names_are_not() -> None:
     ours = {name for each in enumerations() for name in each.names()}
     assert set(MEMBERS.values()) <= ours
     fields = {field for operator in REGISTRY.values() for field in operator.fields}
-    assert set(FIELDS.values()) <= fields | {"dtype"}
+    fields |= {
+        *SECTIONS,
+        *inspect.signature(dg.Graph.constant).parameters,
+        *inspect.signature(dg.Graph.compile).parameters,
+    }
+    fields |= {"op", "dtype", "sizes", "file"}
+    assert {field for row in FIELDS for field in (*row.ours.split(), *row.having.split())} <= fields
+    assert all(row.ours or row.instead for row in FIELDS)
     assert set(DEVICES.values()) <= {"auto", "cpu", "reference", "directml", "directml:software"}
 
 
@@ -64,6 +74,9 @@ def test_every_name_elsewhere_is_answered(name: str) -> None:
     entry = entries()[plain(name)]
     said = str(caught.value)
     assert said.startswith(f"module 'dmlgraph' has no attribute '{name}': ")
+    if name in things():
+        assert things()[name] in said
+        return
     own = find(name.lower()) or find(f"activation_{name.lower()}")
     operator = own or REGISTRY.get(entry.operator)  # our own name has priority
     assert (f".{operator.function_name()}(" if operator else entry.instead) in said
@@ -93,6 +106,13 @@ def test_every_name_elsewhere_is_answered(name: str) -> None:
         ("Unsqueeze", "did you mean dg.expand_dims(input, axes=…)?"),
         ("permute", "did you mean dg.transpose(input)?"),
         ("t", "did you mean dg.transpose(input)?"),
+        ("tril", "did you mean graph.diagonal_matrix1(value=0, diagonal_fill_begin=1, "),
+        ("not_equal", "did you mean dg.logical_equals(a, b), then logical_not?"),
+        ("trunc", "did you mean dg.round(input, rounding_mode='toward_zero')?"),
+        ("nn", "the operators are functions of the package itself, such as dg.activation_relu(x)"),
+        ("Tensor", "write graph.constant(name, array), or graph.input(name, sizes=…, dtype=…) for what"),
+        ("input", "write graph.input(name, sizes=…, dtype=…)"),
+        ("load_model", "write dg.load(path)"),
         ("swapaxes", "did you mean dg.transpose(input)?"),
         ("moveaxis", "did you mean dg.transpose(input)?"),
         ("expand", "did you mean dg.broadcast_to(input, sizes=…)?"),
@@ -106,7 +126,7 @@ def test_a_wrong_attribute_is_answered_with_the_right_one(name: str, hint: str) 
     assert caught.value.name == name
 
 
-@pytest.mark.parametrize("name", ["qqqqqq", "__wrapped__", "_private"])
+@pytest.mark.parametrize("name", ["qqqqqq", "__wrapped__", "_private", "any_way", "covers", "diff"])
 def test_what_is_like_nothing_is_a_plain_error(name: str) -> None:
     with pytest.raises(AttributeError, match=f"^module 'dmlgraph' has no attribute '{name}'$"):
         getattr(dg, name)
@@ -180,6 +200,119 @@ def test_arguments_that_are_no_tensors_are_told_with_their_names(call, said: str
 def test_names_of_other_libraries_are_told_with_ours(call, hint: str, x: dg.Value) -> None:
     with pytest.raises(dg.DmlGraphError, match=hint):
         call(x)
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        (lambda x: x.relu(), "'Value' object has no attribute 'relu': did you mean dg.activation_relu(input)?"),
+        (lambda x: x.numpy(), "'Value' object has no attribute 'numpy': write graph.compile(device=…).run("),
+        (lambda x: x.size(), "'Value' object has no attribute 'size': did you mean value.sizes?"),
+        (lambda x: x.qqqqqq, "'Value' object has no attribute 'qqqqqq'"),
+        (lambda x: x.graph.conv2d(x, x), "'Graph' object has no attribute 'conv2d': did you mean dg.convolution("),
+        (lambda x: x.graph.ouput("y", x), "'Graph' object has no attribute 'ouput': did you mean graph.output?"),
+        (
+            lambda x: x.graph.input("y", shape=[1], dtype="int8"),
+            "Graph.input() got an unexpected keyword argument 'shape': did you mean 'sizes'?",
+        ),
+        (
+            lambda x: x.graph.input("y", [1, 3], "int8"),
+            "Graph.input() takes 2 positional arguments but 4 were given: write sizes=[1, 3], dtype='int8'",
+        ),
+        (lambda x: x.graph.state("s", shape=[1], dtype="int8"), "keyword argument 'shape': did you mean 'sizes'?"),
+        (lambda x: x.graph.compile(backend="cpu"), "keyword argument 'backend': did you mean 'device'?"),
+    ],
+)
+def test_graphs_and_values_answer_too(call, hint: str, x: dg.Value) -> None:
+    with pytest.raises((AttributeError, TypeError)) as caught:
+        call(x)
+    assert hint in str(caught.value)
+
+
+def test_an_error_inside_a_method_stays_as_it_is(x: dg.Value) -> None:
+    class Sizes(list[int]):
+        def __iter__(self):
+            raise TypeError("of its own")
+
+    with pytest.raises(TypeError, match=r"^of its own$"):
+        x.graph.input("y", sizes=Sizes([1]), dtype="int8")
+
+
+# One table for Python and files: the hint of both, with the value as each writes it.
+
+
+@pytest.mark.parametrize(
+    ("operator", "argument", "in_python", "in_file"),
+    [
+        ("convolution", {"kernel_size": 3}, "leave it out: the sizes of the filter say it", None),
+        ("convolution", {"groups": 1}, "did you mean 'group_count'?", None),
+        (
+            "convolution",
+            {"padding": 1},
+            "write start_padding=1, end_padding=1",
+            "write start_padding: 1, end_padding: 1",
+        ),
+        (
+            "convolution",
+            {"pads": [0, 1, 2, 3]},
+            "write start_padding=[0, 1], end_padding=[2, 3]",
+            "write start_padding: [0, 1], end_padding: [2, 3]",
+        ),
+        (
+            "convolution",
+            {"padding": "same"},
+            "for a window of 3 write start_padding=1, end_padding=1",
+            "for a window of 3 write start_padding: 1, end_padding: 1",
+        ),
+        ("convolution", {"kernelShape": [3, 3]}, "leave it out: the sizes of the filter say it", None),
+        ("average_pooling", {"kernel_size": 3}, "did you mean 'window_size'?", None),
+        ("average_pooling", {"count_include_pad": True}, "did you mean 'include_padding'?", None),
+        ("reduce", {"dim": [1]}, "did you mean 'axes'?", None),
+        ("reduce", {"keepdims": True}, "leave it out: reduced axes stay with size 1", None),
+        ("gemm", {"transB": 1}, "write trans_b='transpose'", "write trans_b: transpose"),
+        ("gemm", {"trans_b": True}, "did you mean 'transpose'?", None),
+        ("join", {"dim": 1}, "did you mean 'axis'?", None),
+        (
+            "cumulative_summation",
+            {"reverse": True},
+            "write axis_direction='decreasing'",
+            "write axis_direction: decreasing",
+        ),
+        ("activation_leaky_relu", {"negative_slope": 0.1}, "did you mean 'alpha'?", None),
+    ],
+)
+def test_python_and_files_answer_a_foreign_field_alike(
+    operator: str, argument: dict[str, object], in_python: str, in_file: str | None
+) -> None:
+    graph = dg.Graph()
+    x = graph.input("x", sizes=[1, 1, 4, 4], dtype="float32")
+    known = [field for field in REGISTRY[operator].input_fields if REGISTRY[operator].fields[field].required]
+    tensors = {field: [x] if field == "inputs" else x for field in known}
+    with pytest.raises(dg.OperatorError) as caught:
+        getattr(dg, operator)(**tensors, **argument)
+    assert in_python in str(caught.value)
+    node = {"op": operator} | {field: ["x"] if field == "inputs" else "x" for field in known} | argument
+    document = {
+        "dmlgraph": 1,
+        "inputs": {"x": {"dtype": "float32", "sizes": [1, 1, 4, 4]}},
+        "nodes": {"y": node},
+        "outputs": ["y"],
+    }
+    with pytest.raises(dg.DocumentError) as told:
+        dg.loads(json.dumps(document))
+    assert (in_file or in_python) in str(told.value)
+
+
+def test_an_operator_that_combines_tensors_says_what_takes_one(x: dg.Value) -> None:
+    for name, function in (("mean", "average"), ("max", "max"), ("min", "min")):
+        with pytest.raises(dg.OperatorError) as caught:
+            getattr(dg, name)(x)
+        assert caught.value.hint == (
+            f"'{name}' combines tensors element by element; along axes it is 'reduce' with function: {function}"
+        )
+    with pytest.raises(dg.OperatorError) as caught:
+        dg.multiply(x)  # type: ignore[call-arg]
+    assert caught.value.hint is None
 
 
 @pytest.mark.parametrize(
