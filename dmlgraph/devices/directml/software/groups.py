@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 
+from dmlgraph.devices.directml.software import llvm
 from dmlgraph.devices.directml.software.memory import INVARIANT, PARALLEL_LOOPS
 from dmlgraph.devices.directml.software.metadata import Description, ResourceClass, ResourceRange
 from dmlgraph.devices.directml.software.text import LABEL
@@ -51,7 +52,7 @@ _COROUTINE_TAIL = """sw.final:
 sw.never:
   unreachable
 sw.leave:
-  call void @llvm.coro.end(ptr %sw.handle, i1 false, token none)
+  {end}
   ret ptr %sw.handle"""
 
 
@@ -98,7 +99,8 @@ def shader_coroutine(body: list[str], prologue: list[str], allocations: list[str
             lines.append(line)
     lines = [_PREDECESSOR.sub(lambda m: renamed.get(m[0], m[0]), line) if " = phi " in line else line for line in lines]
     head = f"define internal ptr @shader({PARAMETERS}, ptr %sw.frames) presplitcoroutine nounwind {{"
-    return "\n".join([head, *label, *allocations, _COROUTINE_HEAD, *lines, _COROUTINE_TAIL, "}\n"])
+    tail = _COROUTINE_TAIL.format(end=llvm.dialect().coroutine_end)
+    return "\n".join([head, *label, *allocations, _COROUTINE_HEAD, *lines, tail, "}\n"])
 
 
 def _split_label(body: list[str]) -> tuple[list[str], list[str]]:

@@ -11,7 +11,21 @@ from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
 
 # LLVM's text changes between releases: its flags, annotations and coroutine intrinsics.  `text.py` and its tests
 # support these releases; pyproject.toml requires the same ones.
-LLVMLITE = (0, 50), (0, 51)  # the first supported release, and the first newer one that is not supported
+LLVMLITE = (0, 45), (0, 51)  # the first supported release, and the first newer one that is not supported
+
+
+@dataclasses.dataclass(frozen=True)
+class Dialect:
+    """What a release of LLVM writes in its own way."""
+
+    coroutine_end: str  # where a coroutine with the handle %sw.handle ends
+
+
+# By LLVM's release: that of llvmlite 0.45 to 0.47, and that of 0.48 to 0.50.
+DIALECTS = {
+    20: Dialect("%sw.ended = call i1 @llvm.coro.end(ptr %sw.handle, i1 false, token none)"),
+    22: Dialect("call void @llvm.coro.end(ptr %sw.handle, i1 false, token none)"),
+}
 
 
 def lacking() -> SoftwareAdapterError | None:
@@ -64,6 +78,11 @@ def binding() -> Any:
     # Generated code calls the C math library, which may not be loaded yet.
     llvm.load_library_permanently("libm.so.6")
     return llvm
+
+
+def dialect() -> Dialect:
+    """What the LLVM of this process writes in its own way."""
+    return DIALECTS[binding().llvm_version_info[0]]
 
 
 @dataclasses.dataclass(frozen=True)
