@@ -20,11 +20,24 @@ Compare = Callable[[Array, Array], Comparison]  # what a device computed, and wh
 _ALLOWED = {np.dtype(np.float16): (8, 2e-3), np.dtype(np.float32): (64, 1e-5), np.dtype(np.float64): (64, 1e-13)}
 
 
-def near(got: Array, expected: Array) -> Comparison:
+WHOLE = 16  # times the tolerance of one operator: what a graph of many may differ by
+
+
+def tolerance(expected: Array, times: int = 1) -> Tolerance:
     """Floats may be some units in the last place off, or a small part of the tensor's largest number."""
     units, part = _ALLOWED.get(expected.dtype, (0, 0.0))
     finite = np.abs(expected[np.isfinite(expected)].astype(np.float64)) if part else np.zeros(0)
-    return compare(got, expected, Tolerance(units, 0.0, part * float(finite.max(initial=0.0))))
+    return Tolerance(times * units, 0.0, times * part * float(finite.max(initial=0.0)))
+
+
+def near(got: Array, expected: Array) -> Comparison:
+    """Whether the output of an operator is as expected."""
+    return compare(got, expected, tolerance(expected))
+
+
+def near_as_a_whole(got: Array, expected: Array) -> Comparison:
+    """Whether the output of a graph is as expected."""
+    return compare(got, expected, tolerance(expected, WHOLE))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,8 +96,8 @@ class Trials:
         self.executions = 0
         self._basis = choose("reference")
 
-    def run(self, graph: Graph, inputs: Mapping[str, Array]) -> Outcome:
-        """One trial.  What the device refuses is an outcome, too."""
+    def run(self, graph: Graph, inputs: Mapping[str, Array], compare: Compare | None = None) -> Outcome:
+        """One trial, compared in another way if that is given.  What the device refuses is an outcome, too."""
         self.executions += 1
         try:
             with compile_graph(graph, self.device, fuse=self.fuse) as executable:
@@ -94,7 +107,8 @@ class Trials:
             return Outcome(error=error.problems[0].headline.splitlines()[0])
         with compile_graph(graph, self._basis, fuse=False) as executable:
             expected = executable.run(inputs)
-        compared = {name: self.compare(array, expected[name]) for name, array in got.items()}
+        compare = compare or self.compare
+        compared = {name: compare(array, expected[name]) for name, array in got.items()}
         return Outcome(compared, dispatches=count, got=got, expected=expected)
 
     def is_wrong(self, graph: Graph, inputs: Mapping[str, Array]) -> bool:
