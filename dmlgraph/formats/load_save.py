@@ -25,6 +25,7 @@ def load(
     convert: Mapping[str, str] | None = None,
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
     trainable: Sequence[str] | None = None,
+    keep_dims: bool = False,
 ) -> Graph:
     """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 
@@ -38,6 +39,8 @@ def load(
             "auto": the caches of a decoder; "padded": also with an input of each sequence's padding.
         trainable: names of weights that become states, which training may change, such as `["*.weight"]`; `*` stands
             for any text.  Of a graph file, they are constants: see `Graph.make_trainable`.
+        keep_dims: for a model: whether `dims` stay dims of the graph, wherever sizes follow them, as `dmlgraph import`
+            has it; those that nothing can follow are fixed.  The model is imported a few times for that.
 
     Raises:
         DocumentError: every problem of a graph file, each with its line and column.
@@ -47,10 +50,17 @@ def load(
         from dmlgraph.formats import onnx
 
         return onnx.load(
-            path, dims=dims, values=values, target=target, convert=convert, states=states, trainable=trainable
+            path,
+            dims=dims,
+            values=values,
+            target=target,
+            convert=convert,
+            states=states,
+            trainable=trainable,
+            keep_dims=keep_dims,
         )
     place = Location(os.fspath(path), 1, 1)
-    given = {"values": values, "target": target, "convert": convert, "states": states}
+    given = {"values": values, "target": target, "convert": convert, "states": states, "keep_dims": keep_dims or None}
     problems = [
         Problem("is for ONNX models; a graph file says this itself", code="unknown-field", field=key, location=place)
         for key, value in given.items()

@@ -347,6 +347,21 @@ class Draft:
         return list(nx.dfs_postorder_nodes(reads))
 
 
+def redeclared(graph: Graph, dims: Mapping[str, int], nodes: Mapping[str, Node]) -> Graph:
+    """The same graph with other dims, and with other nodes in place of those of their names.
+
+    Raises:
+        DmlGraphError: it is not legal.
+    """
+    other = copy.copy(graph)
+    other._dims = Dims(dims)
+    other.checker = Checker(other._dims, other.level)
+    draft = Draft(other)
+    draft.nodes.update(nodes)
+    draft.finish(other, again=True)
+    return other
+
+
 def _is_same(node: Node, sources: Read, before: Network, network: Network) -> bool:
     """Whether a node has what it had, and reads the same descriptions."""
     if before.node_of(node.name) is not node or before.sources_of(node.name) != sources:

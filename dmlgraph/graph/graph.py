@@ -12,7 +12,6 @@ exists, so a graph has no cycles, and the order in which nodes were added is an 
 
 from __future__ import annotations
 
-import copy
 import inspect
 import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +28,7 @@ from dmlgraph.graph import calls, lint, operands, references
 from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.dims import Dims
-from dmlgraph.graph.editing import Draft, EditableGraph
+from dmlgraph.graph.editing import Draft, EditableGraph, redeclared
 from dmlgraph.graph.names import Names, check_name
 from dmlgraph.graph.network import Network, Output, Outputs
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode, kept
@@ -404,11 +403,8 @@ class Graph(EditableGraph):
             DmlGraphError: the graph is not legal with these sizes.
         """
         self.origin.check_changed(self._dims.changed(dims), self.dims)
-        other = copy.copy(self)
-        other._dims = Dims(self._dims.changed(dims))
+        other = redeclared(self, self._dims.changed(dims), {})
         other._dims.used |= self._dims.used  # sizes of constants do not keep the names
-        other.checker = Checker(other._dims, other.level)
-        Draft(other).finish(other, again=True)
         return other
 
     def __copy__(self) -> Graph:

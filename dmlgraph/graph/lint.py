@@ -56,8 +56,8 @@ def allowed(codes: object) -> tuple[str, ...]:
 
 
 def unused_dims(graph: Graph) -> Iterator[Problem]:
-    """Dims that no size uses."""
-    for dim in graph.checker.dims.unused():
+    """Dims that no size uses, except those that are fixed, which say what does."""
+    for dim in (each for each in graph.checker.dims.unused() if each not in graph.origin.fixed):
         hint = "remove it, or write its name in place of a size"
         yield Problem("nothing uses this dim", code="unused-dim", field=f"dims.{dim}", hint=hint)
 

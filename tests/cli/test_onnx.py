@@ -167,6 +167,18 @@ def test_values_are_for_models(tmp_path: pathlib.Path) -> None:
     assert done.exit_code == 2
 
 
+def test_dims_stay_dims_unless_they_are_fixed(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "out" / "net.yaml"
+    np.save(tmp_path / "x5.npy", np.ones((5, 3), np.float32))
+    given = ("--device", "cpu", "--dim", "batch=5", "--input", f"x={tmp_path / 'x5.npy'}")
+    assert command("import", model, "-o", tmp_path / "out", "--dim", "batch=1").exit_code == 0
+    done = command("run", file, *given)
+    assert done.exit_code == 0, done.output
+    assert "float32 [5, 100]" in done.stdout
+    assert command("import", model, "-o", tmp_path / "out", "--dim", "batch=1", "--fixed").exit_code == 0
+    assert "is not a dim of the graph" in command("run", file, *given).stderr
+
+
 def test_import_prints_its_times(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
     done = command("import", model, "-o", tmp_path / "out", "--dim", "batch=2")
     assert re.search(r"read by onnx in \d+\.\d\d s, imported in \d+\.\d\d s, written in \d+\.\d\d s", done.stderr)

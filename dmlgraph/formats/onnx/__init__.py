@@ -37,6 +37,7 @@ def load(
     convert: Mapping[str, str] | None = None,
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
     trainable: Sequence[str] | None = None,
+    keep_dims: bool = False,
 ) -> Graph:
     """The graph of an ONNX model.
 
@@ -51,13 +52,23 @@ def load(
             that follow from their length are computed.  "padded": also an input `padding`.  None: those that dmlgraph
             wrote into the model.
         trainable: names of weights that become states, such as `["*.weight"]`.
+        keep_dims: whether `dims` stay dims of the graph, wherever sizes follow them: see
+            `dmlgraph.formats.onnx.following`.  The model is imported a few times for that.
 
     Raises:
         ModelError: the file is not a model, or the nodes that cannot be imported, all of them.
     """
     model = read(path)
     return convert_model(
-        model, path, dims=dims, values=values, target=target, convert=convert, states=states, trainable=trainable
+        model,
+        path,
+        dims=dims,
+        values=values,
+        target=target,
+        convert=convert,
+        states=states,
+        trainable=trainable,
+        keep_dims=keep_dims,
     )
 
 
@@ -89,6 +100,7 @@ def convert_model(
     convert: Mapping[str, str] | None = None,
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
     trainable: Sequence[str] | None = None,
+    keep_dims: bool = False,
 ) -> Graph:
     """The graph of a model that is read; `path` is its file, the rest as in `load`.
 
@@ -96,18 +108,16 @@ def convert_model(
         ModelError: the nodes that cannot be imported, all of them.
     """
     from dmlgraph.base.memory import enough_memory
+    from dmlgraph.formats.onnx.following import following
     from dmlgraph.formats.onnx.importer import Importer
 
-    with _at(path), enough_memory(f"read '{path}'"):
+    def converted(dims: Mapping[str, int]) -> Graph:
         return Importer(
-            model,
-            dims={} if dims is None else dims,
-            values=values or {},
-            target=target,
-            convert=convert,
-            states=states,
-            trainable=trainable,
+            model, dims=dims, values=values or {}, target=target, convert=convert, states=states, trainable=trainable
         ).read()
+
+    with _at(path), enough_memory(f"read '{path}'"):
+        return following(converted, dims) if keep_dims and dims else converted({} if dims is None else dims)
 
 
 def _at(path: str | os.PathLike[str]) -> Report:
