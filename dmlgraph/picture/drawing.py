@@ -45,6 +45,7 @@ class Box:
         mark: what stands before the name in the title.
         family: of an operator, what it does.
         weights: what it reads and shows as lines of its own: see dmlgraph.picture.weights.
+        heading: of a scope, what stands above what is in it.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Box:
     mark: str = ""
     family: Family | None = None
     weights: tuple[Weight, ...] = ()
+    heading: str = ""
 
     @property
     def look(self) -> str:
@@ -103,6 +105,8 @@ class Drawing:
         edges: ordered by consumer.
         groups: index of a fused box → the drawing of the nodes it was fused from.
         notes: what was done to the graph, one sentence each.
+        copies: index of a box for several scopes that are alike → the drawings of all but the first, which is its
+            group.
     """
 
     title: str
@@ -110,6 +114,7 @@ class Drawing:
     edges: tuple[Edge, ...]
     groups: Mapping[int, Drawing] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    copies: Mapping[int, tuple[Drawing, ...]] = dataclasses.field(default_factory=dict)
 
     def part(self, names: Iterable[str]) -> Drawing:
         """Only the nodes of these names, and the edges between them."""

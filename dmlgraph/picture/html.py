@@ -10,10 +10,9 @@ from typing import Any
 
 from dmlgraph.files.web_page import page
 from dmlgraph.picture.drawing import Box, Drawing, Rows
-from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import LABEL, LEADING, LINE, TITLE, Scene, lay_out
 from dmlgraph.picture.legend import SWATCH, legend
-from dmlgraph.picture.scopes import box_count, in_scopes
+from dmlgraph.picture.scopes import MOST_BOXES, box_count, in_scopes
 from dmlgraph.picture.shapes import SHAPES, cap, variables
 from dmlgraph.picture.weights import with_weights
 
@@ -80,7 +79,10 @@ class _Data:
             "boxes": boxes,
             "edges": routes,
             "notes": [self._text(note) for note in scene.notes],
-            "groups": {index: self._scene(group) for index, group in scene.groups.items()},
+            "groups": {
+                index: [self._scene(each) for each in (group, *scene.copies.get(index, ()))]
+                for index, group in scene.groups.items()
+            },
         }
 
     def _node(self, box: Box) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -65,7 +66,10 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class Scene:
-    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`; `notes` are the drawing's."""
+    """A drawing laid out; x to the right, y down, from 0 to `width` and `height`; `notes` are the drawing's.
+
+    `copies`: of the scopes that are alike, the scenes of all but the first, which is its group.
+    """
 
     title: str
     width: float
@@ -74,6 +78,7 @@ class Scene:
     routes: tuple[Route, ...]
     groups: Mapping[int, Scene]
     notes: tuple[str, ...] = ()
+    copies: Mapping[int, tuple[Scene, ...]] = dataclasses.field(default_factory=dict)
 
 
 def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
@@ -82,6 +87,7 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
     `are_open`: the boxes of scopes have room for what is inside.
     """
     groups = {index: lay_out(group, are_open=are_open) for index, group in drawing.groups.items()}
+    copies = {index: tuple(map(lay_out, scenes)) for index, scenes in drawing.copies.items()}
     inside = {index: scene for index, scene in groups.items() if are_open and drawing.boxes[index].kind is Kind.FOLDED}
     if not drawing.boxes:
         return Scene(drawing.title, 2 * MARGIN, 2 * MARGIN, (), (), groups, drawing.notes)
@@ -89,7 +95,7 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
     sizes = [_frame(box, inside[index]) if index in inside else _size(box) for index, box in enumerate(boxes)]
     labels = [Label(edge.label, (text_width(edge.label, LABEL), LABEL * LEADING)) for edge in edges]
     pairs = [(edge.source, edge.target) for edge in edges]
-    found = arrange(sizes, pairs, labels, is_roomy=len(edges) <= LABELLED)
+    found = _arrange(tuple(sizes), tuple(pairs), tuple(labels), is_roomy=len(edges) <= LABELLED)
 
     def moved(point: Point) -> Point:
         return point[0] + MARGIN, point[1] + MARGIN
@@ -102,7 +108,7 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
         for edge, path in zip(edges, found.paths, strict=True)
     ]
     width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
-    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes)
+    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes, copies)
 
 
 def text_width(text: str, size: float) -> float:
@@ -129,7 +135,10 @@ def _size(box: Box) -> Size:
 
 def _frame(box: Box, inside: Scene) -> Size:
     """The size of an open scope: what is inside, below its name."""
-    return max(inside.width, text_width(box.lines[0], TITLE) + 2 * MARGIN), inside.height + FRAME_HEAD
+    return max(inside.width, text_width(box.heading, TITLE) + 2 * MARGIN), inside.height + FRAME_HEAD
+
+
+_arrange = functools.lru_cache(maxsize=8)(arrange)  # copies of a scope, one after another, have one arrangement
 
 
 # References in place of edges that are too long.

@@ -7,7 +7,9 @@ const $ = (id) => document.getElementById(id);
 const SANS = getComputedStyle(document.body).fontFamily;
 const READABLE = 0.38; // from this scale on texts are drawn
 const NOTES = 200; // of what was fused, so many lines are shown
+const LEGIBLE = 0.85; // a page opens at least at this scale
 const HEAD = 30; // the height of the heading of an open box
+const MAP = { w: 170, h: 240, margin: 12 }; // the most room of the map in a corner of a view
 
 const element = (tag, properties = {}, ...children) => {
   const made = Object.assign(document.createElement(tag), properties);
@@ -43,7 +45,7 @@ function prepare(scene, owner = null) {
   const prepared = { title: scene.title, notes: scene.notes.map(text), owner, closed: { w: scene.width, h: scene.height } };
   const boxes = prepared.boxes = scene.boxes.map(([record, x, y, w, h, outline, cap, standsFor], index) => {
     const box = { ...node(record), index, closed: { x, y, w, h }, outline: outlines[outline], cap: outlines[cap], standsFor,
-      into: [], out: [], around: prepared, inner: null, open: false, host: null };
+      into: [], out: [], around: prepared, inner: null, inners: [], open: false, host: null };
     box.weights = data.nodes[record][7].map(([line, weight]) =>
       ({ ...node(weight), line: text(line), weights: [], into: [], out: [{ to: box, label: text(line) }], around: prepared, inner: null, host: box }));
     return box;
@@ -54,9 +56,10 @@ function prepare(scene, owner = null) {
     boxes[to].into.push(edge);
     return edge;
   });
-  for (const [index, group] of Object.entries(scene.groups)) {
+  for (const [index, groups] of Object.entries(scene.groups)) {
     const box = boxes[index];
-    box.inner = prepare(group, box);
+    box.inners = groups.map((group) => prepare(group, box));
+    box.inner = box.inners[0]; // of several scopes that are alike, the one that is shown
     box.open = data.open && box.kind === "folded";
   }
   arrange(prepared);
@@ -94,6 +97,7 @@ function arrange(scene) {
   const need = ({ inner }) => ({ w: Math.max(inner.width, 190), h: inner.height + HEAD });
   const x = stretching(open.map((box) => ({ from: box.closed.x - box.closed.w / 2, to: box.closed.x + box.closed.w / 2, length: Math.max(need(box).w, box.closed.w) })));
   const y = stretching(open.map((box) => ({ from: box.closed.y - box.closed.h / 2, to: box.closed.y + box.closed.h / 2, length: Math.max(need(box).h, box.closed.h) })));
+  scene.version = (scene.version ?? 0) + 1;
   scene.width = x(scene.closed.w);
   scene.height = y(scene.closed.h);
   for (const box of scene.boxes) {
@@ -118,29 +122,48 @@ function arrange(scene) {
     for (let i = 2; i < way.length; i += 6) wire.bezierCurveTo(...way.slice(i, i + 6));
     all.addPath(wire);
     const xs = way.filter((_, i) => i % 2 === 0), ys = way.filter((_, i) => i % 2);
-    const place = closed.place && [x(closed.place[0]), y(closed.place[1])], middle = place ? place[0] : xs[0];
+    let place = null;
+    if (closed.place) { // it stays beside its edge, which goes straight down there
+      const [labelX, labelY] = closed.place, line = lineThere(closed.way, labelY);
+      place = [(line === 0 ? way[0] : x(closed.way[line])) + labelX - closed.way[line], y(labelY)];
+    }
+    const middle = place ? place[0] : xs[0];
     Object.assign(edge, { wire, head: arrow(way, tip), place,
       left: Math.min(...xs, middle - 90), right: Math.max(...xs, middle + 90), top: Math.min(...ys), bottom: Math.max(...ys) });
   }
 }
 
+// Where the piece of a way begins that is at a height.
+function lineThere(way, height) {
+  let piece = 0;
+  while (piece + 8 < way.length && way[piece + 7] < height) piece += 6;
+  return piece;
+}
+
 // All boxes of a scene and of the scopes in it; not those that a fused node came from.
-const everyBox = (scene) => scene.boxes.flatMap((box) => (box.inner && box.kind === "folded" ? [box, ...everyBox(box.inner)] : [box]));
+const everyBox = (scene) => scene.boxes.flatMap((box) => (box.kind === "folded" ? [box, ...box.inners.flatMap(everyBox)] : [box]));
 
 const weightsOf = (scene) => everyBox(scene).flatMap((box) => box.weights);
 
-// Boxes that are to be marked, and the closed ones that hide them.
-const markable = (boxes) => new Set(boxes.flatMap((box) => [box, ...around(box).filter((owner) => !owner.open)]));
+// Boxes that are to be marked, and the ones that hide them.
+const markable = (boxes) => new Set(boxes.flatMap((box) => [box, ...scenesAround(box).filter(hidden).map(({ owner }) => owner)]));
 
-// The boxes around a box, from the innermost on.
-function around(box) {
-  const owners = [];
-  for (let owner = box.around.owner; owner; owner = owner.around.owner) owners.push(owner);
-  return owners;
+// The scenes around a box, from the innermost on, without the view's; the boxes in which they are.
+function scenesAround(box) {
+  const scenes = [];
+  for (let scene = box.around; scene.owner; scene = scene.owner.around) scenes.push(scene);
+  return scenes;
 }
+const around = (box) => scenesAround(box).map(({ owner }) => owner);
+const hidden = (scene) => !scene.owner.open || scene.owner.inner !== scene;
 
 // Where the scene of a box begins in the view's scene.
 const origin = (box) => around(box).reduce(([dx, dy], { inner }) => [dx + inner.dx, dy + inner.dy], [0, 0]);
+
+function heading(box) {
+  if (box.kind !== "folded") return `${box.lines[0]} came from`;
+  return box.inners.length > 1 ? `${box.lines[0]} × ${box.inners.length}: ${box.inner.title}` : box.lines[0];
+}
 
 // The middle of a line of a box, from the middle of the box; weights are the last lines.
 function lineAt(box, index) {
@@ -184,7 +207,7 @@ class View {
     this.sized = true;
     this.canvas.width = this.width * ratio;
     this.canvas.height = this.height * ratio;
-    if (first) this.fit(READABLE * 1.6);
+    if (first) this.fit(LEGIBLE);
     this.paint();
     if (first) document.body.dataset.drawn = "";
   }
@@ -249,6 +272,66 @@ class View {
     c.textBaseline = "middle";
     const sight = { left: this.x, top: this.y, right: this.x + this.width / this.scale, bottom: this.y + this.height / this.scale };
     this.paintScene(this.scene, sight);
+    this.paintMap(sight);
+  }
+
+  // Where the map is on the canvas, and its scale; null where all of the scene is in sight.
+  map() {
+    const { width, height } = this.scene;
+    const all = this.x <= 0 && this.y <= 0 && this.x + this.width / this.scale >= width && this.y + this.height / this.scale >= height;
+    const scale = Math.min(MAP.w / width, MAP.h / height);
+    if (all || scale >= this.scale) return null;
+    const w = Math.max(width * scale, 24), h = Math.max(height * scale, 24);
+    return { x: this.width - w - MAP.margin, y: this.height - h - MAP.margin, w, h, scale };
+  }
+
+  paintMap(sight) {
+    const map = this.map(), c = this.context, ratio = window.devicePixelRatio || 1;
+    if (!map) return;
+    if (this.drawn?.version !== this.scene.version || this.drawn.colours !== colours) this.drawn = this.drawMap(map, ratio);
+    c.setTransform(ratio, 0, 0, ratio, map.x * ratio, map.y * ratio);
+    c.fillStyle = colours.panel;
+    c.strokeStyle = colours.rule;
+    c.lineWidth = 1;
+    c.fillRect(-6, -6, map.w + 12, map.h + 12);
+    c.strokeRect(-6, -6, map.w + 12, map.h + 12);
+    c.drawImage(this.drawn.canvas, 0, 0, map.w, map.h);
+    const clamp = (at, most) => Math.min(Math.max(at * map.scale, 0), most);
+    const left = clamp(sight.left, map.w), top = clamp(sight.top, map.h), right = clamp(sight.right, map.w), bottom = clamp(sight.bottom, map.h);
+    c.strokeStyle = colours.mark;
+    c.lineWidth = 1.6;
+    c.strokeRect(left, top, Math.max(right - left, 3), Math.max(bottom - top, 3));
+  }
+
+  drawMap(map, ratio) {
+    const canvas = element("canvas", { width: Math.ceil(map.w * ratio), height: Math.ceil(map.h * ratio) }), c = canvas.getContext("2d");
+    const paint = (scene, dx, dy) => {
+      for (const box of scene.boxes) {
+        const w = Math.max(box.w * map.scale, 1), h = Math.max(box.h * map.scale, 1);
+        c.fillStyle = box.open ? colours.rule : colours[`${box.family ?? box.look}-line`];
+        c.fillRect((box.x + dx) * map.scale - w / 2, (box.y + dy) * map.scale - h / 2, w, h);
+        if (box.open) paint(box.inner, dx + box.inner.dx, dy + box.inner.dy);
+      }
+    };
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.strokeStyle = colours.edge;
+    c.save();
+    c.scale(map.scale, map.scale);
+    c.lineWidth = 0.5 / map.scale;
+    c.stroke(this.scene.all);
+    c.restore();
+    paint(this.scene, 0, 0);
+    return { canvas, version: this.scene.version, colours };
+  }
+
+  // Moves to a point of the map; false if it is not on it.
+  jump(px, py) {
+    const map = this.map();
+    if (!map || px < map.x - 6 || py < map.y - 6 || px > map.x + map.w + 6 || py > map.y + map.h + 6) return false;
+    this.x = (px - map.x) / map.scale - this.width / 2 / this.scale;
+    this.y = (py - map.y) / map.scale - this.height / 2 / this.scale;
+    this.draw();
+    return true;
   }
 
   paintScene(scene, sight) {
@@ -327,7 +410,7 @@ class View {
       c.textAlign = "left";
       c.font = `600 ${data.fonts.line}px ${SANS}`;
       c.fillStyle = colours.ink;
-      c.fillText(`${box.lines[0]}${box.kind === "folded" ? "" : " came from"}`, box.x - box.w / 2 + 14, box.y - box.h / 2 + 17, box.w - 28);
+      c.fillText(heading(box), box.x - box.w / 2 + 14, box.y - box.h / 2 + 17, box.w - 28);
       c.textAlign = "center";
     }
     c.save();
@@ -388,8 +471,8 @@ function select(view, found, { show = false } = {}) {
 
 // Brings a box into the middle, and opens what is around it.
 function reveal(view, box) {
-  const closed = around(box).filter((owner) => !owner.open);
-  for (const owner of closed) owner.open = true;
+  const closed = scenesAround(box).filter(hidden);
+  for (const scene of closed) Object.assign(scene.owner, { open: true, inner: scene });
   if (closed.length) arrange(view.scene);
   const [dx, dy] = origin(box), { x, y } = box.host ?? box;
   view.centre(x + dx, y + dy);
@@ -416,7 +499,10 @@ function tell() {
   const panel = $("panel"), { view, box, edge } = selected;
   panel.replaceChildren();
   if (!view) {
-    const lines = views.map(({ scene }) => `${scene.title}: ${scene.boxes.filter((b) => b.kind !== "reference").length} boxes, ${scene.edges.length} edges`);
+    const lines = views.map(({ scene }) => {
+      const nodes = everyBox(scene).filter(({ kind }) => kind !== "reference" && kind !== "folded"), weights = once(weightsOf(scene));
+      return `${scene.title}: ${nodes.length} boxes, ${weights.length} weights in them`;
+    });
     panel.append(...lines.map((line) => element("p", { textContent: line })),
       element("p", { className: "faint", textContent: "Click a node or an edge, or find a node, to see all its fields." }));
     for (const { scene } of views) {
@@ -450,6 +536,7 @@ function tell() {
     button.setAttribute("aria-expanded", box.open);
     button.onclick = () => { toggle(view, box); $("group").focus(); };
     panel.append(element("h3", { textContent: box.kind === "folded" ? "Scope" : "Fused" }), button);
+    if (box.inners.length > 1) panel.append(copies(view, box));
     const inside = box.inner.boxes.filter((each) => each.kind !== "reference").map((each) => [each, each.name]);
     links(box.kind === "folded" ? "Holds" : "Came from", inside);
   }
@@ -457,6 +544,22 @@ function tell() {
   links("Weights", box.weights.map((each) => [each, `${each.name}: ${each.line}`]));
   const hosts = box.host ? weightsOf(view.scene).filter((each) => each.name === box.name) : [box];
   links("Read by", hosts.flatMap(({ out }) => out).map((each) => [each.to, `${each.to.name}: ${each.label}`]));
+}
+
+// The choice of which of several scopes that are alike is shown.
+function copies(view, box) {
+  const options = box.inners.map(({ title }) => element("option", { textContent: title }));
+  const chooser = element("select", { id: "copy" }, ...options);
+  chooser.setAttribute("aria-label", "Which copy is shown");
+  chooser.selectedIndex = box.inners.indexOf(box.inner);
+  chooser.onchange = () => {
+    box.inner = box.inners[chooser.selectedIndex];
+    arrange(view.scene);
+    tell();
+    $("copy").focus();
+    redraw();
+  };
+  return chooser;
 }
 
 function fields(rows) {
@@ -547,17 +650,19 @@ function tooltip(view, event) {
 
 function listen(view) {
   const { canvas } = view, fingers = new Map();
-  let moved = 0;
+  let moved = 0, onMap = false;
   const spread = () => { const [a, b] = [...fingers.values()]; return Math.hypot(a.x - b.x, a.y - b.y); };
   canvas.onpointerdown = (event) => {
     tooltip(view, null);
     fingers.set(event.pointerId, { x: event.offsetX, y: event.offsetY });
     canvas.setPointerCapture(event.pointerId);
+    onMap = view.jump(event.offsetX, event.offsetY);
     moved = fingers.size > 1 ? Infinity : 0;
   };
   canvas.onpointermove = (event) => {
     const finger = fingers.get(event.pointerId);
     if (!finger) return tooltip(view, event);
+    if (onMap) return void view.jump(event.offsetX, event.offsetY);
     const dx = event.offsetX - finger.x, dy = event.offsetY - finger.y, before = fingers.size === 2 ? spread() : 0;
     Object.assign(finger, { x: event.offsetX, y: event.offsetY });
     moved += Math.abs(dx) + Math.abs(dy);
@@ -567,7 +672,7 @@ function listen(view) {
   canvas.onpointerup = canvas.onpointercancel = (event) => {
     const clicked = fingers.delete(event.pointerId) && moved <= 4 && event.type === "pointerup";
     canvas.classList.remove("moving");
-    if (!clicked) return;
+    if (!clicked || onMap) return;
     const hit = view.at(event.offsetX, event.offsetY);
     if (hit.ground) return;
     select(view, hit);

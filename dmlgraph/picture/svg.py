@@ -10,10 +10,9 @@ from html import escape
 
 from dmlgraph.picture.drawing import Box, Drawing, Rows
 from dmlgraph.picture.families import Family
-from dmlgraph.picture.folding import MOST_BOXES
 from dmlgraph.picture.layout import FRAME_HEAD, LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out, text_width
 from dmlgraph.picture.legend import SWATCH, Entry, legend
-from dmlgraph.picture.scopes import box_count, in_scopes
+from dmlgraph.picture.scopes import MOST_BOXES, box_count, in_scopes
 from dmlgraph.picture.shapes import LOOKS, SHAPES, Kind, cap, variables
 from dmlgraph.picture.weights import with_weights
 
@@ -97,7 +96,7 @@ def _open(placed: Placed, inside: Scene) -> Iterator[str]:
     left, top = placed.x - placed.width / 2, placed.y - placed.height / 2
     yield f'<g class="scope" transform="translate({left:.1f} {top:.1f})">{_tip(placed.box.rows)}'
     yield f'<rect class="frame" width="{placed.width:.0f}" height="{placed.height:.0f}" rx="10"/>'
-    yield f'<text class="title note" x="14" y="20">{escape(placed.box.lines[0])}</text>'
+    yield f'<text class="title note" x="14" y="20">{escape(placed.box.heading)}</text>'
     yield f'<g transform="translate({(placed.width - inside.width) / 2:.1f} {FRAME_HEAD})">'
     yield from _scene(inside)
     yield "</g></g>"

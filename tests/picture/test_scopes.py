@@ -17,10 +17,10 @@ from support.picture.graphs import chain, fused
 
 import dmlgraph as dg
 from dmlgraph.picture import render
-from dmlgraph.picture.drawing import Drawing, draw
-from dmlgraph.picture.folding import MOST_BOXES, fold
+from dmlgraph.picture.drawing import Box, Drawing, draw
+from dmlgraph.picture.folding import fold
 from dmlgraph.picture.layout import lay_out
-from dmlgraph.picture.scopes import box_count, in_scopes, scopes
+from dmlgraph.picture.scopes import MOST_BOXES, box_count, in_scopes, scopes
 from dmlgraph.picture.shapes import Kind
 
 Opened = Callable[..., Tab]
@@ -148,8 +148,54 @@ def test_a_large_drawing_is_folded_into_its_scopes():
     folded = fold(drawing)
     assert [box.name for box in folded.boxes] == ["x", "layers", "y"]
     assert folded.title.endswith("boxes, folded")
-    assert box_count(folded) > MOST_BOXES
+    assert len(drawing.boxes) > MOST_BOXES > box_count(folded)
     assert len(render(network(40, 10), "svg")) < 20_000
+
+
+def test_scopes_that_are_alike_are_drawn_once():
+    drawing = draw(network(40, 10))
+    scoped = in_scopes(drawing)
+    assert scoped.boxes[1].lines[:4] == ("layers", "× 40, each:", "12 nodes", "10 × activation_relu")
+    assert scoped.boxes[1].heading == "layers × 40: layers/0"
+    assert [box.lines[0] for box in scoped.groups[1].boxes] == ["w", "gemm", "act", "↑ x"]
+    assert [copy.title for copy in scoped.copies[1]] == [f"layers/{index}" for index in range(1, 40)]
+    everything = [*scoped.boxes[::2], *(box for copy in (scoped.groups[1], *scoped.copies[1]) for box in flat(copy))]
+    assert sorted(box.name for box in everything) == sorted(box.name for box in drawing.boxes)
+
+
+def flat(drawing: Drawing) -> Iterator[Box]:
+    """The nodes in a drawing and in its scopes."""
+    for index, box in enumerate(drawing.boxes):
+        if index in drawing.groups:
+            yield from flat(drawing.groups[index])
+        elif box.kind is not Kind.REFERENCE:
+            yield box
+
+
+def test_one_that_differs_is_drawn_by_itself():
+    g = dg.Graph("network")
+    value = g.input("x", sizes=[1, 4], dtype="float32")
+    for layer in range(60):
+        with g.scope(f"layers/{layer}"):
+            value = dg.activation_relu(dg.exp(value) if layer != 20 else dg.log(value))
+            value = dg.abs(value)
+    g.output("y", value)
+    layers = in_scopes(draw(g)).groups[1]
+    assert [box.lines[0] for box in layers.boxes if box.kind is Kind.FOLDED] == ["0 … 19", "20", "21 … 59"]
+    assert {index: len(copies) for index, copies in layers.copies.items()} == {0: 19, 2: 38}
+
+
+def test_scopes_without_numbers_are_no_copies():
+    g = dg.Graph("network")
+    value = g.input("x", sizes=[1, 4], dtype="float32")
+    for name in ("q", "k", "v"):
+        with g.scope(name):
+            for _ in range(60):
+                value = dg.exp(dg.log(value))
+    g.output("y", value)
+    scoped = in_scopes(draw(g))
+    assert [box.name for box in scoped.boxes] == ["x", "q", "k", "v", "y"]
+    assert not scoped.copies
 
 
 def test_svg_frames_what_is_in_a_scope():
@@ -230,16 +276,17 @@ def test_boxes_never_overlap_however_scopes_are_opened(opened: Opened):
         assert tab.page.evaluate(overlapping) == []
 
 
-def test_a_large_graph_opens_with_its_scopes_closed_and_finds_what_is_in_them(opened: Opened):
+def test_a_large_graph_opens_with_one_of_its_layers_and_finds_what_is_in_the_others(opened: Opened):
     graph = network(100, 100)
     tab = opened(render(graph, "html"))
     assert len(graph.nodes) > 10_000
     assert tab.page.evaluate("views[0].scene.boxes.length") == 3
-    assert not tab.page.evaluate("everyBox(views[0].scene).some((box) => box.open)")
     tab.find("layers/57/gemm")
     assert tab.heading == "layers/57/gemm"
-    is_open = "everyBox(views[0].scene).filter((box) => box.open).map((box) => box.name)"
-    assert tab.page.evaluate(is_open) == ["layers", "layers/57"]
+    assert tab.page.evaluate("scenesAround(selected.box).map(({ owner, title }) => [owner.name, title])") == [
+        ["layers", "layers/57"]
+    ]
+    assert not tab.page.evaluate("scenesAround(selected.box).some(hidden)")
     tab.page.evaluate("select(views[0], {})")
     tab.click()
     assert tab.heading == "layers/57/gemm"

@@ -32,6 +32,52 @@ def dense() -> dg.Graph:
     return g
 
 
+def decoder(layers: int, separator: str | None, weights: str = "model") -> dg.Graph:
+    """A decoder of 22 nodes a layer.
+
+    Args:
+        layers: how many.
+        separator: between the parts of nodes' names; None: nodes are named by their operators.
+        weights: what their names begin with; "w": they tell nothing of the layer.
+    """
+    g = dg.Graph("decoder")
+
+    def named(*parts: object) -> str | None:
+        return None if separator is None else separator.join(map(str, parts))
+
+    def weight(*parts: object) -> dg.Value:
+        name = f"w{len(g.nodes)}" if weights == "w" else ".".join(map(str, (weights, *parts)))
+        return g.constant(name, np.full((4, 4), 0.1, np.float32))
+
+    value = g.input("ids", sizes=[4, 4], dtype="float32")
+    for layer in range(layers):
+        at = ("layers", layer)
+
+        def linear(x: dg.Value, *parts: object, at: tuple[object, ...] = at) -> dg.Value:
+            return dg.gemm(x, weight(*at, *parts, "weight"), name=named(*at, *parts))
+
+        def norm(x: dg.Value, name: str, at: tuple[object, ...] = at) -> dg.Value:
+            whole = {"normalize_variance": True, "epsilon": 1e-5}
+            return dg.mean_variance_normalization1(x, axes=[1], name=named(*at, name), **whole)  # type: ignore[arg-type]
+
+        x = norm(value, "norm")
+        q, k, v = (linear(x, "attn", name) for name in "qkv")
+        scores = dg.gemm(q, k, trans_b="transpose", name=named(*at, "attn", "scores"))
+        shares = dg.activation_softmax1(scores, axes=[1], name=named(*at, "attn", "shares"))
+        mixed = dg.gemm(shares, v, name=named(*at, "attn", "mixed"))
+        value = dg.add(value, linear(mixed, "attn", "out"), name=named(*at, "sum"))
+        x = linear(norm(value, "norm2"), "mlp", "up")
+        for index in range(8):
+            x = (
+                dg.activation_gelu(x, name=named(*at, "mlp", "act", index))
+                if index % 2
+                else dg.abs(x, name=named(*at, "mlp", "abs", index))
+            )
+        value = dg.add(value, linear(x, "mlp", "down"), name=named(*at, "sum2"))
+    g.output("logits", dg.gemm(value, value, name="head"))
+    return g
+
+
 def hostile() -> dg.Graph:
     """A graph whose names would do harm if they were not escaped."""
     g = dg.Graph(HOSTILE)
@@ -60,6 +106,20 @@ def residual(layers: int) -> dg.Graph:
             weights = g.constant(f"w{index}_{half}", np.ones((1, 1, 4, 4), np.float32))
             hidden = dg.activation_tanh(dg.gemm(hidden, weights) * 0.5 + 1)
         value = value + hidden
+    g.output("y", value)
+    return g
+
+
+def irregular(nodes: int) -> dg.Graph:
+    """A line of random activations in which nothing repeats; now and then the sum with what was before."""
+    g = dg.Graph("irregular")
+    rng = np.random.default_rng(3)
+    value = before = g.input("x", sizes=[4], dtype="float32")
+    for choice in rng.integers(0, 11, nodes):
+        if choice:
+            value = (dg.abs, dg.exp, dg.log, dg.negate, dg.activation_relu)[choice % 5](value)
+        else:
+            value = before = value + before
     g.output("y", value)
     return g
 
