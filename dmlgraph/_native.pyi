@@ -436,6 +436,9 @@ def cpu_helpers() -> int:
 def cpu_roof(threads: int) -> tuple[float, float, float]:
     """Multiplications and additions a second, and bytes read and written a second, that the processor can do."""
 
+def cpu_packed_bytes() -> int:
+    """Bytes of what all executables of the process have packed of constants."""
+
 def cpu_pooled_bytes() -> int:
     """Bytes of dropped results that wait for being used again."""
 

@@ -95,7 +95,7 @@ class Generator:
 
     @functools.cached_property
     def capacities(self) -> list[int]:
-        """Those that are compiled; on a processor only the whole one, because each executable packs the weights."""
+        """Those that are compiled; on a processor only the whole one."""
         name = choose(self._how["device"]).device.name
         found, size = [self.capacity], FIRST_CAPACITY
         if self.decoder.capacities and name not in ("cpu", "reference"):

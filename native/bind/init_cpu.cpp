@@ -306,6 +306,7 @@ public:
         result["python"] = python;
         result["arena_bytes"] = program().arena_bytes;
         result["scratch_bytes"] = program().scratch_bytes * static_cast<std::size_t>(executable_.threads());
+        result["packed_bytes"] = executable_.packed_bytes();
         result["threads"] = executable_.threads();
         result["run_seconds"] = seconds_;
         return result;
@@ -579,6 +580,7 @@ void init_cpu(py::module_& module) {
     module.def("cpu_default_threads", &cpu::default_threads);
     module.def("cpu_keep_helpers_off", &cpu::keep_helpers_off, py::arg("on"));
     module.def("cpu_helpers", [] { return reinterpret_cast<std::uintptr_t>(cpu::helpers()); });
+    module.def("cpu_packed_bytes", &cpu::packed_bytes);
     module.def("cpu_pooled_bytes", &cpu::pooled_bytes);
     module.def(
         "cpu_roof",

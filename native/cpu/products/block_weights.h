@@ -49,6 +49,11 @@ public:
         BlockNumbers scale;
         FewBits zeros;  // data is null if there are no zero points
         BlockNumbers zero;
+
+        template <class Function>
+        void each_address(const Function& function) {
+            function(weights.data), function(scales), function(zeros.data);
+        }
         auto operator<=>(const Tensors&) const = default;
     };
 

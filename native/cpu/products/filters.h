@@ -17,6 +17,10 @@ public:
     void unpack(const PanelPart& part, const float* panel) const;
     // The same lines, if their numbers have one stride; else without data.
     MatrixPanels matrix() const;
+    template <class Function>
+    void each_address(const Function& function) {
+        function(rows_.data);
+    }
     auto operator<=>(const RowPanels&) const = default;
 
 private:

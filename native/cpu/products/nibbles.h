@@ -26,6 +26,7 @@ public:
     std::int64_t lines() const { return lines_; }
     std::int64_t depth() const { return depth_; }
     std::int64_t block() const { return block_; }
+    std::size_t bytes() const { return memory_.bytes(); }
     std::int64_t panels() const { return quotient_up(lines_, std::int64_t{nibble_lines}); }
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;

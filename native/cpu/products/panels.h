@@ -57,6 +57,10 @@ public:
     const std::byte* matrix(const Sizes& place) const;
     // Whether the numbers of a line lie side by side.
     bool lies_along() const { return depth == static_cast<std::int64_t>(item_size(type)); }
+    template <class Function>
+    void each_address(const Function& function) {
+        function(data);
+    }
     auto operator<=>(const MatrixPanels&) const = default;
 
     const std::byte* data = nullptr;
@@ -77,6 +81,8 @@ struct Division {
     std::int64_t count() const { return quotient_up(lines, width); }
     std::int64_t first(std::int64_t panel) const { return panel * width; }
     std::int64_t in(std::int64_t panel) const { return lines - first(panel) < width ? lines - first(panel) : width; }
+    template <class Function>
+    void each_address(const Function&) {}
     auto operator<=>(const Division&) const = default;
 };
 
@@ -91,6 +97,8 @@ struct Packing {
     const ProductKernels* kernels = nullptr;
     bool as_bytes = false;  // words, padded, as `IntegerKernels::tiles_of_bytes` read them
 
+    template <class Function>
+    void each_address(const Function&) {}  // kernels are what the process has once
     auto operator<=>(const Packing&) const = default;
 };
 
@@ -118,6 +126,7 @@ public:
     // Of panels of one line: the lines.
     MatrixPanels lines() const;
     bool are_bytes() const { return packing_.as_bytes; }
+    std::size_t bytes() const { return memory_.bytes(); }
     // Of padded panels: from depth to depth, in floats.
     std::int64_t step() const { return packing_.division.width * item_ / std::int64_t{sizeof(float)}; }
     // The numbers of a panel from a depth on.

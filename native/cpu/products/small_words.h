@@ -82,6 +82,7 @@ struct WordWeights final : Weights {
     WordWeights(const PanelSource& from, const Packing& packing, bool as_small, LineSums sums_of_lines);
 
     bool present() const { return words.panels.present(); }
+    std::size_t bytes() const { return words.panels.bytes() + sums.numbers.size() * sizeof(sums.numbers[0]); }
 
     const ProductKernels* kernels;
     WordPanels words;

@@ -12,7 +12,7 @@
 namespace dmlgraph::cpu {
 namespace {
 
-std::size_t packed_bytes(const TensorDesc& desc) {
+std::size_t element_bytes(const TensorDesc& desc) {
     return static_cast<std::size_t>(desc.element_count()) * item_size(desc.type);
 }
 
@@ -25,7 +25,7 @@ Extent extent(const Array& array, const TensorDesc& desc) {
     const std::byte* first = array.data;
     const std::byte* last = array.data + item_size(desc.type);
     if (array.packed) {
-        return {first, first + packed_bytes(desc)};
+        return {first, first + element_bytes(desc)};
     }
     for (int d = 0; d < desc.rank; ++d) {
         const std::int64_t reach = (desc.sizes[d] - 1) * array.strides[d];
@@ -110,11 +110,10 @@ Executable::Executable(Program program, int threads) : program_(std::make_shared
 Executable::~Executable() = default;
 
 template <class Function>
-void Executable::with_fixed(const Binding& binding, const std::vector<bool>* only, const Function& function) const {
+void Executable::with_fixed(const Binding& binding, const std::vector<bool>* only, Packings& packings, const Function& function) const {
     std::vector<std::byte*> base(program_->buffer_count());
     std::vector<const Sizes*> custom(program_->buffer_count());
     base[static_cast<std::size_t>(program_->constants_buffer())] = const_cast<std::byte*>(program_->constants.data());
-    Packings packings;
     RunContext fixed;
     fixed.packings = &packings;
     for (std::size_t i = 0; i < program_->inputs.size(); ++i) {
@@ -140,7 +139,15 @@ void Executable::prepare(const Binding& constants, const std::function<void()>& 
             last_read[static_cast<std::size_t>(program_->last_read[i])].push_back(i);
         }
     }
-    with_fixed(constants, nullptr, [&](const RunContext& fixed) {
+    std::vector<Packings::Constant> known;
+    for (std::size_t i = 0; i < readers.size(); ++i) {
+        const Array& array = constants.inputs[i];
+        if (array.data != nullptr && array.packed) {
+            known.push_back({array.data, element_bytes(program_->inputs[i])});
+        }
+    }
+    Packings packings(std::move(known));
+    with_fixed(constants, nullptr, packings, [&](const RunContext& fixed) {
         for (std::size_t s = 0; s < program_->steps.size(); ++s) {
             between();
             program_->steps[s]->prepare(fixed);
@@ -151,6 +158,15 @@ void Executable::prepare(const Binding& constants, const std::function<void()>& 
             }
         }
     });
+    packed_ = packings.uses();
+}
+
+std::size_t Executable::packed_bytes() const {
+    std::size_t result = 0;
+    for (const Packings::Use& each : packed_) {
+        result += each.made.expired() ? 0 : each.bytes;
+    }
+    return result;
 }
 
 void unpack(const Program& program, std::size_t input, std::byte* to) {
@@ -165,7 +181,8 @@ void unpack(const Program& program, std::size_t input, std::byte* to) {
 
 Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept, const std::function<void()>& between) const {
     Kept result;
-    with_fixed(binding, &is_kept, [&](const RunContext& kept) {
+    Packings packings;  // others may be given in the same memory
+    with_fixed(binding, &is_kept, packings, [&](const RunContext& kept) {
         for (const auto& step : program_->steps) {
             between();
             result.push_back(step->keep(kept));
@@ -225,7 +242,7 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
         context.base_[buffer] = context.staged_[buffer].get() + red_zone;
         if constexpr (has_red_zones) {
             forbid(context.staged_[buffer].get(), context.staged_[buffer].bytes());
-            allow_empty(context.base_[buffer], packed_bytes(desc));
+            allow_empty(context.base_[buffer], element_bytes(desc));
         }
         context.custom_[buffer] = nullptr;
         return Array{context.base_[buffer]};
@@ -265,7 +282,7 @@ void Executable::check_staged(const Context& context) const {
     const std::size_t inputs = program_->inputs.size();
     for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
         const Memory& memory = context.staged_[inputs + o];
-        const std::size_t used = red_zone + packed_bytes(program_->outputs[o]);
+        const std::size_t used = red_zone + element_bytes(program_->outputs[o]);
         if (memory.get() != nullptr && context.base_[inputs + o] == memory.get() + red_zone &&
             !(are_forbidden(memory.get(), red_zone) && are_forbidden(memory.get() + used, memory.bytes() - used))) {
             throw std::logic_error("a step has written beside output " + std::to_string(o));

@@ -65,17 +65,20 @@ public:
     const Program& program() const { return *program_; }
     std::shared_ptr<const Program> shared_program() const { return program_; }
     int threads() const { return threads_; }
+    // Of what steps have made of constants before runs; other executables may share it.
+    std::size_t packed_bytes() const;
 
 private:
     // Calls function(context) with the memory of the constants and of some inputs.
     template <class Function>
-    void with_fixed(const Binding& binding, const std::vector<bool>* only, const Function& function) const;
+    void with_fixed(const Binding& binding, const std::vector<bool>* only, Packings& packings, const Function& function) const;
     void bind_arrays(Context& context, const Binding& binding) const;
     void check_staged(const Context& context) const;
     bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
 
     std::shared_ptr<const Program> program_;
     int threads_;
+    std::vector<Packings::Use> packed_;
     std::vector<std::unique_ptr<Context>> all_;
     std::vector<Context*> free_;
 };

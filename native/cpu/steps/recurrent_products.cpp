@@ -34,6 +34,14 @@ Recurrence::Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, co
     }
 }
 
+std::size_t Recurrence::bytes() const {
+    std::size_t result = 0;
+    for (const Panels& each : panels_) {
+        result += each.bytes();
+    }
+    return result;
+}
+
 void Recurrence::unpack(const MatrixPanels& to) const {
     for (std::int64_t b = 0; b < units_.count(); ++b) {
         panels_[static_cast<std::size_t>(b)].unpack(part(to, b));

@@ -30,6 +30,7 @@ public:
     Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks, const ProductKernels& kernels);
     // Writes the numbers to where they come from.
     void unpack(const MatrixPanels& to) const;
+    std::size_t bytes() const;
 
     // The vectors of a block, gate by gate.
     const float* at(std::int64_t block, std::int64_t gate) const { return panels_[static_cast<std::size_t>(block)].at({gate}, 0, 0); }

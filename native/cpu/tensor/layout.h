@@ -97,6 +97,10 @@ struct Tensor {
     Sizes strides{};
 
     std::int64_t element_count() const;
+    template <class Function>
+    void each_address(const Function& function) {
+        function(data);
+    }
     auto operator<=>(const Tensor&) const = default;
 };
 

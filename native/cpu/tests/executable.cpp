@@ -238,23 +238,6 @@ TEST_CASE("constants that steps keep are not read in runs") {
     }
 }
 
-TEST_CASE("what has the same key is made once") {
-    Packings packings;
-    int calls = 0;
-    const auto made = [&](const auto& key) { return packings.find_or_make<int>(key, [&] { return ++calls; }); };
-    const std::array<std::byte, 2> memory{};
-    const MatrixPanels one(memory.data(), DataType::float32, {}, 4, 8), other(memory.data() + 1, DataType::float32, {}, 4, 8);
-    const Packing packing{1, {2}, 3, {4, 5}, true, nullptr};
-    Packing wider = packing, bytes = packing;
-    wider.division.width = 6, bytes.as_bytes = true;
-    const std::vector<std::shared_ptr<const int>> found{made(std::tuple(one, packing)), made(std::tuple(other, packing)),
-                                                        made(std::tuple(one, wider)), made(std::tuple(one, bytes)), made(std::tuple(one))};
-    CHECK_MESSAGE(calls == 5, "each key has something of its own");
-    CHECK_MESSAGE((made(std::tuple(one, packing)) == found[0] && made(std::tuple(one, bytes)) == found[3] && made(std::tuple(one)) == found[4]),
-                  "it is found again");
-    CHECK_MESSAGE(calls == 5, "and not made again");
-}
-
 TEST_CASE("an executable that never runs") {
     const Graph graph = graph_of(0);
     const Executable executable(plan(graph.spec()), 2);

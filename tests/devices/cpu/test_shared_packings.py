@@ -1,4 +1,4 @@
-"""Constants that several steps pack in the same way are packed once; those packed in other ways are not mistaken."""
+"""Constants that several steps, or executables, pack in the same way are packed once; others are not mistaken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pathlib
 import pickle
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph import _native
 from dmlgraph.base.tensor import DataTypeName
 
 Array = np.ndarray[Any, Any]
@@ -49,27 +51,27 @@ class Kind:
         x, *weights = self.sizes(n)
         feed = {"x": numbers(x, self.x_dtype, 100)}
         if owned:
-            feed |= {f"w{number}_0": numbers(sizes, self.dtype, number) for number, sizes in enumerate(weights)}
+            feed |= {f"w{number}": numbers(sizes, self.dtype, number) for number, sizes in enumerate(weights)}
         return feed
 
     def bytes(self, n: int) -> int:
         return sum(int(np.prod(each)) * np.dtype(self.dtype).itemsize for each in self.sizes(n)[1:])
 
-    def graph(self, n: int, readers: int, copies: int = 1, owned: bool = False) -> dg.Graph:
-        """Reader i reads copy i % copies of the weights."""
+    def graph(self, n: int, readers: Iterable[int], owned: bool = False) -> dg.Graph:
+        """These readers read the same weights."""
         g = dg.Graph()
         x_sizes, *weights = self.sizes(n)
         x = g.input("x", sizes=x_sizes, dtype=self.x_dtype)
 
-        def weight(number: int, copy: int) -> dg.Value:
-            name, sizes = f"w{number}_{copy}", weights[number]
+        def weight(number: int) -> dg.Value:
+            name, sizes = f"w{number}", weights[number]
             if owned:
                 return g.input(name, sizes=sizes, dtype=self.dtype, owned=True)
             return g.constant(name, numbers(sizes, self.dtype, number))
 
-        made = [[weight(number, copy) for number in range(len(weights))] for copy in range(copies)]
-        for reader in range(readers):
-            g.output(f"y{reader}", self.build(x, made[reader % copies], reader))
+        made = [weight(number) for number in range(len(weights))]
+        for reader in readers:
+            g.output(f"y{reader}", self.build(x, made, reader))
         return g
 
 
@@ -142,7 +144,7 @@ def held(kind: Kind, readers: int, owned: bool) -> int:
     """The bytes that an executable holds, with the constants that are still there."""
     feed = kind.feed(kind.large, owned)
     before = resident_bytes()
-    exe = kind.graph(kind.large, readers, owned=owned).compile("cpu", fuse=False)
+    exe = kind.graph(kind.large, range(readers), owned=owned).compile("cpu", fuse=False)
     bound = exe.bind(feed)
     after = resident_bytes()
     del bound
@@ -165,10 +167,79 @@ def test_they_give_the_bits_of_readers_with_weights_of_their_own(kind: str) -> N
     chosen = KINDS[kind]
     n = chosen.large // 8
     feed = chosen.feed(n, owned=False)
-    found = chosen.graph(n, READERS).compile("cpu", fuse=False).run(feed)
-    wanted = chosen.graph(n, READERS, READERS).compile("cpu", fuse=False).run(feed)
-    for name, each in wanted.items():
-        np.testing.assert_array_equal(found[name], each)
+    found = chosen.graph(n, range(READERS)).compile("cpu", fuse=False).run(feed)
+    before = packed_bytes()
+    for reader in range(READERS):
+        alone = chosen.graph(n, range(reader, reader + 1)).compile("cpu", fuse=False).run(feed)
+        np.testing.assert_array_equal(found[f"y{reader}"], alone[f"y{reader}"])
+    assert packed_bytes() == before
+
+
+# Executables.
+
+
+def packed_bytes() -> int:
+    """Of all executables of the process."""
+    gc.collect()
+    return _native.cpu_packed_bytes()
+
+
+def rows_times(weights: Array) -> dg.Graph:
+    """Any number of rows times a constant."""
+    g = dg.Graph(dims={"rows": 1})
+    x = g.input("x", sizes=[1, 1, "rows", weights.shape[0]], dtype="float32")
+    g.output("y", dg.gemm(x, g.constant("w", weights[None, None])))
+    return g
+
+
+def test_executables_share_what_they_pack_of_equal_constants() -> None:
+    before = packed_bytes()
+    weights = numbers([64, 256], "float32", 1)
+    changed = weights.copy()
+    changed[63, 255] = np.nextafter(changed[63, 255], np.float32(9))
+    graph = rows_times(weights)
+    one = graph.compile("cpu")
+    assert one.stats["packed_bytes"] == packed_bytes() - before == weights.nbytes
+    several = [
+        graph.with_dims({"rows": 40}).compile("cpu"),  # another size
+        graph.compile("cpu", threads=2),
+        rows_times(weights).compile("cpu"),  # an equal constant
+        rows_times(np.concatenate([weights, weights])[:64]).compile("cpu"),
+    ]
+    assert packed_bytes() - before == weights.nbytes
+    assert all(each.stats["packed_bytes"] == weights.nbytes for each in several)
+    other = rows_times(changed).compile("cpu")
+    assert packed_bytes() - before == 2 * weights.nbytes
+    x = np.eye(64, dtype=np.float32)[None, None, 63:]
+    np.testing.assert_array_equal(one.run({"x": x})["y"][0, 0, 0], weights[63])
+    np.testing.assert_array_equal(other.run({"x": x})["y"][0, 0, 0], changed[63])
+    del one, graph
+    assert packed_bytes() - before == 2 * weights.nbytes
+    many = np.repeat(x, 40, axis=2)
+    np.testing.assert_array_equal(several[0].run({"x": many})["y"][0, 0, 39], weights[63])
+    del several, other
+    assert packed_bytes() == before
+
+
+def test_arrays_that_are_given_again_with_other_numbers_are_packed_again() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[1, 1, 4, 64], dtype="float32")
+    g.output("y", dg.gemm(x, g.input("w", sizes=[1, 1, 64, 256], dtype="float32", owned=True)))
+    exe = g.compile("cpu")
+    x_data = np.eye(64, dtype=np.float32)[None, None, :4]
+    for seed in range(3):
+        weights = numbers([1, 1, 64, 256], "float32", seed)
+        np.testing.assert_array_equal(exe.run({"x": x_data, "w": weights})["y"], weights[:, :, :4])
+
+
+def test_threads_that_compile_at_the_same_time_share_weights() -> None:
+    before = packed_bytes()
+    weights = numbers([64, 256], "float32", 1)
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(lambda _: rows_times(weights).compile("cpu"), range(8)))
+    assert packed_bytes() - before == weights.nbytes
+    del made
+    assert packed_bytes() == before
 
 
 # Readers that pack in other ways.
@@ -288,8 +359,8 @@ def test_constants_of_the_same_array_are_packed_once_and_each_has_its_bits() -> 
 
 def test_the_array_goes_after_the_last_reader() -> None:
     kind = KINDS["columns"]
-    g = kind.graph(64, READERS)
-    node: Any = g.node("w0_0")
+    g = kind.graph(64, range(READERS))
+    node: Any = g.node("w0")
     wanted = node.data.copy()
     array = weakref.ref(node.data)
     exe = g.compile("cpu", fuse=False)
