@@ -35,7 +35,11 @@ DMLGRAPH_INLINE Words from_bit(Words bits) {
 #elif defined(DMLGRAPH_X86)
     return _mm_srli_epi32(bits, first);
 #elif defined(__aarch64__) || defined(_M_ARM64)
-    return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(bits), first));
+    if constexpr (first == 0) {  // Clang has no shift by it
+        return bits;
+    } else {
+        return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(bits), first));
+    }
 #else
     return bits >> first;
 #endif
