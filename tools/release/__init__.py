@@ -1,0 +1,1 @@
+"""Makes and checks the wheels of a release: `python tools/release --help`."""
