@@ -251,6 +251,56 @@ struct D3D12_RESOURCE_BARRIER {
     };
 };
 
+// Enhanced barriers: those of buffers and of all memory. Textures' have no members here.
+
+enum D3D12_BARRIER_SYNC : uint32_t {
+    D3D12_BARRIER_SYNC_NONE = 0,
+    D3D12_BARRIER_SYNC_ALL = 0x1,
+    D3D12_BARRIER_SYNC_COMPUTE_SHADING = 0x80,
+    D3D12_BARRIER_SYNC_COPY = 0x200,
+};
+
+enum D3D12_BARRIER_ACCESS : uint32_t {
+    D3D12_BARRIER_ACCESS_COMMON = 0,
+    D3D12_BARRIER_ACCESS_UNORDERED_ACCESS = 0x10,
+    D3D12_BARRIER_ACCESS_SHADER_RESOURCE = 0x80,
+    D3D12_BARRIER_ACCESS_COPY_DEST = 0x400,
+    D3D12_BARRIER_ACCESS_COPY_SOURCE = 0x800,
+};
+
+enum D3D12_BARRIER_TYPE : uint32_t {
+    D3D12_BARRIER_TYPE_GLOBAL = 0,
+    D3D12_BARRIER_TYPE_TEXTURE = 1,
+    D3D12_BARRIER_TYPE_BUFFER = 2,
+};
+
+struct D3D12_GLOBAL_BARRIER {
+    D3D12_BARRIER_SYNC SyncBefore;
+    D3D12_BARRIER_SYNC SyncAfter;
+    D3D12_BARRIER_ACCESS AccessBefore;
+    D3D12_BARRIER_ACCESS AccessAfter;
+};
+
+struct D3D12_BUFFER_BARRIER {
+    D3D12_BARRIER_SYNC SyncBefore;
+    D3D12_BARRIER_SYNC SyncAfter;
+    D3D12_BARRIER_ACCESS AccessBefore;
+    D3D12_BARRIER_ACCESS AccessAfter;
+    ID3D12Resource* pResource;
+    uint64_t Offset;
+    uint64_t Size;
+};
+
+struct D3D12_BARRIER_GROUP {
+    D3D12_BARRIER_TYPE Type;
+    uint32_t NumBarriers;
+    union {
+        const D3D12_GLOBAL_BARRIER* pGlobalBarriers;
+        const void* pTextureBarriers;
+        const D3D12_BUFFER_BARRIER* pBufferBarriers;
+    };
+};
+
 // Descriptors and views
 
 enum D3D12_DESCRIPTOR_HEAP_TYPE : uint32_t {
@@ -853,6 +903,70 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
     virtual void ExecuteIndirect(ID3D12CommandSignature* command_signature, uint32_t max_command_count,
                                  ID3D12Resource* argument_buffer, uint64_t argument_buffer_offset,
                                  ID3D12Resource* count_buffer, uint64_t count_buffer_offset) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList1 : ID3D12GraphicsCommandList {
+    static constexpr IID iid = guid("553103fb-1fe7-4557-bb38-946d7d0e7ca7");
+    virtual void AtomicCopyBufferUINT(ID3D12Resource* dst_buffer, uint64_t dst_offset, ID3D12Resource* src_buffer,
+                                      uint64_t src_offset, uint32_t dependencies, const void* dependent_resources,
+                                      const void* dependent_subresource_ranges) DMLGRAPH_OPTIONAL_VOID;
+    virtual void AtomicCopyBufferUINT64(ID3D12Resource* dst_buffer, uint64_t dst_offset, ID3D12Resource* src_buffer,
+                                        uint64_t src_offset, uint32_t dependencies, const void* dependent_resources,
+                                        const void* dependent_subresource_ranges) DMLGRAPH_OPTIONAL_VOID;
+    virtual void OMSetDepthBounds(float min, float max) DMLGRAPH_OPTIONAL_VOID;
+    virtual void SetSamplePositions(uint32_t num_samples_per_pixel, uint32_t num_pixels,
+                                    void* sample_positions) DMLGRAPH_OPTIONAL_VOID;
+    virtual void ResolveSubresourceRegion(ID3D12Resource* dst_resource, uint32_t dst_subresource, uint32_t dst_x,
+                                          uint32_t dst_y, ID3D12Resource* src_resource, uint32_t src_subresource,
+                                          D3D12_RECT* src_rect, DXGI_FORMAT format,
+                                          uint32_t resolve_mode) DMLGRAPH_OPTIONAL_VOID;
+    virtual void SetViewInstanceMask(uint32_t mask) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList2 : ID3D12GraphicsCommandList1 {
+    static constexpr IID iid = guid("38c3e585-ff17-412c-9150-4fc6f9d72a28");
+    virtual void WriteBufferImmediate(uint32_t count, const void* params, const void* modes) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList3 : ID3D12GraphicsCommandList2 {
+    static constexpr IID iid = guid("6fda83a7-b84c-4e38-9ac8-c7bd22016b3d");
+    virtual void SetProtectedResourceSession(void* session) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList4 : ID3D12GraphicsCommandList3 {
+    static constexpr IID iid = guid("8754318e-d3a9-4541-98cf-645b50dc4874");
+    virtual void BeginRenderPass(uint32_t num_render_targets, const void* render_targets, const void* depth_stencil,
+                                 uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
+    virtual void EndRenderPass() DMLGRAPH_OPTIONAL_VOID;
+    virtual void InitializeMetaCommand(void* meta_command, const void* parameters,
+                                       size_t parameters_size) DMLGRAPH_OPTIONAL_VOID;
+    virtual void ExecuteMetaCommand(void* meta_command, const void* parameters,
+                                    size_t parameters_size) DMLGRAPH_OPTIONAL_VOID;
+    virtual void BuildRaytracingAccelerationStructure(const void* desc, uint32_t num_descs,
+                                                      const void* postbuild_info_descs) DMLGRAPH_OPTIONAL_VOID;
+    virtual void EmitRaytracingAccelerationStructurePostbuildInfo(
+        const void* desc, uint32_t num_structures, const D3D12_GPU_VIRTUAL_ADDRESS* structures) DMLGRAPH_OPTIONAL_VOID;
+    virtual void CopyRaytracingAccelerationStructure(D3D12_GPU_VIRTUAL_ADDRESS dst, D3D12_GPU_VIRTUAL_ADDRESS src,
+                                                     uint32_t mode) DMLGRAPH_OPTIONAL_VOID;
+    virtual void SetPipelineState1(void* state_object) DMLGRAPH_OPTIONAL_VOID;
+    virtual void DispatchRays(const void* desc) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList5 : ID3D12GraphicsCommandList4 {
+    static constexpr IID iid = guid("55050859-4024-474c-87f5-6472eaee44ea");
+    virtual void RSSetShadingRate(uint32_t base_shading_rate, const void* combiners) DMLGRAPH_OPTIONAL_VOID;
+    virtual void RSSetShadingRateImage(ID3D12Resource* shading_rate_image) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList6 : ID3D12GraphicsCommandList5 {
+    static constexpr IID iid = guid("c3827890-e548-4cfa-96cf-5689a9370f80");
+    virtual void DispatchMesh(uint32_t thread_group_count_x, uint32_t thread_group_count_y,
+                              uint32_t thread_group_count_z) DMLGRAPH_OPTIONAL_VOID;
+};
+
+struct ID3D12GraphicsCommandList7 : ID3D12GraphicsCommandList6 {
+    static constexpr IID iid = guid("dd171223-8b61-4769-90e3-160ccde4e2c1");
+    virtual void Barrier(uint32_t num_barrier_groups, const D3D12_BARRIER_GROUP* barrier_groups) = 0;
 };
 
 struct ID3D12CommandQueue : ID3D12Pageable {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
+#include "software_adapter/enhanced_barriers.h"
 #include "software_adapter/pipeline.h"
 
 namespace dmlgraph::software {
@@ -210,15 +210,32 @@ const CommandList::SetHeap* CommandList::find_heap(const SwView* first, uint64_t
 }
 
 void CommandList::ResourceBarrier(uint32_t count, const D3D12_RESOURCE_BARRIER* barriers) {
-    if (!device_state().validation || !can_record("ResourceBarrier")) {
+    if (device_state().validation && can_record("ResourceBarrier")) {
+        note_barriers("ResourceBarrier", __builtin_return_address(0), {barriers, count});
+    }
+}
+
+void CommandList::Barrier(uint32_t count, const D3D12_BARRIER_GROUP* groups) {
+    if (!device_state().validation || !can_record("Barrier")) {
         return;
     }
+    for (const D3D12_BARRIER_GROUP& group : std::span(groups, count)) {
+        try {
+            note_barriers("Barrier", __builtin_return_address(0), as_legacy(group));
+        } catch (const Refusal& refusal) {
+            fail(std::string("Barrier: ") + refusal.what());
+        }
+    }
+}
+
+void CommandList::note_barriers(const char* method, const void* caller,
+                                std::span<const D3D12_RESOURCE_BARRIER> barriers) {
     const auto live_of = [](ID3D12Resource* resource) {
         return resource ? static_cast<Resource*>(resource)->live() : nullptr;
     };
-    for (const D3D12_RESOURCE_BARRIER& each : std::span(barriers, count)) {
+    for (const D3D12_RESOURCE_BARRIER& each : barriers) {
         const bool aliases = each.Type == D3D12_RESOURCE_BARRIER_TYPE_ALIASING;
-        note("ResourceBarrier", __builtin_return_address(0))->barrier = Barrier{
+        note(method, caller)->barrier = software::Barrier{
             each, aliases ? live_of(each.Aliasing.pResourceBefore) : nullptr,
             live_of(aliases                                              ? each.Aliasing.pResourceAfter
                     : each.Type == D3D12_RESOURCE_BARRIER_TYPE_TRANSITION ? each.Transition.pResource

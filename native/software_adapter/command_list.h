@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,9 @@ private:
 };
 
 // If a command cannot be recorded, this is logged and Close returns E_INVALIDARG.
-class CommandList final : public DeviceChild<ID3D12GraphicsCommandList, ID3D12CommandList> {
+// Of later interfaces it has enhanced barriers alone; a query for those between is refused.
+class CommandList final
+    : public DeviceChild<ID3D12GraphicsCommandList7, ID3D12GraphicsCommandList, ID3D12CommandList> {
 public:
     // CreateCommandList makes an open list, with an allocator; CreateCommandList1 makes a closed one, without.
     CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, CommandAllocator* allocator,
@@ -90,6 +93,7 @@ public:
 
     // Commands run in order, so barriers are needed only to check them.
     void ResourceBarrier(uint32_t count, const D3D12_RESOURCE_BARRIER* barriers) override;
+    void Barrier(uint32_t count, const D3D12_BARRIER_GROUP* groups) override;
     // For profilers.
     void SetMarker(uint32_t, const void*, uint32_t) override {}
     void BeginEvent(uint32_t metadata, const void* data, uint32_t size) override;
@@ -133,6 +137,7 @@ private:
     // All of these do nothing without validation. The step of the command that is recorded; else null. `caller` is the
     // address that the command returns to.
     Step* note(const char* method, const void* caller, std::vector<LiveRef> objects = {});
+    void note_barriers(const char* method, const void* caller, std::span<const D3D12_RESOURCE_BARRIER> barriers);
     // Null, and the list has failed, if the descriptors are not all in a heap that is set.
     const SetHeap* find_heap(const SwView* first, uint64_t count, const char* method);
     bool note_dispatch(const void* caller);

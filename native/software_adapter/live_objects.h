@@ -14,14 +14,15 @@ namespace dmlgraph::software {
 
 using namespace abi;
 
-// "ID3D12Resource".
+// "ID3D12Resource", without the interface's version.
 template <class Interface>
 std::string_view interface_name() {
     // "... [with Interface = dmlgraph::abi::ID3D12Resource; ..."
     const std::string_view function = __PRETTY_FUNCTION__;
     const auto end = function.find_first_of(";]", function.find("Interface = "));
     const auto begin = function.rfind(':', end) + 1;
-    return function.substr(begin, end - begin);
+    const auto name = function.substr(begin, end - begin);
+    return name.substr(0, name.find_last_not_of("0123456789") + 1);
 }
 
 // Submitted work, and whether the program knows that it has ended: a fence told so.

@@ -24,7 +24,7 @@ OURS = {
     "ID3D12GraphicsCommandList",
     "ID3D12DescriptorHeap",
     "ID3D12Fence",
-    "ID3D12Device5",
+    "ID3D12Device",
 }
 
 LATE_LAYER = """

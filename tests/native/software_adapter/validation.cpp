@@ -134,6 +134,49 @@ STRICT_CHECK(state_of_a_buffer, "validation") {
     work.refuses("'data' is in the state COPY_DEST, but must be in COPY_SOURCE");
 }
 
+STRICT_CHECK(enhanced_barriers, "validation") {
+    Work work;
+    const auto list = work.list.as<ID3D12GraphicsCommandList7>();
+    const auto barrier = [&](D3D12_BARRIER_SYNC sync_before, D3D12_BARRIER_ACCESS before, D3D12_BARRIER_SYNC sync_after,
+                             D3D12_BARRIER_ACCESS after, uint64_t size = UINT64_MAX) {
+        const D3D12_BUFFER_BARRIER one{sync_before, sync_after, before, after, work.data.get(), 0, size};
+        D3D12_BARRIER_GROUP group{D3D12_BARRIER_TYPE_BUFFER, 1, {}};
+        group.pBufferBarriers = &one;
+        list->Barrier(1, &group);
+    };
+    const auto all = [&](D3D12_BARRIER_ACCESS before, D3D12_BARRIER_ACCESS after) {
+        const D3D12_GLOBAL_BARRIER one{D3D12_BARRIER_SYNC_ALL, D3D12_BARRIER_SYNC_ALL, before, after};
+        D3D12_BARRIER_GROUP group{D3D12_BARRIER_TYPE_GLOBAL, 1, {}};
+        group.pGlobalBarriers = &one;
+        list->Barrier(1, &group);
+    };
+    constexpr auto by_copy = D3D12_BARRIER_SYNC_COPY, by_shader = D3D12_BARRIER_SYNC_COMPUTE_SHADING;
+    constexpr auto copied = D3D12_BARRIER_ACCESS_COPY_DEST, unordered = D3D12_BARRIER_ACCESS_UNORDERED_ACCESS;
+    work.copy(work.data, work.other);
+    barrier(by_copy, copied, by_shader, unordered);
+    work.run_doubles();
+    all(unordered, unordered);
+    work.run_doubles();
+    work.runs();
+    work.run_doubles();
+    barrier(by_shader, unordered, by_shader, unordered);
+    work.run_doubles();
+    work.runs();
+
+    barrier(by_shader, copied, by_shader, unordered);
+    work.refuses("Barrier: a barrier's work 128 does not access buffers by 1024");
+    barrier(by_copy, copied, D3D12_BARRIER_SYNC_NONE, unordered);
+    work.refuses("Barrier: a barrier's work 0 does not access buffers by 16");
+    barrier(by_copy, copied, by_shader, unordered, 8);
+    work.refuses("Barrier: a buffer's barrier is not for all of a buffer");
+    all(copied, unordered);
+    work.refuses("Barrier: a global barrier changes the access of all buffers");
+    work.run_doubles();
+    barrier(by_copy, copied, by_shader, unordered);
+    work.refuses("Barrier: the transition of ID3D12Resource 'data' from COPY_DEST to UNORDERED_ACCESS: the buffer is in the "
+                 "state UNORDERED_ACCESS");
+}
+
 STRICT_CHECK(promotion_and_decay, "validation") {
     Work work;
     // From one state that only reads to several, without a barrier; then the barrier names them all.
