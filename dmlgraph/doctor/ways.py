@@ -84,7 +84,7 @@ class Tried:
         for what, outcome in (("the whole graph", self.whole), ("the case", self.case)):
             if outcome is not None:
                 if outcome.error:
-                    return f"{what} is refused: {outcome.error}"
+                    return f"{what} is refused"
                 return f"{what} is {'still wrong' if outcome.is_wrong else 'right'}"
         return "not tried"
 

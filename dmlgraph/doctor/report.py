@@ -1,0 +1,168 @@
+"""The report of a diagnosis, as text and as a page: for a vendor, so that nothing of the user's is in it unless asked.
+
+What is not shown then: the names, sizes and fields of the graph, what errors say of it, and numbers that were not made
+by shrinking.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dmlgraph.base.tables import lines
+from dmlgraph.doctor import reproducer
+from dmlgraph.doctor.diagnosis import Diagnosis
+from dmlgraph.doctor.ways import Tried
+from dmlgraph.files.web_page import page
+from dmlgraph.formats.dxdispatch import writer as dxdispatch
+from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.measure.report import greatest, neighbours
+
+Row = Sequence[str]
+HIDDEN = "The case has numbers of yours, which are not shown: --with-data adds them, and the reproducer."
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a report: lines of text, a table, or files."""
+
+    title: str
+    text: Sequence[str] = ()
+    head: Row = ()
+    rows: Sequence[Row] = ()
+    files: Sequence[tuple[str, str]] = ()
+
+
+def text(found: Diagnosis, *, with_names: bool = False, with_data: bool = False) -> str:
+    """The report for a terminal.
+
+    Args:
+        found: the diagnosis.
+        with_names: whether names, sizes and fields of the graph are shown.
+        with_data: whether numbers are shown that were not made by shrinking.
+    """
+    return "\n".join(_lines(sections(found, with_names, with_data))) + "\n"
+
+
+def html(found: Diagnosis, *, with_names: bool = False, with_data: bool = False) -> str:
+    """The report as a page that needs nothing else; the arguments are those of `text`."""
+    title = f"{found.operator.dml} on {found.device.device.adapter_name or found.device.device.name}"
+    parts = [dataclasses.asdict(each) for each in sections(found, with_names, with_data)]
+    return page("dmlgraph.doctor", title, {"title": title, "sections": parts})
+
+
+def sections(found: Diagnosis, with_names: bool, with_data: bool) -> list[Section]:
+    """What the report says, in order."""
+    shown = found.case is not None and (found.case.is_anonymous or with_data)
+    made = [
+        Section("Where", head=("what", "value"), rows=list(_machine(found))),
+        Section("What", head=("what", "value"), rows=list(_node(found, with_names))),
+    ]
+    if found.case is None:
+        message = "The node is right alone: it is wrong only together with others of the graph."
+        made.append(Section("Case", [message]))
+    elif not shown:
+        made.append(Section("Case", [HIDDEN]))
+    else:
+        made += _case(found)
+    made.append(Section("Ways round", list(_verdict(found)), *_ways(found, with_names)))
+    return made
+
+
+def _machine(found: Diagnosis) -> Iterator[Row]:
+    device = found.device.device
+    yield "device", device.name
+    yield "adapter", device.adapter_name or "-"
+    yield "driver", device.driver_version or "-"
+    yield "feature level", str(device.level)
+    for path, version in getattr(getattr(device, "runtime", None), "library", _NoLibrary).files:
+        yield path.name, version or "version not known"
+    yield "metacommands", "permitted" if found.device.metacommands else "not permitted"
+    yield "half precision", "permitted" if found.device.half_precision else "not permitted"
+    yield "dmlgraph", importlib.metadata.version("dmlgraph")
+    yield "system", platform.platform()
+
+
+class _NoLibrary:
+    """Of a device without DirectML."""
+
+    files: Sequence[tuple[Any, str]] = ()
+
+
+def _node(found: Diagnosis, with_names: bool) -> Iterator[Row]:
+    nodes = (each for each in found.graph.nodes if isinstance(each, OperatorNode))
+    operators = [each.name for each in nodes if not each.operator.is_view]
+    yield "operator", found.operator.dml
+    yield "executions", str(found.executions)
+    yield "node", f"{operators.index(found.node) + 1} of {len(operators)}" + (f", '{found.node}'" * with_names)
+    if not with_names:
+        return
+    yield "graph", found.graph.name
+    for field, desc in found.operator.tensors.items():
+        for each in desc if isinstance(desc, tuple) else (desc,):
+            if each is not None:
+                yield field, str(each)
+    for field, value in found.operator.attributes.items():
+        yield field, str(value)
+
+
+def _case(found: Diagnosis) -> Iterator[Section]:
+    """The shrunk case: what came of it, and its files."""
+    case, outcome = found.case, found.outcome
+    assert case is not None
+    assert outcome is not None
+    if outcome.is_wrong:
+        comparison = outcome.compared[outcome.worst]
+        told = [greatest(comparison), *neighbours(outcome.worst, comparison, ("got", "expected"))]
+    else:
+        told = ["it was right when it was run again: its results change from run to run"]
+    files = [
+        (reproducer.FILES[0], reproducer.text(case.graph, case.inputs, outcome)),
+        (reproducer.FILES[1], dxdispatch.dumps(case.graph, inputs=case.inputs)),
+    ]
+    smallest = "" if case.is_smallest else "; smaller ones were not tried, because the executions were used up"
+    yield Section("Case", [f"the node alone, after {case.executions} executions{smallest}", *told], files=files)
+
+
+def _verdict(found: Diagnosis) -> Iterator[str]:
+    treatment = found.treatment
+    if not treatment.before.is_wrong:
+        yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
+    best = treatment.best
+    if best is None:
+        yield "No way helps."
+    else:
+        yield f"{best.way.name}: {best.way.meaning}"
+
+
+def _ways(found: Diagnosis, with_names: bool) -> tuple[Row, list[Row]]:
+    """The ways as the head and the rows of a table."""
+    rows = [[each.way.name, _result(each, with_names), _cost(each, found)] for each in found.treatment.tried]
+    return ("way", "result", "dispatches"), [*rows, ["as it is", "", str(found.treatment.before.dispatches)]]
+
+
+def _result(tried: Tried, with_names: bool) -> str:
+    """What came of a way; errors name nodes."""
+    errors = [outcome.error for outcome in (tried.whole, tried.case) if outcome is not None and outcome.error]
+    return f"{tried.result}: {errors[0]}" if errors and with_names else tried.result
+
+
+def _cost(tried: Tried, found: Diagnosis) -> str:
+    """How many dispatches a way that helps needs, marked where they are the fewest."""
+    if not tried.helps or tried.whole is None:
+        return ""
+    return f"{tried.whole.dispatches}{' *' if tried is found.treatment.best else ''}"
+
+
+def _lines(parts: Sequence[Section]) -> Iterator[str]:
+    for part in parts:
+        yield from (part.title, "-" * len(part.title), *part.text)
+        if part.rows:
+            head = [part.head] if part.head[0] != "what" else []
+            yield from lines([*head, *part.rows], "<" * len(part.rows[0]))
+        for name, content in part.files:
+            yield from ("", f"{name}:", content.rstrip("\n"))
+        yield ""
