@@ -65,8 +65,10 @@ def diagnose(
     inputs: Mapping[str, Array],
     device: Choice,
     *,
+    read: Mapping[str, Array] | None = None,
     fuse: bool = True,
     compare: Compare = near,
+    runs: int = 1,
 ) -> Diagnosis:
     """Shrinks a node and tries the ways round it.
 
@@ -75,15 +77,18 @@ def diagnose(
         node: the name of the operator that the device computes wrong.
         inputs: of the graph, with which it does.
         device: where.
+        read: what the node reads on the device, by field; by default what the reference computes.
         fuse: as the graph is compiled.
         compare: an output of an operator with the expected one.
+        runs: of each trial; more than one where the results of the device change from run to run.
 
     Raises:
         GraphError: the node is not an operator.
         DmlGraphError: the reference cannot run the graph.
     """
-    trials = Trials(device, compare, fuse=fuse)
+    trials = Trials(device, compare, fuse=fuse, runs=runs)
     part, given = cut_node(graph, node, read_by(graph, node, inputs))
+    given |= {name: array for name, array in (read or {}).items() if name in given}
     case = outcome = None
     if trials.is_wrong(part, given):
         case = shrink(part, given, trials.is_wrong)

@@ -86,30 +86,36 @@ class Trials:
         device: the one that computes wrong.
         compare: an output with the expected one.
         fuse: as in `Graph.compile`, on the device.
+        runs: of each trial; more than one where the results of the device change from run to run.
 
     Attributes:
         executions: how often the device has run.
     """
 
-    def __init__(self, device: Choice, compare: Compare = near, *, fuse: bool = True) -> None:
-        self.device, self.compare, self.fuse = device, compare, fuse
+    def __init__(self, device: Choice, compare: Compare = near, *, fuse: bool = True, runs: int = 1) -> None:
+        self.device, self.compare, self.fuse, self.runs = device, compare, fuse, runs
         self.executions = 0
         self._basis = choose("reference")
 
     def run(self, graph: Graph, inputs: Mapping[str, Array], compare: Compare | None = None) -> Outcome:
         """One trial, compared in another way if that is given.  What the device refuses is an outcome, too."""
-        self.executions += 1
+        self.executions += self.runs
         try:
             with compile_graph(graph, self.device, fuse=self.fuse) as executable:
-                got = executable.run(inputs)
+                results = [executable.run(inputs, states=executable.new_states()) for _ in range(self.runs)]
                 count = executable.stats.get("dispatches", len(executable.graph.nodes))
         except DmlGraphError as error:
             return Outcome(error=error.problems[0].headline.splitlines()[0])
         with compile_graph(graph, self._basis, fuse=False) as executable:
             expected = executable.run(inputs)
         compare = compare or self.compare
-        compared = {name: compare(array, expected[name]) for name, array in got.items()}
-        return Outcome(compared, dispatches=count, got=got, expected=expected)
+        outcome = Outcome()
+        for got in results:
+            compared = {name: compare(array, expected[name]) for name, array in got.items()}
+            outcome = Outcome(compared, dispatches=count, got=got, expected=expected)
+            if outcome.is_wrong:
+                break
+        return outcome
 
     def is_wrong(self, graph: Graph, inputs: Mapping[str, Array]) -> bool:
         return self.run(graph, inputs).is_wrong
