@@ -63,10 +63,17 @@ def compiled(command: Sequence[str], cwd: pathlib.Path) -> None:
 class Program:
     """The program of an exported folder, made a library."""
 
-    def __init__(self, folder: pathlib.Path, name: str = "main", *, options: Sequence[str] = WARNINGS) -> None:
+    def __init__(
+        self,
+        folder: pathlib.Path,
+        name: str = "main",
+        *,
+        options: Sequence[str] = WARNINGS,
+        graphs: Sequence[str] = (".",),
+    ) -> None:
         self.folder = folder
         library = folder / f"lib{name}.so"
-        sources = [*SOURCES, f"{name}.cpp"]
+        sources = [*(f"{graph}/{source}" for graph in graphs for source in SOURCES), f"{name}.cpp"]
         # Libraries of two graphs with one name must not share tables.
         options = ("-std=c++17", "-fPIC", "-shared", "-fno-gnu-unique", *options)
         compiled(["g++", *options, *FOLDERS, *sources, "-o", library.name, "-ldl"], folder)

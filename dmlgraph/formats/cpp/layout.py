@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
+from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphState
 from dmlgraph.devices.states import first_value
 from dmlgraph.formats.cpp.lowered import MOST_BYTES
+from dmlgraph.graph.constant_data import ConstantData
+
+Packed = np.ndarray[Any, np.dtype[np.uint8]]  # elements as they lie in a buffer
 
 TENSOR_ALIGNMENT = 16  # DML_MINIMUM_BUFFER_TENSOR_ALIGNMENT
 BUFFER_ALIGNMENT = 256  # DML_TEMPORARY_BUFFER_ALIGNMENT, and that of persistent buffers
@@ -39,62 +46,113 @@ class Place:
     offset: int
 
 
-class Weights:
-    """The file weights.bin: constants, and then what states hold at first.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Contents:
+    """What weights.bin has for a graph.
 
-    Args:
+    Attributes:
         graph: lowered.
-        most_bytes: of a block.
+        blocks: all of the file.
+        places: where each constant lies, by the input's name.
+        initial: state → offset in the file of what it holds at first; without one it is zero at first.
     """
 
-    def __init__(self, graph: GraphDesc, most_bytes: int = MOST_BYTES) -> None:
-        self._graph, self._most_bytes = graph, most_bytes
-        self.blocks: list[Block] = []
-        self.places: dict[str, Place] = {}  # by the input's name
-        self.initial: dict[str, int] = {}  # state → offset in the file; without one it is zero at first
-        constants = [slot for slot in graph.inputs if slot.elements is not None]
-        for stays in (False, True):  # what only the initialisation reads is together
-            self._place([slot for slot in constants if slot.desc.owned is not stays], stays)
-        end = self._end
-        for state in graph.states:
-            if state.initial is not None and first_value(self.state_desc(state), state.initial).any():
-                self.initial[state.name] = end
-                end = aligned(end + self.state_desc(state).total_bytes, BUFFER_ALIGNMENT)
-        self.bytes = end
+    graph: GraphDesc
+    blocks: list[Block]
+    places: dict[str, Place] = dataclasses.field(default_factory=dict)
+    initial: dict[str, int] = dataclasses.field(default_factory=dict)
 
-    def _place(self, slots: Iterable[GraphInput], stays: bool) -> None:
-        block: Block | None = None
-        for slot in slots:
-            offset = 0 if block is None else aligned(block.bytes, TENSOR_ALIGNMENT)
-            if block is None or offset + slot.desc.total_bytes > self._most_bytes:
-                block, offset = Block(self._end, stays), 0
-                self.blocks.append(block)
-            self.places[slot.name] = Place(len(self.blocks) - 1, offset)
-            block.bytes = offset + slot.desc.total_bytes
-
-    @property
-    def _end(self) -> int:
-        return aligned(self.blocks[-1].offset + self.blocks[-1].bytes, BUFFER_ALIGNMENT) if self.blocks else 0
+    def constants(self, stays: bool) -> Iterator[tuple[GraphInput, ConstantData]]:
+        """The constants that every run reads, or the others."""
+        for slot in self.graph.inputs:
+            if slot.elements is not None and slot.desc.owned is not stays:
+                yield slot, slot.elements
 
     def state_desc(self, state: GraphState) -> TensorDesc:
-        return next(slot.desc for slot in self._graph.inputs if slot.name == state.input)
-
-    def parts(self) -> Iterable[tuple[int, np.ndarray[tuple[int], np.dtype[np.uint8]]]]:
-        """The bytes of the file in order, each with its offset; between them are zeros."""
-        for slot in sorted(
-            (slot for slot in self._graph.inputs if slot.name in self.places), key=lambda slot: self.offset(slot.name)
-        ):
-            assert slot.data is not None
-            yield self.offset(slot.name), slot.desc.pack(slot.data)
-        for state in self._graph.states:
-            if state.name in self.initial:
-                desc = self.state_desc(state)
-                yield self.initial[state.name], desc.pack(first_value(desc, state.initial))
+        return next(slot.desc for slot in self.graph.inputs if slot.name == state.input)
 
     def offset(self, name: str) -> int:
         """The offset of a constant in the file."""
         place = self.places[name]
         return self.blocks[place.block].offset + place.offset
+
+
+class Weights:
+    """The file weights.bin: constants, and then what states hold at first.  What several graphs have lies there once.
+
+    Args:
+        graphs: lowered.
+        most_bytes: of a block.
+
+    Attributes:
+        blocks: its parts.
+        contents: of each graph.
+        bytes: of the file.
+    """
+
+    def __init__(self, graphs: Sequence[GraphDesc], most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self._data: dict[int, Callable[[], Packed]] = {}  # offset in the file → what lies there
+        self.blocks: list[Block] = []
+        self.contents = [Contents(graph, self.blocks) for graph in graphs]
+        places: dict[str, Place] = {}  # by digest
+        for stays in (False, True):  # what only the initialisation reads is together
+            for each in self.contents:
+                for slot, elements in each.constants(stays):
+                    self._add_constant(each, slot, functools.partial(_packed, slot.desc, elements), places)
+        self.bytes = self._end
+        initial: dict[str, int] = {}
+        for each in self.contents:
+            for state in each.graph.states:
+                self._add_state(each, state, initial)
+
+    def _key(self, name: str, data: Callable[[], Packed]) -> str:
+        """What is equal of things that may lie at one place: their bytes; of one graph, whose differ, the name."""
+        return name if len(self.contents) == 1 else hashlib.sha256(data().tobytes()).hexdigest()
+
+    def _add_constant(
+        self, to: Contents, slot: GraphInput, data: Callable[[], Packed], places: dict[str, Place]
+    ) -> None:
+        key = self._key(slot.name, data)
+        if key not in places:
+            places[key] = self._place(slot.desc.total_bytes, stays=not slot.desc.owned)
+            self._data[self.blocks[places[key].block].offset + places[key].offset] = data
+        to.places[slot.name] = places[key]
+
+    def _place(self, size: int, stays: bool) -> Place:
+        last = self.blocks[-1] if self.blocks and self.blocks[-1].stays is stays else None
+        offset = 0 if last is None else aligned(last.bytes, TENSOR_ALIGNMENT)
+        if last is None or offset + size > self._most_bytes:
+            last, offset = Block(self._end, stays), 0
+            self.blocks.append(last)
+        last.bytes = offset + size
+        return Place(len(self.blocks) - 1, offset)
+
+    def _add_state(self, to: Contents, state: GraphState, initial: dict[str, int]) -> None:
+        desc = to.state_desc(state)
+        if state.initial is None or not first_value(desc, state.initial).any():
+            return
+        data = functools.partial(_packed, desc, state.initial)
+        key = self._key(state.name, data)
+        if key not in initial:
+            initial[key] = self.bytes
+            self._data[self.bytes] = data
+            self.bytes = aligned(self.bytes + desc.total_bytes, BUFFER_ALIGNMENT)
+        to.initial[state.name] = initial[key]
+
+    @property
+    def _end(self) -> int:
+        return aligned(self.blocks[-1].offset + self.blocks[-1].bytes, BUFFER_ALIGNMENT) if self.blocks else 0
+
+    def parts(self) -> Iterator[tuple[int, Packed]]:
+        """The bytes of the file in order, each with its offset; between them are zeros."""
+        for offset in sorted(self._data):
+            yield offset, self._data[offset]()
+
+
+def _packed(desc: TensorDesc, elements: ConstantData | Scalar) -> Packed:
+    """The elements as they lie in a buffer."""
+    return desc.pack(elements.array if isinstance(elements, ConstantData) else first_value(desc, elements))
 
 
 class Scratch:

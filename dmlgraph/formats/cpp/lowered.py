@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dmlgraph.base.errors import BindingError, OperatorError, Problem
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.base.tensor import DataType
+from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler import pipeline
-from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, GraphInput, GraphOutput
+from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, GraphInput, GraphOutput, OperatorDescNode
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.lowering import CONSTANT_NODE_LEVEL, lower
@@ -47,7 +47,9 @@ class Lowered:
     exposed: Mapping[str, str]
 
 
-def lowered(graph: Graph, *, fuse: bool, level: FeatureLevel | None, expose: bool = False) -> Lowered:
+def lowered(
+    graph: Graph, *, fuse: bool, level: FeatureLevel | None, expose: bool = False, shared: bool = False
+) -> Lowered:
     """The graph for DirectML.
 
     Args:
@@ -55,6 +57,7 @@ def lowered(graph: Graph, *, fuse: bool, level: FeatureLevel | None, expose: boo
         fuse: whether the passes of DirectML run.
         level: the highest feature level of the machines that will run it; by default the graph's.
         expose: make the outputs of all nodes outputs of the graph.
+        shared: whether runs of several graphs read the same constants, so that DirectML makes no copies of them.
 
     Raises:
         GraphError: the graph has no outputs.
@@ -74,8 +77,50 @@ def lowered(graph: Graph, *, fuse: bool, level: FeatureLevel | None, expose: boo
     if problems:
         raise OperatorError(problems)
     desc, _ = make_safe(with_packed_states(plain)[0])
+    if shared:
+        desc = _without_owned_constants(desc)
     _check_sizes(desc)
     return Lowered(desc, fused.origins, *_least_level(desc), _types(desc), plain, exposed)
+
+
+def alike(found: Sequence[Lowered], names: Sequence[str]) -> list[Lowered]:
+    """Several graphs with these names, and with states in one order, so that a set serves all that have the same."""
+    order: dict[str, int] = {}
+    for each in found:
+        for state in each.desc.states:
+            order.setdefault(state.name, len(order))
+    return [
+        dataclasses.replace(
+            each,
+            desc=dataclasses.replace(
+                each.desc, name=name, states=tuple(sorted(each.desc.states, key=lambda state: order[state.name]))
+            ),
+        )
+        for each, name in zip(found, names, strict=True)
+    ]
+
+
+def _without_owned_constants(desc: GraphDesc) -> GraphDesc:
+    """The graph with constants that are bound at every run."""
+    constants = {index for index, slot in enumerate(desc.inputs) if slot.elements is not None}
+    ports: dict[int, dict[int, TensorDesc]] = {}
+    nodes = list(desc.nodes)
+    for edge in desc.input_edges:
+        node = nodes[edge.to_node]
+        if edge.input in constants and (read := node.input_descs[edge.to_port]) is not None:
+            ports.setdefault(edge.to_node, {})[edge.to_port] = _bound(read)
+    for index, descs in ports.items():
+        node = nodes[index]
+        assert isinstance(node, OperatorDescNode)
+        nodes[index] = dataclasses.replace(node, operator=node.operator.with_inputs(descs))
+    inputs = tuple(
+        slot if slot.elements is None else dataclasses.replace(slot, desc=_bound(slot.desc)) for slot in desc.inputs
+    )
+    return dataclasses.replace(desc, inputs=inputs, nodes=tuple(nodes))
+
+
+def _bound(desc: TensorDesc) -> TensorDesc:
+    return desc.like(strides=desc.strides)
 
 
 def exposing(graph: IrGraph) -> tuple[IrGraph, dict[str, str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dmlgraph.base.tensor import TensorDesc
-from dmlgraph.compiler.desc import GraphDesc, GraphInput, GraphOutput, GraphState
+from dmlgraph.compiler.desc import GraphInput, GraphOutput, GraphState
 from dmlgraph.formats.cpp.descs import data_type
-from dmlgraph.formats.cpp.layout import Growth, Scratch, Weights
+from dmlgraph.formats.cpp.layout import Contents, Growth, Scratch
 from dmlgraph.formats.cpp.text import Identifiers, comment, quoted
 
 
@@ -40,13 +40,13 @@ class Tables:
     """The tables of a graph.
 
     Args:
-        graph: lowered.
-        weights: where its constants lie.
+        weights: what weights.bin has for it.
         scratch: where lengths and rows lie.
     """
 
-    def __init__(self, graph: GraphDesc, weights: Weights, scratch: Scratch) -> None:
-        self.graph, self.weights, self.scratch = graph, weights, scratch
+    def __init__(self, weights: Contents, scratch: Scratch) -> None:
+        self.graph, self.weights, self.scratch = weights.graph, weights, scratch
+        graph = weights.graph
         self._inputs = {slot.name: index for index, slot in enumerate(graph.given)}
         self._outputs = {slot.name: index for index, slot in enumerate(graph.results)}
         self._held = {state.input: index for index, state in enumerate(graph.states)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -33,6 +34,9 @@ class Identifiers:
     def take(self, name: str) -> str:
         """A name as an identifier: `encoder/w.0` becomes `encoder_w_0`."""
         return self._free.take(identifier(name))
+
+    def take_all(self, names: Iterable[str]) -> list[str]:
+        return [self.take(name) for name in names]
 
 
 def identifier(name: str) -> str:

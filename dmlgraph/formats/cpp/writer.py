@@ -8,7 +8,7 @@ import pathlib
 import re
 import shlex
 import string
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO, ClassVar
 
 from dmlgraph.base.errors import plural
@@ -17,11 +17,11 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.cpp.descs import Nodes, data_type
-from dmlgraph.formats.cpp.layout import Scratch, Weights
-from dmlgraph.formats.cpp.lowered import MOST_BYTES, Lowered, lowered
+from dmlgraph.formats.cpp.layout import Contents, Scratch, Weights
+from dmlgraph.formats.cpp.lowered import MOST_BYTES, Lowered, alike, lowered
 from dmlgraph.formats.cpp.self_check import Expected, tables
 from dmlgraph.formats.cpp.tables import Tables, enumerators, rows
-from dmlgraph.formats.cpp.text import comment, identifier, quoted
+from dmlgraph.formats.cpp.text import Identifiers, comment, identifier, quoted
 from dmlgraph.graph.graph import Graph
 
 WEIGHTS = "weights.bin"
@@ -34,7 +34,7 @@ SOURCES = (
 
 
 def save(
-    graph: Graph,
+    graph: Graph | Mapping[str, Graph],
     folder: str | os.PathLike[str],
     *,
     fuse: bool = True,
@@ -43,10 +43,13 @@ def save(
     self_check: bool = False,
     inputs: Mapping[str, Any] | None = None,
 ) -> None:
-    """Writes the graph as C++ for Direct3D 12: a class, its weights, a program, and how to build them.
+    """Writes a graph as C++ for Direct3D 12: a class, its weights, a program, and how to build them.
+
+    Several graphs, such as those of several sizes, have a folder each, and share their weights: runs read them where
+    they lie, and DirectML makes no copies of them in a layout of its own.
 
     Args:
-        graph: with its dims resolved, and at least one output.
+        graph: with its dims resolved, and at least one output; or several, by the name of their class's namespace.
         folder: where the files go; it is made if it is missing.
         fuse: whether the passes of DirectML run before.
         level: the highest feature level of the machines that will run it; by default the graph's.
@@ -61,22 +64,48 @@ def save(
         OSError: a file cannot be written.
     """
     folder = pathlib.Path(folder)
-    with enough_memory("write", graph):
-        found = lowered(graph, fuse=fuse, level=level, expose=self_check)
-        weights = Weights(found.desc, most_bytes)
-        files = _files(found, weights, Expected.of(found.plain, inputs or {}) if self_check else None)
-    folder.mkdir(parents=True, exist_ok=True)
+    graphs = {graph.name: graph} if isinstance(graph, Graph) else graph
+    shared = graphs is graph
+    with enough_memory("write", next(iter(graphs.values()))):
+        found = [lowered(each, fuse=fuse, level=level, expose=self_check, shared=shared) for each in graphs.values()]
+        if shared:
+            found = alike(found, Identifiers().take_all(graphs))
+        weights = Weights([each.desc for each in found], most_bytes)
+        expected = [Expected.of(each.plain, inputs or {}) if self_check else None for each in found]
+        parts = [_files(*each, weights, shared) for each in zip(found, weights.contents, expected, strict=True)]
+        files = _around(found, parts) if shared else parts[0]
     with NewFiles() as new:
         for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             with new.open(folder / name) as stream:
                 stream.write(content)
         with new.open(folder / WEIGHTS) as stream:
             _write_weights(weights, stream)
 
 
-def _files(found: Lowered, weights: Weights, expected: Expected | None) -> dict[str, bytes]:
-    """The files without the weights, by name."""
-    values = _values(found, weights)
+def _around(found: Sequence[Lowered], parts: Sequence[dict[str, bytes]]) -> dict[str, bytes]:
+    """The files of several graphs, each in a folder, and what is around them."""
+    names = [each.desc.name for each in found]
+    values = {
+        "folders": "\n".join(f"add_subdirectory({name})" for name in names),
+        "graphs": "\n".join(f"| [`{name}`]({name}/README.md) | `{_namespace(name)}` |" for name in names),
+        "project": _namespace(names[0]),
+    }
+    return {
+        "CMakeLists.txt": _filled("several.cmake", values).encode(),
+        "README.md": _filled("several.md", values).encode(),
+    } | {f"{name}/{file}": content for name, part in zip(names, parts, strict=True) for file, content in part.items()}
+
+
+def _files(
+    found: Lowered, contents: Contents, expected: Expected | None, weights: Weights, shared: bool
+) -> dict[str, bytes]:
+    """The files of a graph without the weights, by name."""
+    values = _values(found, contents) | {
+        "file_bytes": str(weights.bytes),
+        "weights_file": f"../{WEIGHTS}" if shared else WEIGHTS,
+        "shared": ", which the graphs beside this one share" if shared else "",
+    }
     if expected is None:
         return {name: _filled(name, values).encode() for name in SOURCES}
     values |= tables(expected, found.desc, found.exposed) | {
@@ -117,10 +146,10 @@ def _filled(name: str, values: dict[str, str]) -> str:
     return re.sub("[ ]+\n", "\n", _Template(text).substitute(values))
 
 
-def _values(found: Lowered, weights: Weights) -> dict[str, str]:
+def _values(found: Lowered, weights: Contents) -> dict[str, str]:
     """What is filled into the templates, by name."""
     graph, scratch = found.desc, Scratch(found.desc)
-    tables = Tables(graph, weights, scratch)
+    tables = Tables(weights, scratch)
     counts = {
         "input": len(graph.given),
         "output": len(graph.results),
@@ -144,7 +173,6 @@ def _values(found: Lowered, weights: Weights) -> dict[str, str]:
         "outputs": tables.tensors(graph.results),
         "states": tables.states(),
         "weights": tables.blocks(),
-        "file_bytes": str(weights.bytes),
         "scratch_bytes": str(scratch.bytes),
         "staging_bytes": str(scratch.staging_bytes),
         "output_files": _output_files(found),

@@ -28,16 +28,17 @@ def test_aligned() -> None:
 
 
 def test_constants_lie_one_behind_the_other() -> None:
-    weights = Weights(lowered_graph(sums(17, 20)))  # 68 and 80 bytes: larger than a constant node's data
+    weights = Weights([lowered_graph(sums(17, 20))])  # 68 and 80 bytes: larger than a constant node's data
     assert [(block.offset, block.bytes, block.stays) for block in weights.blocks] == [(0, 80 + 80, False)]
-    assert [(place.block, place.offset) for place in weights.places.values()] == [(0, 0), (0, 80)]
+    assert [(place.block, place.offset) for place in weights.contents[0].places.values()] == [(0, 0), (0, 80)]
     assert weights.bytes == 256
 
 
 def test_constants_that_do_not_fit_a_buffer_have_others() -> None:
-    weights = Weights(lowered_graph(sums(17, 20, 25)), most_bytes=160)
+    weights = Weights([lowered_graph(sums(17, 20, 25))], most_bytes=160)
     assert [(block.offset, block.bytes) for block in weights.blocks] == [(0, 160), (256, 100)]
-    assert [weights.offset(name) for name in weights.places] == [0, 80, 256]
+    contents = weights.contents[0]
+    assert [contents.offset(name) for name in contents.places] == [0, 80, 256]
     whole = bytearray(weights.bytes)
     for offset, part in weights.parts():
         whole[offset : offset + part.nbytes] = part.tobytes()
@@ -68,7 +69,7 @@ def test_scratch_has_lengths_and_then_rows() -> None:
 
 def test_growth() -> None:
     graph = lowered_graph(growing())
-    weights = Weights(graph)
+    weights = Weights([graph]).contents[0]
     found = {state.name: Growth.of(state, graph, weights.state_desc(state)) for state in graph.states}
     assert found["keys"] == Growth(blocks=2, row_bytes=6, capacity=6, rows=2)
     assert found["other"] == Growth(blocks=1, row_bytes=4, capacity=6, rows=1)
@@ -76,13 +77,13 @@ def test_growth() -> None:
 
 
 def test_only_what_is_not_zero_at_first_is_in_the_file() -> None:
-    weights = Weights(lowered_graph(growing()))
-    assert weights.initial == {"total": 0}
+    weights = Weights([lowered_graph(growing())])
+    assert weights.contents[0].initial == {"total": 0}
     assert [(offset, part.view(np.float32).tolist()) for offset, part in weights.parts()] == [(0, [1, 2])]
 
 
 def test_a_graph_without_constants_has_an_empty_file() -> None:
     g = dg.Graph("ramp")
     g.output("y", g.fill_value_sequence(sizes=[3], dtype="float32", value_start=1, value_delta=1))
-    weights = Weights(lowered_graph(g))
+    weights = Weights([lowered_graph(g)])
     assert (weights.blocks, weights.bytes, list(weights.parts())) == ([], 0, [])

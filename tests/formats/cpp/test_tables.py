@@ -13,7 +13,7 @@ from dmlgraph.formats.cpp.tables import Tables, enumerators, rows, tensor_info
 
 def tables_of(graph: dg.Graph) -> Tables:
     desc = lowered(graph, fuse=False, level=None).desc
-    return Tables(desc, Weights(desc), Scratch(desc))
+    return Tables(Weights([desc]).contents[0], Scratch(desc))
 
 
 def test_enumerators() -> None:

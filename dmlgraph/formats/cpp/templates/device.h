@@ -36,9 +36,25 @@ inline std::string Hexadecimal(HRESULT code) {
     return text;
 }
 
+// The device is gone: its driver was updated, it hung, or it was unplugged. All that is of it must be released first; then
+// a new one may be made.
+struct DeviceLost : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] inline void Throw(HRESULT code, const std::string& text) {
+    switch (code) {
+        case DXGI_ERROR_DEVICE_REMOVED:
+        case DXGI_ERROR_DEVICE_HUNG:
+        case DXGI_ERROR_DEVICE_RESET:
+        case DXGI_ERROR_DRIVER_INTERNAL_ERROR: throw DeviceLost(text);
+        default: throw std::runtime_error(text);
+    }
+}
+
 inline void Check(HRESULT code, const std::string& call) {
     if (FAILED(code)) {
-        throw std::runtime_error(call + " failed with " + Hexadecimal(code));
+        Throw(code, call + " failed with " + Hexadecimal(code));
     }
 }
 
@@ -98,6 +114,20 @@ Function* Find(const char* library, const char* name) {
 
 // ---- The device
 
+// Says so if a program that ships DirectML.dll has an older one all the same: that of Windows, or one that another part of the
+// process has loaded. The DirectML.dll to ship and DirectML.h are of one package, and have the same feature level.
+inline void SayIfOlder(IDMLDevice& device) {
+    constexpr auto shipped = static_cast<DML_FEATURE_LEVEL>(DML_TARGET_VERSION);
+    const DML_FEATURE_QUERY_FEATURE_LEVELS query = {1, &shipped};
+    DML_FEATURE_DATA_FEATURE_LEVELS found = {};
+    const HRESULT code =
+        device.CheckFeatureSupport(DML_FEATURE_FEATURE_LEVELS, sizeof query, &query, sizeof found, &found);
+    if (FAILED(code) || found.MaxSupportedFeatureLevel < shipped) {
+        std::fprintf(stderr, "%s is older than the DirectML that this program ships: it does not have feature level %d.%d\n",
+                     FileOf(DirectMLName).c_str(), shipped >> 12, shipped >> 8 & 15);
+    }
+}
+
 // The first adapter, a queue, and one command list after the other, each of which is waited for.
 class Device {
 public:
@@ -114,6 +144,9 @@ public:
             return createDirectML(direct3d.get(), DML_CREATE_DEVICE_FLAG_NONE, DML_FEATURE_LEVEL_1_0, DirectMLDeviceId,
                                   made);
         });
+#ifdef DML_IS_SHIPPED  // CMakeLists.txt has copied a DirectML.dll
+        SayIfOlder(*directml);
+#endif
         D3D12_COMMAND_QUEUE_DESC queueDesc = {};
         queueDesc.Type = type_;
         queue_ = Made<ID3D12CommandQueue>(

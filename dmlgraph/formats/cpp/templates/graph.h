@@ -57,7 +57,7 @@ inline constexpr StateInfo States[] = {
 
 // ---- The memory that it needs, besides that of inputs, outputs and states. Of what is 0 bytes, bind nothing.
 
-// The parts of weights.bin.
+// The parts of weights.bin@{shared}.
 inline constexpr UINT WeightCount = @{weight_count};
 inline constexpr WeightInfo Weights[] = {
 @{weights}

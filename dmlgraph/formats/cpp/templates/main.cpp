@@ -18,6 +18,8 @@ namespace {
 // The outputs' files, in the folder that is given.
 constexpr const char* Files[] = {@{output_files}};
 
+constexpr int MostLosses = 2;  // of the device, before the program gives up
+
 // Wrong usage, which exits with 2.
 struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -85,8 +87,8 @@ std::vector<Bytes> InputsOf(Arguments arguments) {
     return found;
 }
 
-void Execute(const Arguments& arguments) {
-    const std::vector<Bytes> inputs = InputsOf(arguments);
+// The elements of the outputs of all steps.
+std::vector<Bytes> Collected(const Arguments& arguments, const std::vector<Bytes>& inputs) {
     Device device;
     Runner runner(device, arguments.weights, inputs);
     std::vector<Bytes> collected(OutputCount);
@@ -97,6 +99,25 @@ void Execute(const Arguments& arguments) {
             collected[i].insert(collected[i].end(), elements.begin(), elements.end());
         }
     }
+    return collected;
+}
+
+// As Collected. When the device is lost, what states held is lost too: all steps are run again, on a new device.
+std::vector<Bytes> Recovered(const Arguments& arguments, const std::vector<Bytes>& inputs) {
+    for (int losses = 0;; ++losses) {
+        try {
+            return Collected(arguments, inputs);
+        } catch (const DeviceLost& error) {  // the old device, and all that is of it, is released by now
+            if (losses == MostLosses) {
+                throw;
+            }
+            std::fprintf(stderr, "the device was lost: %s; starting again\n", error.what());
+        }
+    }
+}
+
+void Execute(const Arguments& arguments) {
+    const std::vector<Bytes> collected = Recovered(arguments, InputsOf(arguments));
     for (UINT i = 0; i < OutputCount; ++i) {
         std::printf("%s: %s %s", Outputs[i].name, InfoOf(Outputs[i].type).name, ShapeOf(Outputs[i]).c_str());
         if (!arguments.folder.empty()) {

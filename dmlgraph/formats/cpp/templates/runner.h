@@ -93,7 +93,7 @@ private:
                     std::to_string(RequiredLevel >> 12) + "." + std::to_string((RequiredLevel >> 8) & 15) +
                     " and the node's data types; DirectML 1.15 has every level";
         }
-        throw std::runtime_error(text);
+        Throw(code, text);
     }
 
     Buffer Add(UINT64 bytes) {
