@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import GRAPH, ArrayFile, as_declared, load_graph, with_dims, with_inputs, with_output, writing
+from dmlgraph.cli.options import (
+    GRAPH,
+    ArrayFile,
+    as_declared,
+    each_size,
+    load_graph,
+    with_inputs,
+    with_output,
+    with_sizes,
+    writing,
+)
 
 if TYPE_CHECKING:
     from dmlgraph.base.levels import FeatureLevel
@@ -33,7 +43,7 @@ def _parse_level(_: click.Context, __: click.Parameter, given: str | None) -> Fe
 
 
 @click.command()
-@click.argument("file", type=GRAPH)
+@click.argument("files", metavar="FILE…", type=GRAPH, nargs=-1, required=True)
 @with_output(
     "The model to write: .onnx, or .json for DxDispatch; with --to cpp a folder.",
     type=click.Path(path_type=pathlib.Path),
@@ -53,16 +63,16 @@ def _parse_level(_: click.Context, __: click.Parameter, given: str | None) -> Fe
     help="With --to cpp: make every node an output, and add a program that prints the first one that is wrong.",
 )
 @with_inputs
-@with_dims
+@with_sizes("with --to cpp make a graph")
 def export(
-    file: pathlib.Path,
+    files: tuple[pathlib.Path, ...],
     output: pathlib.Path,
     to: str | None,
     fuse: bool | None,
     level: FeatureLevel | None,
     self_check: bool,
     inputs: dict[str, ArrayFile],
-    dims: dict[str, int],
+    dims: dict[str, list[int]],
 ) -> None:
     """Convert a graph file to a model for other programs, or to C++.
 
@@ -71,7 +81,8 @@ def export(
     reasons.  ONNX needs the extra onnx: pip install "dmlgraph[onnx]".
 
     With --to cpp the output is a folder: a class that records the graph on a command list of Direct3D 12, its weights,
-    a program that runs it, and a README.md with the steps.  --self-check takes --input, or random numbers.
+    a program that runs it, and a README.md with the steps.  Several files, or several sizes of a dim, become graphs
+    over the same weights, a folder each.  --self-check takes --input, or random numbers.
 
     \b
     Examples:
@@ -79,10 +90,11 @@ def export(
       dmlgraph export examples/ramp.yaml -o ramp.json --dim N=1
       dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp
       dmlgraph export examples/ramp.yaml --to cpp --self-check -o ramp_check
+      dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp --dim N=1,4
     """
     if to == CPP:
         choices = _Choices(fuse is not False, level, self_check, inputs)
-        _export_cpp(file, output, choices, dims)
+        _export_cpp(files, output, choices, dims)
         return
     for given, option in (
         (fuse is not None, "--fuse/--no-fuse"),
@@ -96,7 +108,11 @@ def export(
         raise click.BadParameter(f"'{output}' must end in {' or '.join(SUFFIXES)}", param_hint="--output")
     if output.is_dir():
         raise click.BadParameter(f"'{output}' is a folder", param_hint="--output")
-    graph = load_graph(file, dims)
+    if len(files) > 1:
+        raise click.BadParameter("several are for --to cpp", param_hint="FILE")
+    if any(len(sizes) > 1 for sizes in dims.values()):
+        raise click.BadParameter("several sizes are for --to cpp", param_hint="--dim")
+    graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
     with writing(output):
         _save_model(graph, output)
 
@@ -122,15 +138,43 @@ class _Choices:
     inputs: Mapping[str, ArrayFile]
 
 
-def _export_cpp(file: pathlib.Path, folder: pathlib.Path, choices: _Choices, dims: dict[str, int]) -> None:
+def _export_cpp(
+    files: Sequence[pathlib.Path], folder: pathlib.Path, choices: _Choices, dims: Mapping[str, Sequence[int]]
+) -> None:
     from dmlgraph.formats import cpp
 
     if folder.exists() and not folder.is_dir():
         raise click.BadParameter(f"'{folder}' is a file, and C++ needs a folder", param_hint="--output")
     if choices.inputs and not choices.self_check:
         raise click.BadParameter("is for --self-check", param_hint="--input")
-    graph = load_graph(file, dims)
+    graphs = _named(files, dims)
+    several = len(graphs) > 1
+    if several and choices.inputs:
+        raise click.BadParameter("is for one graph", param_hint="--input")
+    graph = next(iter(graphs.values()))
     inputs = as_declared(graph, choices.inputs)
-    with writing(folder), Report(place=graph.origin.located):
-        cpp.save(graph, folder, fuse=choices.fuse, level=choices.level, self_check=choices.self_check, inputs=inputs)
+    place = graph.origin.located if len(files) == 1 else None
+    with writing(folder), Report(place=place):
+        cpp.save(
+            graphs if several else graph,
+            folder,
+            fuse=choices.fuse,
+            level=choices.level,
+            self_check=choices.self_check,
+            inputs=inputs,
+        )
     click.echo(f"{folder}: written; {folder / 'README.md'} says how to build and use it")
+
+
+def _named(files: Sequence[pathlib.Path], dims: Mapping[str, Sequence[int]]) -> dict[str, Graph]:
+    """A graph of each file and each combination of sizes, by its name and the sizes that there are several of."""
+    several = [name for name, sizes in dims.items() if len(sizes) > 1]
+    found: dict[str, Graph] = {}
+    for file in files:
+        for chosen, _ in each_size(dims):
+            graph = load_graph(file, chosen)
+            name = "_".join([graph.name, *(f"{dim}_{chosen[dim]}" for dim in several)])
+            if name in found:
+                raise click.BadParameter(f"two graphs have the name '{name}'", param_hint="FILE")
+            found[name] = graph
+    return found

@@ -58,6 +58,9 @@ def test_a_level_that_is_too_low_is_an_error_at_its_place(graph: pathlib.Path, t
         (["-o", "y.onnx", "--no-fuse"], "is for --to cpp"),
         (["-o", "y.onnx", "--level", "5.1"], "is for --to cpp"),
         (["-o", "y.onnx", "--self-check"], "is for --to cpp"),
+        (["-o", "y.onnx", "--dim", "N=1,2"], "several sizes are for --to cpp"),
+        (["graph.yaml", "-o", "y.onnx"], "several are for --to cpp"),
+        (["graph.yaml", "--to", "cpp", "-o", "folder"], "two graphs have the name 'graph'"),
         (["-o", "."], "'.' must end in .onnx or .json"),
         (["--to", "java", "-o", "x"], "'java' is not 'cpp'"),
     ],
@@ -77,3 +80,19 @@ def test_the_self_check_takes_inputs(graph: pathlib.Path, tmp_path: pathlib.Path
     assert expected[:6].tolist() == [0, 1, 2, 3, 4, 5]
     result = call(graph, "--to", "cpp", "-o", tmp_path / "folder", "--input", given)
     assert (result.exit_code, "is for --self-check" in result.output) == (2, True)
+
+
+def test_several_sizes_have_a_folder_each(graph: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "folder"
+    result = call(graph, "--to", "cpp", "-o", folder, "--dim", "N=1,4")
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "CMakeLists.txt",
+        "README.md",
+        "graph_N_1",
+        "graph_N_4",
+        "weights.bin",
+    ]
+    header = (folder / "graph_N_4" / "graph.h").read_text("utf-8")
+    assert "namespace dml_graph_N_4 {" in header
+    assert "{4, 3}" in header
