@@ -78,7 +78,7 @@ class Program:
         options = ("-std=c++17", "-fPIC", "-shared", "-fno-gnu-unique", *options)
         compiled(["g++", *options, *FOLDERS, *sources, "-o", library.name, "-ldl"], folder)
         load_runtime(software=True)
-        self._library = ctypes.CDLL(str(library))
+        self.library = ctypes.CDLL(str(library))
 
     def __call__(self, *arguments: object) -> tuple[int, str]:
         """The exit status of the program, and what it prints."""
@@ -86,7 +86,7 @@ class Program:
         values = (ctypes.c_char_p * (len(words) + 1))(*words, None)
         with tempfile.TemporaryFile() as printed:
             with _redirected(printed.fileno()):
-                status = int(self._library.main(len(words), values))
+                status = int(self.library.main(len(words), values))
             printed.seek(0)
             return status, printed.read().decode()
 
