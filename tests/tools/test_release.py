@@ -13,17 +13,21 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
+import tomllib
 import zipfile
 from collections.abc import Callable
 
 import pytest
+import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
 
 from release import __main__ as command
-from release import checks, headers, wheels
+from release import checks, headers, notes, wheels
 from release.platforms import GLIBC, PLATFORMS, PYTHONS
 
+ROOT = pathlib.Path(__file__).parents[2]
 LINUX = "manylinux_2_28_x86_64"
 TAG = f"cp311-cp311-{LINUX}"
 ADAPTER = "dmlgraph/devices/directml/software"
@@ -216,7 +220,7 @@ def test_headers_of_another_release_are_refused(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_project_says_for_which_pythons_and_systems_it_is() -> None:
-    text = (pathlib.Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text) == list(PYTHONS)
 
 
@@ -236,3 +240,66 @@ def test_an_unknown_platform_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     with pytest.raises(SystemExit):
         command.main(["win_32"])
     assert "no such platform: win_32; there are manylinux_2_28_x86_64, win_amd64" in capsys.readouterr().err
+
+
+# The text of a release
+
+CHANGELOG = """\
+# Changelog
+
+## Unreleased
+
+- b
+
+## 0.2.0 (2026-11-27)
+
+### Added
+- a
+
+## 0.1.0
+- first
+"""
+
+
+@pytest.mark.parametrize(("version", "text"), [("0.2.0", "### Added\n- a\n"), ("0.1.0", "- first\n")])
+def test_the_text_of_a_release_is_its_section(version: str, text: str) -> None:
+    assert notes.section(version, CHANGELOG) == text
+
+
+def test_a_tag_without_a_section_or_of_another_version_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(command.ReleaseError, match=r"no section of 0\.3\.0; it has Unreleased, 0\.2\.0, 0\.1\.0"):
+        notes.section("0.3.0", CHANGELOG)
+    assert command.main(["--notes", "v99.0.0"]) == 1
+    assert f"the tag is v99.0.0, and pyproject.toml has the version {notes.version()}" in capsys.readouterr().err
+
+
+# What other installers read
+
+
+def test_the_recipe_for_conda_is_of_this_project() -> None:
+    recipe = yaml.safe_load((ROOT / "tools" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)
+    needs = {each.replace(" ", "") for each in recipe["requirements"]["run"]} - {"python"}
+    assert needs == set(project["project"]["dependencies"])
+    hosts = {each.replace(" ", "") for each in recipe["requirements"]["host"]} - {"python", "pip"}
+    assert hosts == set(project["build-system"]["requires"])
+    assert recipe["context"]["version"] == project["project"]["version"]
+    assert recipe["build"]["python"]["entry_points"] == [
+        f"{name} = {place}" for name, place in project["project"]["scripts"].items()
+    ]
+
+
+def test_the_source_has_all_that_a_build_reads(tmp_path: pathlib.Path) -> None:
+    """`pip wheel` of it needs nothing else: no file of the native code is fetched when it is configured."""
+    code = "import sys; from scikit_build_core.build import build_sdist; print(build_sdist(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    with tarfile.open(tmp_path / done.stdout.split()[-1]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    read = {each for each in tracked if each.startswith(("native/", "dmlgraph/"))}
+    assert read | {"pyproject.toml", "LICENSE", "README.md", "PKG-INFO"} <= names
+    lists = [(ROOT / each).read_text(encoding="utf-8") for each in read if each.endswith("CMakeLists.txt")]
+    assert len(lists) > 3
+    assert not any(re.search(r"FetchContent|ExternalProject|file\(DOWNLOAD", text) for text in lists)

@@ -4,6 +4,7 @@
     python tools/release win_amd64 win_arm64 --python 3.13   # some
     python tools/release --headers 3.12=/opt/python/include/python3.12
     python tools/release --check dist/*.whl                  # only checks
+    python tools/release --notes v1.2.0                      # prints the text of the release with this tag
 
 It needs Linux, git, and `pip install ".[release]"`, which brings the compiler.  The headers of CPython come from
 Debian's packages, or from folders that are given.  What was compiled stays in the folder DMLGRAPH_RELEASE, by default
@@ -23,7 +24,7 @@ import tempfile
 if __name__ == "__main__":
     sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from release import build, checks, headers, wheels
+from release import build, checks, headers, notes, wheels
 from release.errors import ReleaseError
 from release.platforms import PLATFORMS, PYTHONS
 
@@ -43,6 +44,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--to", type=pathlib.Path, default=pathlib.Path("dist"), help="the folder of the wheels")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes that compile")
     parser.add_argument("--check", nargs="+", type=pathlib.Path, default=[], metavar="WHEEL", help="only check wheels")
+    parser.add_argument("--notes", metavar="TAG", help="only print what the changelog says of a release")
     read = parser.parse_args(given)
     unknown = [name for name in read.what if name not in PLATFORMS]
     if unknown:
@@ -93,6 +95,13 @@ def make(read: argparse.Namespace) -> bool:
 
 def main(given: list[str] | None = None) -> int:
     read = arguments(given)
+    if read.notes:
+        try:
+            print(notes.of_tag(read.notes), end="")
+        except ReleaseError as error:
+            print(error, file=sys.stderr)
+            return 1
+        return 0
     return int(not (check(read.check) if read.check else make(read)))
 
 
