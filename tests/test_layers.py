@@ -28,9 +28,9 @@ LAYERS = (
     {"passes"},
     {"formats"},
     {"generation", "measure", "picture"},
-    {"doctor"},
     {"distributed"},
     {"testing"},
+    {"doctor"},
     {"cli"},
 )
 LEVELS = {name: level for level, layer in enumerate(LAYERS) for name in layer}

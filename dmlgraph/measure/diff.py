@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
-
-import numpy as np
 
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.memory import enough_memory
@@ -20,14 +18,12 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.pipeline import Fused
 from dmlgraph.devices import Choice
-from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
+from dmlgraph.devices.compile import compile_graph, fuse_graph
 from dmlgraph.devices.executable import Array
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import LENGTH, StateNode
+from dmlgraph.graph.nodes import StateNode
+from dmlgraph.measure.exposing import batches, run_exposing, values_of
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
-
-BATCH_BYTES = 1 << 28  # of values that are made outputs of one run …
-BATCH_VALUES = 1000  # … and how many
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -240,8 +236,11 @@ def _first_difference(
     a, b = (fused.graph for fused in pair.graphs)
     changing = {state.output for state in a.states}
     outputs = {source: name for name, source in a.outputs.items() if name not in changing}
-    for batch in _batches(_shared_values(a, b)):
-        values = [_run_exposing(each, batch, side.device, given) for each, side in zip((a, b), pair.sides, strict=True)]
+    for batch in batches(_shared_values(a, b)):
+        values = [
+            run_exposing(each, batch, side.device, given.inputs, given.states)
+            for each, side in zip((a, b), pair.sides, strict=True)
+        ]
         for source in batch:
             name = a.reference(*source)
             comparison = compare(values[0][name], values[1][name], tolerance)
@@ -258,57 +257,11 @@ def _shared_values(a: IrGraph, b: IrGraph) -> Iterator[tuple[Source, TensorDesc]
 
     A node made by fusing has the name of a source node only if it computes the same value.
     """
-    others = dict(_values(b))
-    for source, desc in _values(a):
+    others = dict(values_of(b))
+    for source, desc in values_of(a):
         other = others.get(source)
         if other is not None and (other.dtype, other.sizes) == (desc.dtype, desc.sizes):
             yield source, desc
-
-
-def _values(graph: IrGraph) -> Iterator[tuple[Source, TensorDesc]]:
-    for node in graph.in_order():
-        if node.operator is not None:
-            for port, desc in enumerate(node.descs):
-                if desc is not None:
-                    yield Source(node.name, port), desc
-
-
-def _batches(values: Iterable[tuple[Source, TensorDesc]]) -> Iterator[list[Source]]:
-    """Values in the same order, in groups that fit in memory."""
-    batch: list[Source] = []
-    size = 0
-    for source, desc in values:
-        if batch and (size + desc.total_bytes > BATCH_BYTES or len(batch) == BATCH_VALUES):
-            yield batch
-            batch, size = [], 0
-        batch.append(source)
-        size += desc.total_bytes
-    if batch:
-        yield batch
-
-
-def _run_exposing(graph: IrGraph, values: Sequence[Source], device: Choice, given: _Given) -> dict[str, Array]:
-    """Runs the same nodes with these values as outputs, named by their references."""
-    exposing = IrGraph(graph.name, graph.level)
-    nodes = ((node.content, node.sources) for node in graph.in_order())
-    exposing.assemble(nodes, {graph.reference(*source): source for source in values})
-    with compile_ir(exposing, device) as executable:
-        return executable.run({**_held(graph, given.states), **given.inputs})
-
-
-def _held(graph: IrGraph, states: Mapping[str, Array]) -> dict[str, Array]:
-    """What the inputs that stand for states have where these hold such arrays: of a growing state, its rows."""
-    held = {}
-    for state in graph.states:
-        held[state.input] = value = states[state.name]
-        if state.grows is None:
-            continue
-        desc = graph.desc(state.input, 0)
-        held[state.input] = np.zeros(desc.sizes, desc.dtype.numpy)
-        held[state.input][tuple(map(slice, value.shape))] = value
-        if state.length is not None:
-            held[state.length] = np.full(LENGTH.sizes, value.shape[state.grows], LENGTH.dtype.numpy)
-    return held
 
 
 def _operator(graph: IrGraph, name: str) -> str:

@@ -82,7 +82,21 @@ def _devices(request: dict[str, Any]) -> dict[str, Any]:
     return {"devices": found}
 
 
-_TASKS = {"test": _test, "devices": _devices}
+def _run(request: dict[str, Any]) -> dict[str, Any]:
+    import pickle
+
+    from dmlgraph.base.errors import DmlGraphError
+
+    graph, device, inputs, fuse = pickle.loads(pathlib.Path(request["case"]).read_bytes())
+    try:
+        with graph.compile(device, fuse=fuse) as executable:
+            executable.run(inputs)
+    except DmlGraphError as error:
+        return {"code": error.code, "report": str(error)}
+    return {"code": None, "report": ""}
+
+
+_TASKS = {"test": _test, "devices": _devices, "run": _run}
 
 if __name__ == "__main__":
     main()

@@ -2,70 +2,33 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
-import types
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from support.broken_device import Fault, make_broken
 
 import dmlgraph as dg
-from dmlgraph import devices
-from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
+from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.compiler.ir_node import Source
 from dmlgraph.devices import choose
 from dmlgraph.devices.compile import compile_graph
-from dmlgraph.devices.device import Family
-from dmlgraph.devices.executable import Array, Executable
+from dmlgraph.devices.executable import Array
 from dmlgraph.devices.names import DeviceName
-from dmlgraph.devices.reference import ReferenceDevice
 from dmlgraph.measure import diff as module
+from dmlgraph.measure import exposing
 from dmlgraph.measure.diff import Difference, Side, diff
 from dmlgraph.operators import Operator
 
 X = np.linspace(0.5, 2, 12, dtype=np.float32).reshape(3, 4)
-Fault = Callable[[GraphDesc, Operator, tuple[Array, ...]], tuple[Array, ...]]
-
-
-class _Wrong:
-    """An operator whose results a fault changes; everything else is the operator's."""
-
-    def __init__(self, graph: GraphDesc, operator: Operator, fault: Fault) -> None:
-        self._graph, self._operator, self._fault = graph, operator, fault
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._operator, name)
-
-    def evaluate(self, *inputs: Array) -> tuple[Array, ...]:
-        return self._fault(self._graph, self._operator, tuple(self._operator.evaluate(*inputs)))
 
 
 @pytest.fixture
 def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[Fault], str]:
     """Makes a device `broken`, the reference with a fault."""
-
-    def make(fault: Fault) -> str:
-        class Broken(ReferenceDevice):
-            name = "broken"
-
-            def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
-                nodes = tuple(
-                    OperatorDescNode(node.name, _Wrong(graph, node.operator, fault))  # type: ignore[arg-type]
-                    if isinstance(node, OperatorDescNode)
-                    else node
-                    for node in graph.nodes
-                )
-                return super().compile(dataclasses.replace(graph, nodes=nodes), reason=reason, debug=debug)
-
-        broken = types.ModuleType("dmlgraph.devices.broken")
-        broken.FAMILY = Family.of(Broken)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, broken.__name__, broken)
-        monkeypatch.setattr(devices, "_FAMILIES", (*devices._FAMILIES, "broken"))
-        return "broken"
-
-    return make
+    return functools.partial(make_broken, monkeypatch)
 
 
 def next_number(index: tuple[int, ...], steps: int = 1) -> Callable[[Array], Array]:
@@ -120,7 +83,7 @@ def test_equal_sides_have_no_first_node() -> None:
 def test_the_first_node_that_differs_is_found(
     broken: Any, monkeypatch: pytest.MonkeyPatch, operator: str, node: str, wrong: set[str], batch: int
 ) -> None:
-    monkeypatch.setattr(module, "BATCH_VALUES", batch)
+    monkeypatch.setattr(exposing, "BATCH_VALUES", batch)
     found = compared(graph(), broken(in_operator(operator, next_number((1, 2), 3))), fuse=False)
     assert {name for name, each in found.outputs.items() if not each.equal} == wrong
     assert found.first is not None
@@ -266,11 +229,11 @@ def test_what_vanishes_when_values_are_kept_is_told_of_the_side_that_changes(bro
 
 
 def test_values_are_kept_in_groups_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH_BYTES", 100)
+    monkeypatch.setattr(exposing, "BATCH_BYTES", 100)
     values = [(Source(str(index), 0), dg.TensorDesc(dtype="uint32", sizes=[10])) for index in range(5)]
-    assert [[source.node for source in batch] for batch in module._batches(values)] == [["0", "1"], ["2", "3"], ["4"]]
+    assert [[source.node for source in batch] for batch in exposing.batches(values)] == [["0", "1"], ["2", "3"], ["4"]]
     large = [(source, dg.TensorDesc(dtype="uint32", sizes=[100])) for source, _ in values[:2]]
-    assert [len(batch) for batch in module._batches(large)] == [1, 1]
+    assert [len(batch) for batch in exposing.batches(large)] == [1, 1]
 
 
 def test_real_directml_is_compared_with_the_reference(directml_path: Any) -> None:

@@ -22,6 +22,7 @@ import dmlgraph as dg
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.rule import Differs
+from dmlgraph.doctor.bounds import hull, ulp
 from dmlgraph.graph.nodes import ConstantNode, Node, OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.passes import RULES, Entry, Fused, Rule
@@ -256,28 +257,6 @@ def assert_near(got: Array, expected: Array, runs: Sequence[Array], what: str) -
             distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
         differs = settled & (distance > 2 * spread + 4 * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype))
     assert not differs.any(), f"{what}:\n{got}\n{expected}"
-
-
-def hull(runs: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """The minimum and maximum of some runs, and their difference; in float64 or as exact integers."""
-    stack = np.stack(runs)
-    stack = stack.astype(np.float64) if stack.dtype.kind == "f" else stack.astype(object)
-    low, high = np.fmin.reduce(stack), np.fmax.reduce(stack)
-    with np.errstate(invalid="ignore"):
-        spread = high - low
-    if stack.dtype.kind == "f":
-        spread = np.where(np.isfinite(spread), spread, 0.0)
-    return low, high, spread
-
-
-def ulp(magnitude: Array, dtype: np.dtype[Any]) -> Array:
-    """The ULP of numbers of a float type; 0 for integers."""
-    if dtype.kind != "f":
-        return np.zeros(magnitude.shape, object)
-    info = np.finfo(dtype)
-    greatest = float(info.max)
-    finite = np.clip(np.where(np.isfinite(magnitude), magnitude, greatest), float(info.tiny), greatest)
-    return np.asarray(np.exp2(np.frexp(finite)[1] - 1.0) * float(info.eps))
 
 
 def assert_fused(graph: dg.Graph, inputs: Mapping[str, Array], fused: Fused, rules: Mapping[str, Rule] = RULES) -> None:

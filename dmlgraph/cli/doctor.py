@@ -1,0 +1,129 @@
+"""`dmlgraph doctor`: finds the node that a device computes wrong."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import TYPE_CHECKING
+
+import click
+
+from dmlgraph.base.report import Report
+from dmlgraph.cli.completion import complete_devices
+from dmlgraph.cli.messages import tell
+from dmlgraph.cli.options import (
+    GRAPH,
+    NEW_FILE,
+    ArrayFile,
+    chosen,
+    complete_inputs,
+    load_graph,
+    with_device,
+    with_dims,
+    with_inputs,
+    without_fusion,
+    writing,
+)
+from dmlgraph.cli.output import print_document
+
+if TYPE_CHECKING:
+    from dmlgraph.doctor.finding import Finding
+    from dmlgraph.doctor.golden import Golden
+    from dmlgraph.graph.graph import Graph
+
+
+@click.command()
+@click.argument("file", type=GRAPH)
+@with_device("The device to examine.", required=True)
+@click.option(
+    "--against",
+    shell_complete=complete_devices,
+    default="reference",
+    show_default=True,
+    metavar="DEVICE",
+    help="A device that is right.",
+)
+@click.option(
+    "--golden",
+    "recorded",
+    type=click.Path(exists=True, path_type=pathlib.Path),
+    help="Values recorded elsewhere: a .npz, a .safetensors file, or a folder of .npy files.",
+)
+@with_inputs
+@without_fusion
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Kill the process in which the graph is tried first after this long.",
+)
+@click.option("--image", type=NEW_FILE, help="Write a picture of where the errors lie, as SVG.")
+@click.option("--json", "as_json", is_flag=True, help="Print the finding as JSON.")
+@with_dims
+@click.pass_context
+def doctor(
+    ctx: click.Context,
+    file: pathlib.Path,
+    device: str,
+    against: str,
+    recorded: pathlib.Path | None,
+    inputs: dict[str, ArrayFile],
+    no_fuse: bool,
+    time_limit: float,
+    image: pathlib.Path | None,
+    as_json: bool,
+    dims: dict[str, int],
+) -> None:
+    """Find the node that a device computes wrong.
+
+    It judges each node by what it reads on the device, so that a difference from the nodes before is not its fault.  It
+    tells a fault from small differences that grow, from runs that differ, and from a device that is lost, refuses the
+    graph or does not end.  The first try is in a process of its own.  The exit status is 1 if anything is wrong.
+
+    Inputs that are not given are those recorded, else random numbers, the same every time.
+
+    \b
+    Examples:
+      dmlgraph doctor examples/ramp.yaml --device cpu
+      dmlgraph doctor examples/ramp.yaml --device directml:software --against cpu
+      dmlgraph doctor examples/ramp.yaml --device cpu --json
+    """
+    from dmlgraph.doctor.examine import examine
+    from dmlgraph.doctor.finding import Kind
+    from dmlgraph.doctor.words import described, plain
+
+    choice = chosen(device)
+    graph = load_graph(file, dims, [choice])
+    tell(graph.warnings())
+    golden = None if recorded is None else _golden(recorded, graph)
+    of_golden = {} if golden is None else golden.inputs(graph)
+    arrays = complete_inputs(graph, {name: ArrayFile(str(recorded), each) for name, each in of_golden.items()} | inputs)
+    with Report(place=graph.origin.located):
+        right = chosen(against) if golden is None else golden
+        finding = examine(graph, choice, arrays, against=right, fuse=not no_fuse, time_limit=time_limit)
+    if as_json:
+        print_document(json.dumps(plain(graph, finding), indent=2) + "\n")
+    else:
+        click.echo("\n".join(described(graph, finding)))
+    if image is not None and finding.measures is not None:
+        _draw(image, finding)
+    if finding.kind is not Kind.SOUND:
+        ctx.exit(1)
+
+
+def _golden(path: pathlib.Path, graph: Graph) -> Golden:
+    from dmlgraph.doctor.golden import Golden
+
+    golden = Golden.load(path)
+    golden.check(graph)
+    return golden
+
+
+def _draw(image: pathlib.Path, finding: Finding) -> None:
+    from dmlgraph.doctor.picture import svg
+    from dmlgraph.files.whole import write_text
+
+    with writing(image):
+        write_text(image, svg(finding.got[finding.wrong], finding.expected[finding.wrong]))

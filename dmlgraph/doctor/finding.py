@@ -1,0 +1,70 @@
+"""What a search finds."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.doctor.measures import Measures
+
+Array = np.ndarray[Any, Any]
+
+
+class Kind(enum.Enum):
+    """What is wrong with a graph on a device."""
+
+    FAULT = "fault"  # a node's result is not that of its inputs
+    NOT_FINITE = "not finite"  # a fault: NaN or infinity where the result is finite
+    UNSTABLE = "unstable"  # two runs on the same inputs differ
+    AMPLIFICATION = "amplification"  # no node is at fault: small differences grow
+    LOST = "lost"  # the device is removed, or its process ends
+    REFUSED = "refused"  # the device does not take the graph
+    HANG = "hang"  # no end within the time limit
+    RECORDED = "recorded"  # the device is right, and the graph does not compute the values recorded elsewhere
+    SOUND = "sound"  # nothing is wrong
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """The first node that a device computes wrong, or what else is wrong.
+
+    Attributes:
+        kind: what is wrong.
+        device: the name of the device.
+        node: the first node that is computed wrong; None if nothing is wrong or no single node is at fault.
+        group: the nodes that are wrong together, where `node` alone is right or several nodes became one; it ends
+            with `node`, and is empty if that is wrong alone.
+        inputs: what the node reads, by field; of a group by reference.  As the device had it.
+        got: the node's outputs on the device.
+        expected: its outputs for the same inputs.
+        executions: how often the device ran something.
+        measures: of the first wrong output.
+        outputs: of the outputs of the whole graph, by name, against those expected of the graph's inputs.
+        why: what else is known, in a sentence; empty if nothing is.
+        rules: the fusing rules that made the node.
+    """
+
+    kind: Kind
+    device: str
+    node: str | None = None
+    group: tuple[str, ...] = ()
+    inputs: Mapping[str, Array] = dataclasses.field(default_factory=dict)
+    got: tuple[Array, ...] = ()
+    expected: tuple[Array, ...] = ()
+    executions: int = 0
+    measures: Measures | None = None
+    outputs: Mapping[str, Measures] = dataclasses.field(default_factory=dict)
+    why: str = ""
+    rules: tuple[str, ...] = ()
+
+    @property
+    def wrong(self) -> int:
+        """Which of the outputs is the first wrong one: it differs by most."""
+        for index, (got, expected) in enumerate(zip(self.got, self.expected, strict=True)):
+            if self.measures is not None and Measures.of(got, expected) == self.measures:
+                return index
+        return 0

@@ -1,0 +1,131 @@
+"""Judges a node: whether its results are those of its inputs, within the bounds of its operator on a device."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.doctor.bounds import ALLOWED, ULPS, Allowed, differing, moved
+from dmlgraph.operators.declaration.operator import Operator
+
+Array = np.ndarray[Any, Any]
+
+RUNS = 4  # of the reference on inputs with other last bits
+
+# Operators whose result is one rounding of the exact one on every device, beside those that only move elements.
+EXACT = frozenset(
+    (
+        "abs", "activation_identity", "activation_relu", "add", "bit_and", "bit_count", "bit_not", "bit_or",
+        "bit_shift_left", "bit_shift_right", "bit_xor", "ceil", "fill_value_constant", "floor", "identity",
+        "if_", "is_infinity", "is_nan", "logical_and", "logical_equals", "logical_greater_than",
+        "logical_greater_than_or_equal", "logical_less_than", "logical_less_than_or_equal", "logical_not",
+        "logical_or", "logical_xor", "max", "min", "multiply", "negate", "sign", "subtract",
+    )
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judge:
+    """The bounds of a device's results.
+
+    Attributes:
+        device: its name.
+    """
+
+    device: str
+
+    @property
+    def family(self) -> str:
+        """Whose bounds hold."""
+        return "directml:software" if self.device.startswith("directml") else self.device
+
+    def wrong(
+        self, operator: Operator, inputs: Sequence[Array | None], got: Sequence[Array], expected: Sequence[Array]
+    ) -> bool:
+        """Whether a result is not one of the inputs.
+
+        Args:
+            operator: of the node.
+            inputs: by port, None for those that are left out.
+            got: the outputs on the device.
+            expected: those of the reference, or of another device, for the same inputs.
+        """
+        exact = is_exact(operator)
+        allowed = ALLOWED.get(self.family, {}).get(operator.function_name(), Allowed())
+        if not exact and _is_beyond(operator, inputs, allowed):
+            return False
+        units = 0 if exact else ULPS.get(self.family, 0)
+        near = 0.0 if exact else allowed.near
+        kept = _kept_nans(operator, inputs, got)
+
+        def off(runs: Sequence[Sequence[Array]]) -> bool:
+            found = (self._off(each, right, units, near) for each, *right in zip(got, *runs, strict=True))
+            return any(bool((each & ~nan).any()) for each, nan in zip(found, kept, strict=True))
+
+        if not off([expected]):
+            return False
+        return exact or off([expected, *_runs(operator, inputs)])
+
+    def is_near(self, got: Array, runs: Sequence[Array]) -> bool:
+        """Whether an array is as near to some results as those of a single node may be."""
+        return not self._off(got, runs, ULPS.get(self.family, 0), 0.0).any()
+
+    def _off(self, got: Array, runs: Sequence[Array], units: int, near: float) -> Array:
+        """The elements that are too far from those of some runs."""
+        if len(runs) == 1 and got.dtype.kind != "f":
+            return np.asarray(got != runs[0])
+        with np.errstate(all="ignore"):
+            off = differing(got, runs, units, near)
+            if got.dtype.kind == "f" and off.any():  # devices may flush what is below the normal numbers
+                tiny = float(np.finfo(got.dtype).tiny)
+                small = (np.abs(got.astype(np.float64)) <= tiny) & (np.abs(runs[0].astype(np.float64)) <= tiny)
+                off &= ~small
+        return off
+
+
+def is_exact(operator: Operator) -> bool:
+    """Whether every device gives the same bits, but for numbers below the normal ones."""
+    if operator.attributes.get("scale_bias") is not None or _is_fused(operator):
+        return False
+    return operator.only_moves or operator.function_name() in EXACT
+
+
+def _is_fused(operator: Operator) -> bool:
+    return operator.attributes.get("fused_activation") is not None
+
+
+def _kept_nans(operator: Operator, inputs: Sequence[Array | None], got: Sequence[Array]) -> list[Array | bool]:
+    """By output, where a NaN is one that a fused activation was given: DirectML's RELU keeps it."""
+    if not _is_fused(operator):
+        return [False] * len(got)
+    with np.errstate(all="ignore"):
+        before = operator.replace(fused_activation=None).evaluate(*inputs)
+    return [np.isnan(each) & np.isnan(now) for each, now in zip(before, got, strict=True)]
+
+
+def _is_finite(arrays: Sequence[Array | None]) -> bool:
+    return all(each is None or each.dtype.kind != "f" or bool(np.isfinite(each).all()) for each in arrays)
+
+
+def _runs(operator: Operator, inputs: Sequence[Array | None]) -> Iterator[tuple[Array, ...]]:
+    """Results of the reference on inputs with other last bits."""
+    named = {str(port): each for port, each in enumerate(inputs) if each is not None}
+    for seed in range(RUNS):
+        near = moved(named, seed)
+        with np.errstate(all="ignore"):
+            yield operator.evaluate(*(near.get(str(port)) for port in range(len(inputs))))
+
+
+def _is_beyond(operator: Operator, inputs: Sequence[Array | None], allowed: Allowed) -> bool:
+    """Whether an operator reads numbers for which any result is allowed."""
+    numbers = [each for each in inputs if each is not None and each.dtype.kind == "f"]
+    for array in numbers:
+        finite = np.isfinite(array)
+        if allowed.special and not finite.all():
+            return True
+        if np.isfinite(allowed.beyond) and (np.abs(array[finite].astype(np.float64)) > allowed.beyond).any():
+            return True
+    return (allowed.special or operator.finite_only) and not _is_finite(inputs)

@@ -1,0 +1,87 @@
+"""The commands `dmlgraph doctor` and `dmlgraph golden`."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from dmlgraph.cli.commands import main
+
+GRAPH = """\
+dmlgraph: 1
+inputs: {x: {dtype: float32, sizes: [4]}}
+constants: {w: {dtype: float32, sizes: [4], data: [1, 2, 3, 4]}}
+nodes:
+  product: {op: multiply, a: x, b: w}
+  y: {op: tanh, input: product}
+outputs: [y]
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "graph.yaml").write_text(GRAPH, "utf-8")
+    (tmp_path / "other.yaml").write_text(GRAPH.replace("1, 2, 3, 4", "1, 2, 3, 5"), "utf-8")
+    return tmp_path
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_a_sound_device() -> None:
+    done = call("doctor", "graph.yaml", "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[:2] == ["cpu computes every node right", "  output 'y':"]
+
+
+def test_recorded_values_of_another_weight(folder: pathlib.Path) -> None:
+    assert call("golden", "graph.yaml", "-o", "values.npz").stdout == "values.npz: 3 values\n"
+    same = call("doctor", "graph.yaml", "--device", "cpu", "--golden", "values.npz")
+    assert (same.exit_code, same.stderr) == (0, "")  # the inputs are those recorded
+    refused = call("doctor", "other.yaml", "--device", "cpu", "--golden", "values.npz")
+    assert refused.exit_code == 1
+    assert "'values.npz' has the values of another graph" in refused.stderr
+    (folder / "dump").mkdir()
+    with np.load("values.npz") as values:
+        for name in ("x", "product", "y"):
+            np.save(f"dump/{name}.npy", values[name])
+    found = call("doctor", "other.yaml", "--device", "cpu", "--golden", "dump", "--json", "--image", "where.svg")
+    told = json.loads(found.stdout)
+    assert (found.exit_code, told["kind"], told["node"]) == (1, "recorded", "product")
+    assert told["place"] == "other.yaml:5:3"
+    assert told["measures"]["differing"] == 1
+    assert told["places"] == ["axis 0: only 3 of 0 to 3"]
+    assert (folder / "where.svg").read_text("utf-8").startswith("<svg ")
+
+
+def test_only_chosen_values_are_recorded() -> None:
+    assert call("golden", "graph.yaml", "-o", "v.npz", "--keep", "product").stdout == "v.npz: 3 values\n"
+    assert "there is no node of this name" in call("golden", "graph.yaml", "-o", "v.npz", "--keep", "z").stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the software adapter is that of Linux")
+def test_a_fault_is_reported(directml_path: pathlib.Path) -> None:
+    assert directml_path
+    from dmlgraph.devices.directml.software import adapter
+
+    planted = adapter.load()
+    planted.plant_fault("log")
+    assert call("run", "graph.yaml", "--device", "directml:software", "--random", "0", "--no-fuse").exit_code == 0
+    try:
+        planted.plant_fault(f"kernel={planted.dispatched()[0]},element,float32")
+        done = call("doctor", "graph.yaml", "--device", "directml:software", "--no-fuse")
+    finally:
+        planted.plant_fault("")
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 1
+    assert lines[0] == "graph.yaml:5:3: directml:software computes 'product' wrong"
+    assert lines[1] == "  multiply of float32 [4], float32 [4]"
+    assert "  axis 0: only 1 of 0 to 3" in lines
+    assert lines[-2:] == ["  | @  |", "  5 executions on the device"]

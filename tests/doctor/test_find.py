@@ -1,0 +1,212 @@
+"""The node that a device computes wrong is found: planted faults on the software adapter, and sound graphs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.broken_device import make_broken
+from support.random_graphs import graph_of
+
+import dmlgraph as dg
+from dmlgraph.compiler.desc import GraphDesc
+from dmlgraph.devices.directml import install
+from dmlgraph.devices.directml.software import adapter
+from dmlgraph.devices.executable import Array
+from dmlgraph.devices.names import DeviceName
+from dmlgraph.doctor.cut import cut_node
+from dmlgraph.doctor.find import find
+from dmlgraph.doctor.finding import Finding, Kind
+from dmlgraph.doctor.search import most_executions
+from dmlgraph.operators import Operator
+
+DEVICE: DeviceName = "directml:software"
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the software adapter is that of Linux")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def library() -> Path:
+    """DirectML, which is installed once for the module."""
+    return Path(str(install.install()))
+
+
+@pytest.fixture(autouse=True)
+def planted(library: Path) -> Iterator[Path]:
+    yield library
+    if sys.platform == "linux":
+        adapter.load().plant_fault("")
+
+
+def network() -> dg.Graph:
+    """A convolution, functions, a sum of two branches and a softmax along its channels."""
+    graph = dg.Graph("network")
+    x = graph.input("x", sizes=[1, 3, 8, 8], dtype="float32")
+    w = graph.constant("w", np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32))
+    conv = dg.convolution(x, w, None, start_padding=[1, 1], end_padding=[1, 1], name="conv")
+    positive = dg.activation_relu(conv, name="positive")
+    decay = dg.exp(dg.negate(positive, name="minus"), name="decay")
+    total = dg.add(decay, positive, name="total")
+    graph.output("y", dg.activation_softmax1(total.transpose(0, 2, 3, 1), axes=[3], name="share"))
+    return graph
+
+
+X = {"x": np.random.default_rng(1).normal(size=(1, 3, 8, 8)).astype(np.float32)}
+
+
+def kernels(graph: dg.Graph, node: str) -> list[str]:
+    """The kernels of a node alone."""
+    values: dict[str, np.ndarray[Any, Any]] = {}
+    for each in ("conv", "positive", "minus", "decay", "total", "share"):
+        part, given = cut_node(graph, each, {**X, **values})
+        adapter.load().plant_fault("log")
+        with part.compile(DEVICE, fuse=False) as executable:
+            values[each] = executable.run(given)[each].copy()
+        found = adapter.load().dispatched()
+        if each == node:
+            return found
+    raise AssertionError(node)
+
+
+@pytest.fixture(scope="module")
+def kernel_of(library: Path) -> dict[str, str]:
+    assert library
+    return {node: kernels(network(), node)[0] for node in ("conv", "positive", "decay", "total")}
+
+
+def found(fault: str, *, fuse: bool = False) -> Finding:
+    adapter.load().plant_fault(fault)
+    finding = find(network(), DEVICE, X, fuse=fuse)
+    assert finding.executions <= most_executions(7)
+    return finding
+
+
+@ON_LINUX
+@pytest.mark.parametrize(
+    ("node", "what", "kind", "differing"),
+    [
+        ("conv", "element,float32", Kind.FAULT, None),  # others are rounded otherwise
+        ("positive", "ulp,float32", Kind.FAULT, 256),
+        ("total", "row=8,float32", Kind.FAULT, 8),
+        ("total", "ulp,float32", Kind.FAULT, 256),
+        ("total", "nan,float32", Kind.NOT_FINITE, 1),
+        ("decay", "random,float32", Kind.UNSTABLE, None),
+    ],
+)
+def test_a_fault_is_named(kernel_of: dict[str, str], node: str, what: str, kind: Kind, differing: int | None) -> None:
+    finding = found(f"kernel={kernel_of[node]},{what}")
+    assert (finding.kind, finding.node, finding.group) == (kind, node, ())
+    assert finding.measures is not None
+    assert differing is None or finding.measures.differing == differing
+
+
+@ON_LINUX
+def test_what_is_read_before_it_is_written_is_told_from_a_wrong_reader(kernel_of: dict[str, str]) -> None:
+    finding = found(f"kernel={kernel_of['decay']},late")
+    assert (finding.node, finding.group) == ("decay", ("decay", "total"))
+    assert finding.why == "'total' reads what 'decay' writes before it is there; both are right alone"
+
+
+@ON_LINUX
+def test_a_node_that_is_wrong_only_behind_another_one_is_named() -> None:
+    """Alone, the softmax reads another layout, with other kernels."""
+    planted = adapter.load()
+    planted.plant_fault("log")
+    with network().compile(DEVICE, fuse=False) as executable:
+        executable.run(X)
+    finding = found(f"kernel={planted.dispatched()[-2]},row=8,float32")
+    assert (finding.kind, finding.node, finding.group) == (Kind.FAULT, "share", ("total", "share"))
+    assert finding.why == "it is right when it reads an input of the graph, and wrong behind 'total'"
+
+
+@ON_LINUX
+def test_a_fault_of_fused_nodes_names_them_and_the_rule() -> None:
+    planted = adapter.load()
+    planted.plant_fault("log")
+    with network().compile(DEVICE) as executable:
+        executable.run(X)
+    finding = found(f"kernel={planted.dispatched()[0]},element,float32", fuse=True)
+    assert (finding.kind, finding.node, finding.group) == (Kind.FAULT, "positive", ("conv", "positive"))
+    assert len(finding.rules) == 1
+    assert list(finding.inputs) == ["x"]
+
+
+@ON_LINUX
+def test_the_case_of_a_finding_fails_alone(kernel_of: dict[str, str]) -> None:
+    finding = found(f"kernel={kernel_of['total']},row=8,float32")
+    values = {"decay": finding.inputs["a"], "positive": finding.inputs["b"]}
+    part, inputs = cut_node(network(), "total", values)
+    with part.compile(DEVICE) as executable:
+        got = executable.run(inputs)["total"]
+    np.testing.assert_array_equal(got, finding.got[0])
+    np.testing.assert_array_equal(inputs["a"] + inputs["b"], finding.expected[0])
+    assert np.count_nonzero(got != finding.expected[0]) == 8
+
+
+def test_differences_that_grow_are_nobodys_fault() -> None:
+    """The difference of e^x from its rounded value is noise, which a factor makes large."""
+    graph = dg.Graph("cancels")
+    x = graph.input("x", sizes=[64], dtype="float32")
+    data = np.linspace(-3, 3, 64, dtype=np.float32)
+    rounded = graph.constant("rounded", np.exp(data.astype(np.float64)).astype(np.float32))
+    noise = dg.subtract(dg.exp(x, name="e"), rounded, name="noise")
+    graph.output("y", dg.multiply(noise, 1e6, name="large"))
+    finding = find(graph, "cpu", {"x": data})
+    assert (finding.kind, finding.node) == (Kind.AMPLIFICATION, None)
+    assert "'noise'" in finding.why
+
+
+def chain(length: int, sine: int) -> dg.Graph:
+    """Products one after another, and a sine between them."""
+    graph = dg.Graph("chain")
+    value = graph.input("x", sizes=[8], dtype="float32")
+    for index in range(length):
+        name = f"n{index}"
+        value = dg.sin(value, name=name) if index == sine else dg.multiply(value, 1.25 * (-1) ** index, name=name)
+    graph.output("y", value)
+    return graph
+
+
+@pytest.mark.parametrize("at", [1, 6, 19])
+def test_two_nodes_that_are_wrong_as_one_are_found(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the device ran the sine and the node before as one, unless the value between is an output."""
+
+    def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        before = f"n{at - 1}"
+        is_one = before in {node.name for node in graph.nodes} - {output.name for output in graph.outputs}
+        wrong = is_one and operator.name == "sin"
+        return (np.where(np.arange(8) == 3, 7, results[0]).astype(np.float32),) if wrong else results
+
+    device: Any = make_broken(monkeypatch, fault)
+    finding = find(chain(20, at), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, fuse=False)
+    assert (finding.kind, finding.node, finding.group) == (Kind.FAULT, f"n{at}", (f"n{at - 1}", f"n{at}"))
+    assert finding.executions <= most_executions(20)
+    assert finding.got[0][3] == 7
+    assert finding.measures is not None
+    assert finding.measures.differing == 1
+
+
+@pytest.mark.parametrize("seed", [3, 11, 17, 201])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("directml:software", marks=ON_LINUX)])
+def test_no_sound_graph_is_accused(seed: int, device: str) -> None:
+    """In graph 201 a fused RELU keeps the NaN of a negative variance."""
+    sample = graph_of(seed)
+    with np.errstate(all="ignore"):
+        finding = find(sample.graph, "cpu" if device == "cpu" else DEVICE, sample.inputs)
+    assert finding.kind in (Kind.SOUND, Kind.AMPLIFICATION)
+    assert finding.node is None
+
+
+@ON_LINUX
+def test_a_lost_device_is_found(kernel_of: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = dg.Graph("short")
+    x = graph.input("x", sizes=[1, 4, 8, 8], dtype="float32")
+    graph.output("y", dg.negate(dg.exp(x, name="decay"), name="last"))
+    monkeypatch.setenv("DMLGRAPH_SOFTWARE_FAULT", f"kernel={kernel_of['decay']},remove")
+    finding = find(graph, DEVICE, {"x": np.zeros((1, 4, 8, 8), np.float32)}, fuse=False, time_limit=100)
+    assert (finding.kind, finding.node, finding.group) == (Kind.LOST, "decay", ())
+    assert "was removed" in finding.why
+    assert finding.executions <= most_executions(2)
