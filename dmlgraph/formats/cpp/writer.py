@@ -103,6 +103,7 @@ def _files(
     """The files of a graph without the weights, by name."""
     values = _values(found, contents) | {
         "file_bytes": str(weights.bytes),
+        "run": _command(found, shared),
         "weights_file": f"../{WEIGHTS}" if shared else WEIGHTS,
         "shared": ", which the graphs beside this one share" if shared else "",
     }
@@ -162,7 +163,6 @@ def _values(found: Lowered, weights: Contents) -> dict[str, str]:
         "namespace": _namespace(graph.name),
         "level": f"{found.level}".replace(".", "_"),
         "level_text": str(found.level),
-        "run": _command(found),
         "target_version": f"0x{max(found.level, FeatureLevel.V6_2).value:x}",
         **{f"{name}_count": str(count) for name, count in counts.items()},
         **{f"{name}_places": str(max(count, 1)) for name, count in counts.items()},
@@ -208,10 +208,11 @@ def _description(found: Lowered, tables: Tables) -> dict[str, str]:
     }
 
 
-def _command(found: Lowered) -> str:
-    """The command that runs the program."""
-    words = [f"{slot.name}=FILE.npy" for slot in found.desc.given]
-    return shlex.join([f"build/{_namespace(found.desc.name)}_main", "-o", "FOLDER", *words])
+def _command(found: Lowered, shared: bool) -> str:
+    """The command that runs the program, in the folder of the graph."""
+    words = [f"build/{_namespace(found.desc.name)}_main", "-o", "FOLDER"]
+    words += ["--weights", f"../{WEIGHTS}"] if shared else []
+    return shlex.join([*words, *(f"{slot.name}=FILE.npy" for slot in found.desc.given)])
 
 
 def _output_files(found: Lowered) -> str:

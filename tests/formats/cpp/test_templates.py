@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from dmlgraph.base.levels import NEWEST, FeatureLevel
 from dmlgraph.formats import cpp
 from dmlgraph.testing import random_inputs
 
-Array = np.ndarray[Any, Any]
 CONTRACT = pathlib.Path(__file__).parent / "contract.cpp"
 ROOT = pathlib.Path(__file__).parents[3]
 LEVEL = FeatureLevel.V6_2  # of the library for Linux
@@ -34,19 +32,12 @@ def _can_compile() -> None:
     require()
 
 
-def same_as_python(graph: dg.Graph, folder: pathlib.Path, inputs: dict[str, Array], *, steps: int, fuse: bool) -> None:
-    """Asserts that exported C++ computes what the executable does, in every step."""
-    cpp.save(graph, folder, fuse=fuse, level=LEVEL)
-    got = Program(folder).run(graph, inputs, steps=steps)
-    executable = graph.compile("directml:software", fuse=fuse)
-    more: dict[str, Any] = {"steps": steps, "collect": list(graph.outputs)} if steps > 1 else {}
-    assert_same_bits(got, executable.run(inputs, **more))
-
-
 def test_every_operator_computes_the_same_bits(tmp_path: pathlib.Path) -> None:
     graph, inputs = every_operator(LEVEL)
     assert len(graph.outputs) > 170
-    same_as_python(graph, tmp_path, inputs, steps=1, fuse=False)
+    cpp.save(graph, tmp_path, fuse=False, level=LEVEL)
+    got = Program(tmp_path).run(graph, inputs)
+    assert_same_bits(got, graph.compile("directml:software", fuse=False).run(inputs))
 
 
 def cache() -> dg.Graph:
@@ -65,11 +56,6 @@ def cache() -> dg.Graph:
     return g
 
 
-def test_states_go_on_from_step_to_step(tmp_path: pathlib.Path) -> None:
-    graph = cache()
-    same_as_python(graph, tmp_path, random_inputs(graph, 1), steps=3, fuse=True)
-
-
 RUN = """
 import pathlib, sys
 from support.cpp_export import Program
@@ -77,7 +63,7 @@ print(*Program(pathlib.Path(sys.argv[1]))(*sys.argv[2:]))
 """
 
 
-def test_after_a_lost_device_the_program_begins_again(tmp_path: pathlib.Path, directml_path: pathlib.Path) -> None:
+def test_states_go_on_and_begin_again_after_a_lost_device(tmp_path: pathlib.Path, directml_path: pathlib.Path) -> None:
     graph = cache()
     inputs = random_inputs(graph, 1)
     cpp.save(graph, tmp_path, level=LEVEL)
@@ -204,6 +190,12 @@ def test_cmake_builds_the_program(tmp_path: pathlib.Path) -> None:
     # Outside of this process there is no DirectML.
     done = subprocess.run([built / "dml_ramp_main"], check=False, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, "libdirectml.so" in done.stderr) == (1, True)
+    # Several graphs are built together, each beside the weights that they share.
+    both = tmp_path / "both"
+    cpp.save({"one": g, "two": g}, both)
+    for command in (configure, ["cmake", "--build", "build", "--target", "dml_two_main"]):
+        subprocess.run(command, check=True, capture_output=True, cwd=both)
+    assert {"weights.bin", "dml_two_main"} <= {path.name for path in (both / "build" / "two").iterdir()}
 
 
 def test_500_nodes_are_described_quickly(tmp_path: pathlib.Path) -> None:
