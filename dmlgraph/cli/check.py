@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +13,14 @@ from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import GRAPHS, each_graph_file, each_size, load_graph, shown, skipping_others, with_sizes
 
+if TYPE_CHECKING:
+    from dmlgraph.compiler.desc import GraphDesc
+
 
 @click.command()
 @click.argument("files", type=GRAPHS, nargs=-1, required=True, metavar="FILE…")
 @click.option("--strict", is_flag=True, help="Exit with status 1 on warnings, too.")
+@click.option("--needs", is_flag=True, help="Say which DirectML, and which Windows, each graph needs.")
 @skipping_others
 @with_sizes("the graph is checked")
 @click.pass_context
@@ -23,6 +28,7 @@ def check(
     ctx: click.Context,
     files: tuple[pathlib.Path, ...],
     strict: bool,
+    needs: bool,
     skip_others: bool,
     dims: dict[str, list[int]],
 ) -> None:
@@ -38,6 +44,7 @@ def check(
     \b
     Examples:
       dmlgraph check examples/ramp.yaml
+      dmlgraph check --needs examples/ramp.yaml
       dmlgraph check examples other.yaml
       dmlgraph check --dim N=1,8,64 examples/ramp.yaml
       dmlgraph check --strict examples/ramp.yaml
@@ -48,7 +55,7 @@ def check(
         told: set[str] = set()
         for index, (sizes, where) in enumerate(each_size(dims)):
             try:
-                told |= _check(path, sizes, where, told, strict, tests=not index)
+                told |= _check(path, sizes, where, told, strict, needs, tests=not index)
             except DmlGraphError as error:
                 if where:
                     click.echo(f"{where}:", err=True)
@@ -66,7 +73,14 @@ def check(
 
 
 def _check(
-    file: pathlib.Path, dims: Mapping[str, int], where: str, told: set[str], strict: bool, *, tests: bool
+    file: pathlib.Path,
+    dims: Mapping[str, int],
+    where: str,
+    told: set[str],
+    strict: bool,
+    needs: bool,
+    *,
+    tests: bool,
 ) -> set[str]:
     """Checks a file with one value for each dim; returns its warnings, of which those in `told` are not repeated."""
     graph = load_graph(file, dims)
@@ -81,4 +95,17 @@ def _check(
     if not (warnings and strict):
         at = f" {where}" if where else ""
         click.echo(f"{shown(file)}: fine{at}: {plural(len(desc.nodes), 'node')} at feature level {desc.level}")
+        if needs:
+            click.echo(f"{shown(file)}: needs {_needed_by(desc)}")
     return set(warnings)
+
+
+def _needed_by(desc: GraphDesc) -> str:
+    """Which DirectML, and which Windows, a lowered graph needs."""
+    from dmlgraph.base.levels import FeatureLevel
+    from dmlgraph.compiler.desc import OperatorDescNode
+    from dmlgraph.devices.directml.versions import needed_by
+
+    operators = [node.operator for node in desc.nodes if isinstance(node, OperatorDescNode)]
+    level = min(level for level in FeatureLevel if not any(each.level_problems(level) for each in operators))
+    return f"feature level {level}, {needed_by(level)}"

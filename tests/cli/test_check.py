@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dmlgraph.cli.commands import main
+from dmlgraph.devices.directml.versions import NEWER
 
 ODD = """\
 dmlgraph: 1
@@ -54,6 +55,28 @@ def test_strict_has_nothing_against_a_graph_without_warnings(folder: pathlib.Pat
     (folder / "fine.yaml").write_text(ODD.replace("outputs: [x,", "outputs: [x, forgotten,"), encoding="utf-8")
     result = call("check", "--strict", "fine.yaml")
     assert (result.exit_code, result.stderr) == (0, "")
+
+
+NEEDING = """\
+dmlgraph: 1
+name: g
+inputs: {{x: {{dtype: float32, sizes: [1, 1, 2, 3]}}}}
+nodes: {{y: {{op: {op}, input: x}}}}
+outputs: [y]
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "needs"),
+    [
+        ("activation_relu", "feature level 1.0, DirectML 1.0 or newer (that of Windows 10 1903 or newer)"),
+        ("activation_gelu", f"feature level 5.1, DirectML 1.9 or newer ({NEWER})"),
+    ],
+)
+def test_what_a_graph_needs_is_said(op: str, needs: str, folder: pathlib.Path) -> None:
+    (folder / "needing.yaml").write_text(NEEDING.format(op=op), encoding="utf-8")
+    result = call("check", "--needs", "needing.yaml")
+    assert (result.exit_code, result.stdout.splitlines()[1:]) == (0, [f"needing.yaml: needs {needs}"])
 
 
 @pytest.mark.parametrize("command", ["lower", "run"])

@@ -106,7 +106,7 @@ class DirectMLDevice(Device):
         self._losses = _open_devices.losses
         self.adapter = _choose(self.runtime.adapters, choice)
         self.level = _level(self._open(debug=debug).native)
-        self.description = _describe(self.adapter, self.level)
+        self.description = _describe(self.adapter, self.level, self.runtime)
         self.adapter_name, self.driver_version = self.adapter.name, self.adapter.driver_version
         from_system = self.runtime.directml.origin == SYSTEM
         self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
@@ -459,11 +459,13 @@ def _level(device: _native.Device) -> FeatureLevel:
     return max(level for level in FeatureLevel if level.value <= device.feature_level)
 
 
-def _describe(adapter: _native.Adapter, level: FeatureLevel) -> str:
+def _describe(adapter: _native.Adapter, level: FeatureLevel, runtime: Runtime) -> str:
     facts = [adapter.kind, f"{(adapter.dedicated_bytes or adapter.shared_bytes) / 2**30:.1f} GiB"]
     if adapter.driver_version:  # reports of tests tell drivers apart by it
         facts.append(f"driver {adapter.driver_version}")
-    return f"{adapter.name} ({', '.join(facts)}), feature level {level}"
+    (_, version), *_ = runtime.library.files
+    library = versions.used(version, runtime.directml.origin)
+    return f"{adapter.name} ({', '.join(facts)}), feature level {level}{library}"
 
 
 # ---- The adapters of this machine
@@ -493,7 +495,7 @@ def _list(runtime: Runtime, index: int, adapter: _native.Adapter) -> Listing:
         level = _level(_open_devices.open(runtime.library, adapter).native)
     except DmlGraphError as error:
         return Listing(name, adapter.name, str(error))
-    return Listing(name, _describe(adapter, level))
+    return Listing(name, _describe(adapter, level, runtime))
 
 
 def find_hardware(*, debug: bool = False) -> list[Callable[[], DirectMLDevice | str] | str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+
 import pytest
 
 from dmlgraph.base.levels import FeatureLevel
@@ -30,3 +33,29 @@ def test_hint_names_this_windows_and_the_remedy() -> None:
 @pytest.mark.parametrize(("level", "build"), [(FeatureLevel.V6_4, 26100), (FeatureLevel.V6_2, None)])
 def test_no_hint_where_there_is_no_newer_one(level: FeatureLevel, build: int | None) -> None:
     assert versions.how_to_get_newer(level, build, from_system=False) is None
+
+
+REFERENCE = pathlib.Path(__file__).parents[2] / "reference" / "directml_enums.json"
+
+
+def test_each_level_has_its_first_directml() -> None:
+    levels = json.loads(REFERENCE.read_text(encoding="utf-8"))["feature_levels"]
+    first = {each["value"]: each["first_directml_version"].removesuffix(".0") for each in levels}
+    assert {level.value: version for level, version in versions.FIRST.items()} == first
+
+
+@pytest.mark.parametrize(
+    ("level", "text"),
+    [
+        (FeatureLevel.V4_0, "DirectML 1.6 or newer (that of Windows 11 21H2 or newer)"),
+        (FeatureLevel.V4_1, "DirectML 1.7 or newer (that of Windows 11 22H2 or newer)"),
+        (FeatureLevel.V6_2, "DirectML 1.13 or newer ('dmlgraph directml install' fetches a newer one)"),
+    ],
+)
+def test_what_a_graph_needs(level: FeatureLevel, text: str) -> None:
+    assert versions.needed_by(level) == text
+
+
+def test_a_description_says_which_directml_is_used() -> None:
+    assert versions.used("1.8.0.0", "the system") == " of DirectML 1.8.0.0 (the system)"
+    assert versions.used("", "the system") == ""
