@@ -257,8 +257,8 @@ class Search:
     def _pair(self, inner: IrNode, reader: IrNode) -> Suspect | None:
         """Two nodes, if they are wrong together."""
         names = (inner.name, reader.name)
-        self.executions += 1
-        (got,) = self._part(names, self.values, self.device)
+        self.executions += 2
+        got = self._after_others(names)
         expected = self._outputs(reader)
         off = ULPS.get(self.judge.family, 0)
         runs = [expected]
