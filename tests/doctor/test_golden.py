@@ -84,7 +84,7 @@ def test_other_forms_of_files_are_read(tmp_path: pathlib.Path) -> None:
 
 
 def test_what_holds_no_values_is_said(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "wrong.npz").write_text("not a zip")
+    (tmp_path / "wrong.npz").write_text("not a zip", "utf-8")
     with pytest.raises(dg.DocumentError, match=r"cannot read '.*wrong\.npz' as recorded values.*\.safetensors"):
         Golden.load(tmp_path / "wrong.npz")
     np.savez(tmp_path / "pickled.npz", x=np.array([{}], object))
