@@ -36,11 +36,11 @@ class Finding:
         kind: what is wrong.
         device: the name of the device.
         node: the first node that is computed wrong; None if nothing is wrong or no single node is at fault.
-        group: the nodes that are wrong together, where `node` alone is right or several nodes became one; it ends
-            with `node`, and is empty if that is wrong alone.
+        group: the nodes that are wrong together, in execution order, where `node` alone is right or several nodes
+            became one; empty if it is wrong alone.
         inputs: what the node reads, by field; of a group by reference.  As the device had it.
-        got: the node's outputs on the device.
-        expected: its outputs for the same inputs.
+        got: the outputs of the node, or of the last one of the group, on the device.
+        expected: these outputs for the same inputs.
         executions: how often the device ran something.
         measures: of the first wrong output.
         outputs: of the outputs of the whole graph, by name, against those expected of the graph's inputs.

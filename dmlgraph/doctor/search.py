@@ -161,13 +161,13 @@ class Search:
             self.judge.wrong(node.computation, read, got, suspect.expected) for got in (first, second)
         ):
             return dataclasses.replace(suspect, is_stable=stable)
-        for producer in self._producers(node):
+        for chain in self._chains(node):
             if self.executions + 3 > most_executions(len(self.ir)):
                 break
             self.executions += 2
-            got = self._after_others([producer.name, name])
+            got = self._after_others([*chain, name])
             if self.judge.wrong(node.computation, read, got, suspect.expected):
-                return self._between(suspect, producer.name, got)
+                return self._between(suspect, chain, got)
         return dataclasses.replace(suspect, why="it is right when it runs alone")
 
     def _after_others(self, names: Sequence[str]) -> tuple[Array, ...]:
@@ -181,18 +181,29 @@ class Search:
             found = executable.run(inputs)
         return tuple(np.array(found[self.ir.reference(*source)]) for source in written(self.ir[names[-1]]))
 
-    def _between(self, suspect: Suspect, producer: str, got: tuple[Array, ...]) -> Suspect:
+    def _between(self, suspect: Suspect, chain: Sequence[str], got: tuple[Array, ...]) -> Suspect:
         """Whose fault it is that a node is wrong behind another one: its own if it also is behind a copy."""
-        name = suspect.names[-1]
+        name, (first, *others) = suspect.names[-1], chain
         node, read = self.ir[name], arguments(self.ir, self.ir[name], self.values)
         self.executions += 1
-        names, why = (producer, name), f"it is right when it reads an input of the graph, and wrong behind '{producer}'"
+        names, why = (*chain, name), f"it is right when it reads an input of the graph, and wrong behind '{first}'"
         with contextlib.suppress(DmlGraphError):
-            (copied,) = self._part([name], self.values, self.device, copied=[producer])
+            (copied,) = self._part([*others, name], self.values, self.device, copied=[first])
             if not self.judge.wrong(node.computation, read, copied, suspect.expected):
-                why = f"'{name}' reads what '{producer}' writes before it is there; both are right alone"
-                return dataclasses.replace(suspect, names=names, blamed=producer, got=got, why=why)
+                why = f"'{name}' reads what '{first}' writes before it is there; both are right alone"
+                return dataclasses.replace(suspect, names=names, blamed=first, got=got, why=why)
         return dataclasses.replace(suspect, names=names, got=got, why=why)
+
+    def _chains(self, node: IrNode) -> Iterator[list[str]]:
+        """What a node reads: each node that computes it, then those behind nodes that only move elements.
+
+        A device may let a node write where such a node would put its elements.
+        """
+        near = self._producers(node)
+        yield from ([each.name] for each in near)
+        for each in near:
+            if each.computation.only_moves:
+                yield from ([before.name, each.name] for before in self._producers(each))
 
     def _producers(self, node: IrNode) -> list[IrNode]:
         """The nodes that compute what a node reads, in execution order."""
