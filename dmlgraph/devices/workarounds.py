@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dmlgraph.base.errors import GraphError, listing, suggestion
+from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.report import Report
 from dmlgraph.compiler import detours
 from dmlgraph.compiler.record import Entry
@@ -136,11 +137,14 @@ class Applied:
     """All workarounds of a graph for one device."""
 
     workarounds: Sequence[Workaround]
+    level: FeatureLevel | None = None  # of the device
 
     @classmethod
     def of(cls, graph: Graph, device: Device | None) -> Applied:
         given: Sequence[Workaround] = graph.origin.workarounds
-        return cls([each for each in given if device is not None and each.is_for(device)])
+        if device is None:
+            return cls([])
+        return cls([each for each in given if each.is_for(device)], device.level)
 
     def allows(self, permission: str) -> bool:
         """Whether none forbids what a field of `PERMISSIONS` names."""
@@ -165,7 +169,7 @@ class Applied:
         if not kinds:
             return graph, frozenset(), ()
         known = {node.name for node in graph.nodes}
-        other, kept = detours.take(graph, kinds)
+        other, kept = detours.take(graph, kinds, self.level)
         record = []
         for name, kind in kinds.items():
             made = (each.name for each in other.nodes if each.name not in known and each.name.startswith(f"{name}/"))

@@ -139,7 +139,7 @@ def treat(
     found = Treatment(graph, before, [search.tried(each, case) for each in ways(graph, node, trials)])
     if found.best is None or found.best.way.detour in (None, "apart"):
         return found
-    other, _ = take(graph, found.best.workaround.nodes)
+    other, _ = take(graph, found.best.workaround.nodes, trials.device.device.level)
     is_right = trials.run(other, inputs, near_as_a_whole).is_right
     return dataclasses.replace(found, detoured=other if is_right else None)
 
@@ -218,7 +218,7 @@ class _Search:
         of_case = None
         if way.alone and case is not None:
             node = next(each.name for each in case.graph.nodes if _is_computed(each))
-            why = _refusal(case.graph, way, [node])
+            why = self._refusal(case.graph, way, [node])
             # What a small case has no room for, such as another layout, may be possible in the whole.
             of_case = None if why else self.trials.run(_with(case.graph, way.at([node])), case.inputs)
             if of_case is not None and not of_case.is_right:
@@ -229,7 +229,7 @@ class _Search:
         tried = Tried(way, way.at(self.sets[0]), case)
         for nodes in self.sets[: 1 if way.detour is None or len(self.sets[1]) == 1 else 2]:
             workaround = way.at(nodes)
-            why = _refusal(self.graph, way, nodes)
+            why = self._refusal(self.graph, way, nodes)
             if why:
                 return tried if tried.whole else Tried(way, workaround, case, impossible=why)
             whole = self.trials.run(_with(self.graph, workaround), self.inputs, near_as_a_whole)
@@ -238,17 +238,16 @@ class _Search:
                 break
         return tried
 
+    def _refusal(self, graph: Graph, way: Way, nodes: Sequence[str]) -> str:
+        """Why nodes cannot take the detour of a way; empty if they can."""
+        if way.detour is None:
+            return ""
+        try:
+            take(graph, dict.fromkeys(nodes, way.detour), self.trials.device.device.level)
+        except GraphError as error:
+            return error.problems[0].message.partition(": ")[2] or error.problems[0].message
+        return ""
+
 
 def _is_computed(node: object) -> bool:
     return isinstance(node, OperatorNode) and bool(node.operator.input_fields) and not node.operator.is_view
-
-
-def _refusal(graph: Graph, way: Way, nodes: Sequence[str]) -> str:
-    """Why nodes cannot take the detour of a way; empty if they can."""
-    if way.detour is None:
-        return ""
-    try:
-        take(graph, dict.fromkeys(nodes, way.detour))
-    except GraphError as error:
-        return error.problems[0].message.partition(": ")[2] or error.problems[0].message
-    return ""

@@ -245,3 +245,15 @@ def test_a_compiled_graph_has_the_detour() -> None:
     desc = lower(fuse(other, choose("cpu").device.target, kept=kept).graph)
     names = [node.operator.name for node in desc.nodes if isinstance(node, OperatorDescNode)]
     assert names == ["multiply", "reduce", "add", "sqrt", "divide", "multiply", "activation_relu"]
+
+
+def test_another_version_exists_on_the_device() -> None:
+    g = dg.Graph()
+    x = g.input("x", sizes=[1, 2, 3, 4], dtype="float32")
+    y = dg.mean_variance_normalization1(x, axes=[2, 3], normalize_variance=True, epsilon=0.1, name="y")
+    g.output("y", y)
+    for level, name in ((None, "2"), (dg.FeatureLevel.V6_2, "")):
+        other, _ = take(g, {"y": "other_version"}, level)
+        node = other.node("y")
+        assert isinstance(node, OperatorNode)
+        assert node.operator.name == f"mean_variance_normalization{name}"

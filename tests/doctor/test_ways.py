@@ -54,7 +54,7 @@ def test_a_normalization_that_is_wrong_in_float16() -> None:
         "not fused": "the whole graph is still wrong",
         "apart": "the whole graph is still wrong",
         "activation_apart": "not possible: it has no fused activation",
-        "other_version": "not possible: no other version has all of its fields",
+        "other_version": "not possible: no other version has all of its fields at feature level 6.4",
         "inputs_copied": "the case is still wrong",
         "output_copied": "the case is still wrong",
         "aligned": "the whole graph is still wrong",

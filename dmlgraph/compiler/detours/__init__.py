@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 
 from dmlgraph.base.errors import DmlGraphError, GraphError, listing, suggestion
+from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.compiler.detours import compositions, copies, versions
 from dmlgraph.compiler.detours.site import NoDetourError, Site
 from dmlgraph.graph.graph import Graph
@@ -48,19 +49,20 @@ DETOURS: Mapping[str, Detour] = {
 }
 
 
-def take(graph: Graph, detours: Mapping[str, str]) -> tuple[Graph, frozenset[str]]:
+def take(graph: Graph, detours: Mapping[str, str], level: FeatureLevel | None = None) -> tuple[Graph, frozenset[str]]:
     """A copy of a graph with detours, and the names of the nodes that passes must leave alone.
 
     Args:
         graph: with its dims resolved; not fused.
         detours: by the name of a node, one of `DETOURS`.
+        level: that of the device; by default that of the graph.
 
     Raises:
         GraphError: there is no operator or detour of a name, or the node has no such detour: says why.
     """
     other, kept = copy.copy(graph), set[str]()
     for name, kind in detours.items():
-        kept.update(_take(other, name, kind))
+        kept.update(_take(other, name, kind, min(graph.level, level or graph.level)))
     return other, frozenset(kept)
 
 
@@ -76,7 +78,7 @@ def _check(kind: object) -> None:
         )
 
 
-def _take(graph: Graph, name: str, kind: str) -> list[str]:
+def _take(graph: Graph, name: str, kind: str, level: FeatureLevel) -> list[str]:
     """Takes a detour; returns the nodes that belong to it."""
     _check(kind)
     node = graph.node(name)
@@ -88,7 +90,7 @@ def _take(graph: Graph, name: str, kind: str) -> list[str]:
     live, known = graph.live_nodes(), {each.name for each in graph.nodes}
     try:
         with Scope(graph, name):
-            value = make(Site(graph, node))
+            value = make(Site(graph, node, level))
         if value.desc != graph.desc(name, 0):
             raise NoDetourError("its output has another layout")
     except (NoDetourError, DmlGraphError) as error:

@@ -143,6 +143,19 @@ def _convolution(operator: ops.Convolution, back: Backward) -> Tensor:
     return made if bias is None else made + back.channels(bias.reshape(-1))
 
 
+def _log_sum(back: Backward, x: Tensor, axes: list[int]) -> Tensor:
+    """ln Σ e^x; the greatest element is subtracted first, so that nothing overflows."""
+    greatest = back(ops.Reduce, x, function="max", axes=axes)
+    return back(ops.Log, back.total(back(ops.Exp, x - greatest), axes)) + greatest
+
+
+def _softplus(operator: ops.ActivationSoftplus, back: Backward) -> Tensor:
+    """ln(1 + e^z) = max(z, 0) + ln(1 + e^−|z|), which does not overflow."""
+    z = back.x * operator.steepness
+    made = back(ops.Max, z, 0) + back(ops.Log, back(ops.Exp, -back(ops.Abs, z)) + 1)
+    return made * (1 / operator.steepness)
+
+
 def _reduced(operator: ops.Reduce, back: Backward) -> Tensor:
     x, axes = back.x, list(operator.axes)
     count = math.prod(x.sizes[axis] for axis in axes)
@@ -152,7 +165,7 @@ def _reduced(operator: ops.Reduce, back: Backward) -> Tensor:
         ReduceFunction.L2: lambda: back(ops.Sqrt, back.total(x * x, axes)),
         ReduceFunction.SUM_SQUARE: lambda: back.total(x * x, axes),
         ReduceFunction.LOG_SUM: lambda: back(ops.Log, back.total(x, axes)),
-        ReduceFunction.LOG_SUM_EXP: lambda: back(ops.Log, back.total(back(ops.Exp, x), axes)),
+        ReduceFunction.LOG_SUM_EXP: lambda: _log_sum(back, x, axes),
         ReduceFunction.MIN: lambda: -back(ops.Reduce, -x, function="max", axes=axes),
         ReduceFunction.MAX: lambda: -back(ops.Reduce, -x, function="min", axes=axes),
     }
@@ -161,9 +174,10 @@ def _reduced(operator: ops.Reduce, back: Backward) -> Tensor:
     return made[operator.function]()
 
 
-def _pow(_: ops.Pow, back: Backward) -> Tensor:
-    x, exponent = back.given
-    return back(ops.Exp, back(ops.Log, x) * exponent)
+def _clipped(operator: ops.Clip, back: Backward, x: Tensor) -> Tensor:
+    if not x.dtype.is_float or operator.min > operator.max:
+        raise NoDetourError("its bounds are not those of floats in order")
+    return back(ops.Max, back(ops.Min, x, operator.max), operator.min)
 
 
 def _dequantized(operator: ops.DequantizeLinear, back: Backward) -> Tensor:
@@ -180,8 +194,7 @@ COMPOSITIONS: Mapping[type[Operator], Compose] = {
     ops.ActivationElu: _elu,
     ops.ActivationSigmoid: lambda _, back: _sigmoid(back, back.x),
     ops.ActivationTanh: lambda _, back: _sigmoid(back, back.x * 2) * 2 - 1,
-    ops.ActivationSoftplus: lambda operator, back: back(ops.Log, back(ops.Exp, back.x * operator.steepness) + 1)
-    * (1 / operator.steepness),
+    ops.ActivationSoftplus: _softplus,
     ops.ActivationSoftsign: lambda _, back: back.x / (back(ops.Abs, back.x) + 1),
     ops.ActivationGelu: lambda _, back: back.x * 0.5 * (back(ops.Erf, back.x * math.sqrt(0.5)) + 1),
     ops.ActivationSwish: lambda operator, back: back.x * _sigmoid(back, back.x * operator.sigmoid_input_scale),
@@ -206,8 +219,7 @@ COMPOSITIONS: Mapping[type[Operator], Compose] = {
     ops.Divide: lambda _, back: back.given[0] * back(ops.Recip, back.given[1]),
     ops.Mean: lambda _, back: (back.given[0] + back.given[1]) * 0.5,
     ops.DifferenceSquare: lambda _, back: (back.given[0] - back.given[1]) * (back.given[0] - back.given[1]),
-    ops.Pow: _pow,
-    ops.Clip: _of_argument(lambda operator, back, x: back(ops.Max, back(ops.Min, x, operator.max), operator.min)),
+    ops.Clip: _of_argument(_clipped),
     ops.Recip: _of_argument(lambda _, back, x: 1 / x),
     ops.Sqrt: _of_argument(lambda _, back, x: back(ops.ConstantPow, x, exponent=0.5)),
     ops.Tan: _of_argument(lambda _, back, x: back(ops.Sin, x) / back(ops.Cos, x)),

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import ConstantNode, OperatorNode
 from dmlgraph.graph.value import Value
@@ -23,10 +24,15 @@ class NoDetourError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """A node in the graph that gets its detour."""
+    """A node in the graph that gets its detour.
+
+    Attributes:
+        level: the highest feature level that its operators may need.
+    """
 
     graph: Graph
     node: OperatorNode
+    level: FeatureLevel
 
     @property
     def operator(self) -> Operator:

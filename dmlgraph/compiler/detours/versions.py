@@ -44,6 +44,15 @@ def _with(earlier: type[Operator], later: type[Operator], **neutral: Any) -> Pai
     return Pair(earlier, later, forward, backward)
 
 
+def _for_floats(pair: Pair) -> Pair:
+    """The pair for tensors of floats only."""
+
+    def only(convert: Converted) -> Converted:
+        return lambda operator: convert(operator) if operator.first_output.dtype.is_float else None
+
+    return Pair(pair.earlier, pair.later, only(pair.forward), only(pair.backward))
+
+
 def _plain(operator: Operator, fields: Iterable[str]) -> dict[str, Any]:
     """Fields with numbers in place of scalars of a data type."""
     found = {field: operator.attributes[field] for field in fields}
@@ -110,7 +119,7 @@ VERSIONS = (
     Pair(ops.MeanVarianceNormalization1, ops.MeanVarianceNormalization2, _uses_both, _uses_mean),
     Pair(ops.Slice, ops.Slice1, _window, _offsets),
     _with(ops.Add, ops.Add1),
-    _with(ops.Clip, ops.Clip1),
+    _for_floats(_with(ops.Clip, ops.Clip1)),  # the bounds of integers may be beyond them in the earlier version
     _with(ops.Padding, ops.Padding1),
     _with(ops.TopK, ops.TopK1),
     _with(ops.AveragePooling, ops.AveragePooling1, dilations=1),
@@ -131,10 +140,10 @@ def other_version(site: Site) -> Value:
     converted += [(pair.earlier, pair.backward) for pair in VERSIONS if pair.later is kind]
     if not converted:
         raise NoDetourError("its operator has no other version")
-    why = "no other version has all of its fields"
+    why = f"no other version has all of its fields at feature level {site.level}"
     for other, fields_of in converted:
         fields = fields_of(operator)
-        if fields is None:
+        if fields is None or other.support().introduced > site.level:
             continue
         try:
             return site.instead(other, fields)
