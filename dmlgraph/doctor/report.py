@@ -133,7 +133,8 @@ def _verdict(found: Diagnosis) -> Iterator[str]:
         yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
     best = treatment.best
     if best is None:
-        yield "No way helps."
+        helpful = [each.way for each in treatment.tried if each.helps]
+        yield f"{helpful[0].name}: {helpful[0].meaning}" if helpful else "No way helps."
     else:
         yield f"{best.way.name}: {best.way.meaning}"
 

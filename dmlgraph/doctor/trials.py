@@ -11,6 +11,7 @@ import numpy as np
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.devices import Choice, choose
 from dmlgraph.devices.compile import compile_graph
+from dmlgraph.doctor.parts import run as run_parts
 from dmlgraph.graph.graph import Graph
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 
@@ -116,6 +117,20 @@ class Trials:
             if outcome.is_wrong:
                 break
         return outcome
+
+    def run_in_parts(
+        self, graph: Graph, parts: tuple[Graph, Graph], inputs: Mapping[str, Array], compare: Compare
+    ) -> Outcome:
+        """A trial of a graph in two executions."""
+        self.executions += 1
+        try:
+            got, count = run_parts(graph, parts, inputs, self.device, fuse=self.fuse)
+        except DmlGraphError as error:
+            return Outcome(error=error.problems[0].headline.splitlines()[0])
+        with compile_graph(graph, self._basis, fuse=False) as executable:
+            expected = executable.run(inputs)
+        compared = {name: compare(array, expected[name]) for name, array in got.items()}
+        return Outcome(compared, dispatches=count, got=got, expected=expected)
 
     def is_wrong(self, graph: Graph, inputs: Mapping[str, Array]) -> bool:
         return self.run(graph, inputs).is_wrong

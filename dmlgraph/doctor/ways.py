@@ -19,6 +19,7 @@ from dmlgraph.compiler.detours import DETOURS, take
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import fuse_graph
 from dmlgraph.devices.workarounds import Workaround, version
+from dmlgraph.doctor.parts import split
 from dmlgraph.doctor.shrink import Shrunk
 from dmlgraph.doctor.trials import Outcome, Trials, near_as_a_whole
 from dmlgraph.graph.graph import Graph
@@ -37,6 +38,7 @@ class Way:
         workaround: what it is in a graph's file, but for the nodes of a detour.
         detour: of the node; None: it has none.
         alone: whether it means something for a graph of one node.
+        in_parts: whether it is two executions, which no workaround of a file makes.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Way:
     workaround: Workaround
     detour: str | None = None
     alone: bool = True
+    in_parts: bool = False
 
     def at(self, nodes: Sequence[str]) -> Workaround:
         """The workaround where these nodes are computed wrong."""
@@ -107,8 +110,8 @@ class Treatment:
 
     @property
     def best(self) -> Tried | None:
-        """The way that costs the fewest dispatches of those that help; None if none does."""
-        helpful = [each for each in self.tried if each.helps and each.whole is not None]
+        """The workaround that costs the fewest dispatches of those that help; None if none does."""
+        helpful = [each for each in self.tried if each.helps and not each.way.in_parts]
         return min(helpful, key=lambda each: each.whole.dispatches if each.whole else 0, default=None)
 
     def graph(self) -> Graph:
@@ -162,6 +165,8 @@ def ways(graph: Graph, node: str, trials: Trials) -> Iterator[Way]:
     for name, detour in DETOURS.items():
         if name != "apart" or trials.fuse:
             yield Way(name, detour.meaning, plain, name, alone=name != "apart")
+    text = "The graph is run in two executions, of which the second begins at the node, or behind it."
+    yield Way("in two executions", text, plain, alone=False, in_parts=True)
 
 
 def workaround_for(choice: Choice) -> Workaround:
@@ -215,6 +220,8 @@ class _Search:
 
     def tried(self, way: Way, case: Shrunk | None) -> Tried:
         """Tries a way on the case, and where that helps on the whole."""
+        if way.in_parts:
+            return self._in_parts(way)
         of_case = None
         if way.alone and case is not None:
             node = next(each.name for each in case.graph.nodes if _is_computed(each))
@@ -224,6 +231,14 @@ class _Search:
             if of_case is not None and not of_case.is_right:
                 return Tried(way, way.at([node]), of_case)
         return self._on_whole(way, of_case)
+
+    def _in_parts(self, way: Way) -> Tried:
+        try:
+            parts = split(self.graph, self.sets[0][0])
+        except GraphError as error:
+            return Tried(way, way.workaround, impossible=error.problems[0].message)
+        whole = self.trials.run_in_parts(self.graph, parts, self.inputs, near_as_a_whole)
+        return Tried(way, way.workaround, whole=whole)
 
     def _on_whole(self, way: Way, case: Outcome | None) -> Tried:
         tried = Tried(way, way.at(self.sets[0]), case)

@@ -61,6 +61,7 @@ def test_a_normalization_that_is_wrong_in_float16() -> None:
         "channels_last": "the whole graph is still wrong",
         "float32": "the whole graph is right",
         "decomposed": "the whole graph is right",
+        "in two executions": "the whole graph is still wrong",
     }
     assert found.best is not None
     assert found.best.way.name == "float32"

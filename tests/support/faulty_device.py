@@ -19,11 +19,12 @@ Array = np.ndarray[Any, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """An evaluation of an operator: what it reads, and what it should write."""
+    """An evaluation of an operator of a compiled graph: what it reads, and what it should write."""
 
     operator: Operator
     inputs: Sequence[Array | None]
     right: tuple[Array, ...]
+    graph: GraphDesc
 
     @property
     def given(self) -> list[Array]:
@@ -47,20 +48,22 @@ class FaultyDevice(ReferenceDevice):
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
         self.executions += 1
-        nodes = (
-            OperatorDescNode(node.name, self._faulty(node.operator)) if isinstance(node, OperatorDescNode) else node
-            for node in graph.nodes
-        )
+        nodes = [
+            OperatorDescNode(each.name, self._faulty(each.operator, graph))
+            if isinstance(each, OperatorDescNode)
+            else each
+            for each in graph.nodes
+        ]
         executable = super().compile(dataclasses.replace(graph, nodes=tuple(nodes)), reason=reason, debug=debug)
         executable.device = self.name
         return executable
 
-    def _faulty(self, operator: Operator) -> Operator:
+    def _faulty(self, operator: Operator, graph: GraphDesc) -> Operator:
         evaluate = operator.evaluate
 
         def evaluated(*inputs: Array | None) -> tuple[Array, ...]:
             first, *rest = evaluate(*inputs)
-            if self.is_wrong(Call(operator, inputs, (first, *rest))):
+            if self.is_wrong(Call(operator, inputs, (first, *rest), graph)):
                 first = first.copy()
                 first.reshape(-1)[first.size // 2] += 3
             return first, *rest
