@@ -133,7 +133,7 @@ def _verdict(found: Diagnosis) -> Iterator[str]:
         yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
     best = treatment.best
     if best is None:
-        helpful = [each.way for each in treatment.tried if each.helps]
+        helpful = [each.way for each in treatment.tried if treatment.is_proved(each)]
         yield f"{helpful[0].name}: {helpful[0].meaning}" if helpful else "No way helps."
     else:
         yield f"{best.way.name}: {best.way.meaning}"
@@ -153,7 +153,7 @@ def _result(tried: Tried, with_names: bool) -> str:
 
 def _cost(tried: Tried, found: Diagnosis) -> str:
     """How many dispatches a way that helps needs, marked where they are the fewest."""
-    if not tried.helps or tried.whole is None:
+    if not found.treatment.is_proved(tried) or tried.whole is None:
         return ""
     return f"{tried.whole.dispatches}{' *' if tried is found.treatment.best else ''}"
 

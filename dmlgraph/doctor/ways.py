@@ -18,7 +18,7 @@ from dmlgraph.base.errors import GraphError
 from dmlgraph.compiler.detours import DETOURS, take
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import fuse_graph
-from dmlgraph.devices.workarounds import Workaround, version
+from dmlgraph.devices.workarounds import Workaround
 from dmlgraph.doctor.parts import split
 from dmlgraph.doctor.shrink import Shrunk
 from dmlgraph.doctor.trials import Outcome, Trials, near_as_a_whole
@@ -111,8 +111,12 @@ class Treatment:
     @property
     def best(self) -> Tried | None:
         """The workaround that costs the fewest dispatches of those that help; None if none does."""
-        helpful = [each for each in self.tried if each.helps and not each.way.in_parts]
+        helpful = [each for each in self.tried if self.is_proved(each) and not each.way.in_parts]
         return min(helpful, key=lambda each: each.whole.dispatches if each.whole else 0, default=None)
+
+    def is_proved(self, tried: Tried) -> bool:
+        """Whether a way helps; where the whole graph was right before, only the case can show it."""
+        return tried.helps and (self.before.is_wrong or (tried.case is not None and tried.case.is_right))
 
     def graph(self) -> Graph:
         """The graph with the best way as a workaround for the device and its driver.
@@ -178,8 +182,8 @@ def workaround_for(choice: Choice) -> Workaround:
     name = device.name if device.name.endswith("software") else family
     if not device.driver_version:
         return Workaround(name, adapter=device.adapter_name)
-    *first, last = version(device.driver_version)
-    below = ".".join(map(str, (*first, last + 1)))
+    first, _, last = device.driver_version.rpartition(".")
+    below = f"{first}{'.' * bool(first)}{int(last) + 1}"
     return Workaround(name, adapter=device.adapter_name, driver_from=device.driver_version, driver_below=below)
 
 

@@ -133,6 +133,25 @@ def test_half_precision_is_a_way_only_where_it_was_permitted() -> None:
     assert names[0] == "without half precision"
 
 
+def test_a_fault_that_the_outputs_hide_is_judged_by_the_case() -> None:
+    """The clip behind the node takes everything away: every way seems to help the whole graph."""
+    g = dg.Graph("hidden")
+    x = g.input("x", sizes=[3, 20], dtype="float32")
+    g.output("y", dg.clip(dg.activation_softmax(x, name="soft"), min=0, max=0))
+    wrong = faulty(lambda call: call.operator.name == "activation_softmax")
+    found = treated(g, "soft", Trials(wrong), {"x": np.ones((3, 20), np.float32)})
+    assert found.before.is_right
+    assert [each.way.name for each in found.tried if found.is_proved(each)] == ["other_version", "decomposed"]
+
+
+@pytest.mark.parametrize(("driver", "below"), [("31.0.0", "31.0.1"), ("1.0.0.0", "1.0.0.1"), ("7", "8")])
+def test_the_next_version_of_a_driver(driver: str, below: str) -> None:
+    choice = faulty(lambda _: True)
+    choice.device.driver_version = driver
+    assert workaround_for(choice).driver_below == below
+    assert workaround_for(choice).is_for(choice.device)
+
+
 def test_a_workaround_is_for_this_driver_alone() -> None:
     found = workaround_for(faulty(lambda _: True))
     assert (found.device, found.adapter, found.driver_from, found.driver_below) == (
