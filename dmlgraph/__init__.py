@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     from dmlgraph.formats.load_save import save as save
     from dmlgraph.formats.yaml import loads as loads
     from dmlgraph.functions import *  # noqa: F403 - its __all__ names them
+    from dmlgraph.graph.composed import embedding as embedding
+    from dmlgraph.graph.composed import layer_norm as layer_norm
+    from dmlgraph.graph.composed import linear as linear
+    from dmlgraph.graph.composed import scaled_dot_product_attention as scaled_dot_product_attention
+    from dmlgraph.graph.composed import softmax as softmax
     from dmlgraph.graph.graph import Graph as Graph
     from dmlgraph.graph.states import length_mask as length_mask
     from dmlgraph.graph.value import Value as Value
@@ -77,6 +82,7 @@ _NAMES = {
     "formats.load_save": "load save",
     "formats.yaml": "loads",
     "functions": " ".join(FUNCTIONS),
+    "graph.composed": "embedding layer_norm linear scaled_dot_product_attention softmax",
     "graph.graph": "Graph",
     "graph.states": "length_mask",
     "graph.value": "Value",

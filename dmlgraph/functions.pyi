@@ -6,13 +6,15 @@ Made by tools/generate.py from the operators' classes: change those, not this fi
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
+import numpy as np
+
 from dmlgraph.base.expressions import Expression, Real, Size
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataTypeLike, TensorDesc
 from dmlgraph.graph.value import Value
 
-Tensor = Value | Expression | int | float
+Tensor = Value | Expression | int | float | np.ndarray[Any, Any]
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
 
 __all__ = [
@@ -208,7 +210,7 @@ def activation_hardmax(input: Tensor, *, output: Output | None = None, name: str
     """1 at the first greatest element of each row, else 0."""
 
 def activation_hardmax1(
-    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
+    input: Tensor, *, axes: Size | Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """1 at the first greatest element over all of `axes` together (by default the last), row-major, else 0."""
 
@@ -229,7 +231,7 @@ def activation_log_softmax(input: Tensor, *, output: Output | None = None, name:
     """ln(e^x / Σ e^x) along the last axis."""
 
 def activation_log_softmax1(
-    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
+    input: Tensor, *, axes: Size | Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """ln(e^x / Σ e^x); the sum is over all of `axes` together, by default over the last axis."""
 
@@ -278,7 +280,7 @@ def activation_softmax(input: Tensor, *, output: Output | None = None, name: str
     """e^x / Σ e^x along the last axis."""
 
 def activation_softmax1(
-    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
+    input: Tensor, *, axes: Size | Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """e^x / Σ e^x; the sum is over all of `axes` together, by default over the last axis."""
 
@@ -338,7 +340,7 @@ def argmax(
     input: Tensor,
     *,
     dtype: DataTypeLike | None = None,
-    axes: Sequence[Size] | None = None,
+    axes: Size | Sequence[Size] | None = None,
     axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     output: Output | None = None,
     name: str | None = None,
@@ -349,7 +351,7 @@ def argmin(
     input: Tensor,
     *,
     dtype: DataTypeLike | None = None,
-    axes: Sequence[Size] | None = None,
+    axes: Size | Sequence[Size] | None = None,
     axis_direction: Literal["increasing", "decreasing"] = 'increasing',
     output: Output | None = None,
     name: str | None = None,
@@ -738,7 +740,9 @@ def exp(
 ) -> Value:
     """The exponential function: e^x."""
 
-def expand_dims(input: Tensor, *, axes: Sequence[Size], output: Output | None = None, name: str | None = None) -> Value:
+def expand_dims(
+    input: Tensor, *, axes: Size | Sequence[Size], output: Output | None = None, name: str | None = None
+) -> Value:
     """With new dimensions of size 1 at these places of the output; negative ones count from its end."""
 
 def flatten(input: Tensor, *, axis: Size = 1, output: Output | None = None, name: str | None = None) -> Value:
@@ -1255,7 +1259,7 @@ def mean_variance_normalization1(
     scale: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    axes: Sequence[Size],
+    axes: Size | Sequence[Size],
     normalize_variance: bool,
     epsilon: Real,
     fused_activation: str | Mapping[str, Any] | Operator | None = None,
@@ -1269,7 +1273,7 @@ def mean_variance_normalization2(
     scale: Tensor | None = None,
     bias: Tensor | None = None,
     *,
-    axes: Sequence[Size],
+    axes: Size | Sequence[Size],
     use_mean: bool,
     use_variance: bool,
     epsilon: Real,
@@ -1700,7 +1704,7 @@ def reduce(
     *,
     dtype: DataTypeLike | None = None,
     function: Literal["argmax", "argmin", "average", "l1", "l2", "log_sum", "log_sum_exp", "max", "min", "multiply", "sum", "sum_square"],
-    axes: Sequence[Size] | None = None,
+    axes: Size | Sequence[Size] | None = None,
     output: Output | None = None,
     name: str | None = None,
 ) -> Value:
@@ -2048,7 +2052,7 @@ def sqrt(
     """The square root of x, NaN below zero."""
 
 def squeeze(
-    input: Tensor, *, axes: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
+    input: Tensor, *, axes: Size | Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
 ) -> Value:
     """Without these dimensions, whose size is 1; by default without all of size 1, except one that must remain."""
 
@@ -2118,7 +2122,11 @@ def top_k1(
     """The `k` greatest (decreasing) or least (increasing) elements along `axis`, in that order, and their indices."""
 
 def transpose(
-    input: Tensor, *, permutation: Sequence[Size] | None = None, output: Output | None = None, name: str | None = None
+    input: Tensor,
+    *,
+    permutation: Size | Sequence[Size] | None = None,
+    output: Output | None = None,
+    name: str | None = None,
 ) -> Value:
     """The dimensions in another order: dimension i of the output is `permutation[i]` of the input; reversed by default."""
 

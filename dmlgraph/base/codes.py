@@ -17,6 +17,7 @@ WARNINGS = {
     "unused-template-input": "No node of a template reads one of its inputs.",
     "sequence-range": "A sequence leaves the range of its data type.",
     "sequence-inexact": "A sequence of whole numbers stops being exact.",
+    "aligned-axis": "A tensor of one dimension is read along the channels, though a normalised axis may be meant.",
 }
 
 ERRORS = {

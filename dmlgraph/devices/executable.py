@@ -574,6 +574,9 @@ def _checked(value: Any, slot: GraphInput | GraphOutput, what: str) -> Array:
     except ValueError as error:  # lists of different lengths
         raise BindingError(f"the {what} is not an array: {error}", code="kind", field=slot.name) from None
     dtype = slot.desc.dtype
+    if what == "input":  # truth values are uint8 here, and a tensor has at least one dimension
+        array = array.view(np.uint8) if array.dtype == np.bool_ else array
+        array = array.reshape(1) if not array.ndim and isinstance(value, (np.ndarray, np.generic)) else array
     if array.dtype != dtype.numpy:
         hint = f"array.astype('{dtype}') converts" if what == "input" and dtype.bits > 4 else None
         raise BindingError.another("data type", slot.name, str(array.dtype), dtype, of=f"the {what}", hint=hint)

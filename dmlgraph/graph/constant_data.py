@@ -52,12 +52,18 @@ class ConstantData:
 def constant_array(data: Any, dtype: DataTypeLike | None) -> tuple[Array, TensorDesc]:
     """Data as a read-only array, with its description; a copy, unless nothing else can write to it.
 
+    Truth values are uint8.  An array without dimensions, and a number whose type is given, is one element.
+
     Raises:
         OperatorError, TensorError: it is not an array, is masked, has another type, or a number does not fit.
     """
     if is_masked(data):
         raise OperatorError(MASKED, code="masked", hint=UNMASK)
+    if isinstance(data, (np.ndarray, np.generic)) and data.dtype.kind == "b":
+        data = data.astype(np.uint8)
     given = _numbers(data) if dtype is None else array_of(data, DataType.parse(dtype))
+    if not np.ndim(given) and (dtype is not None or isinstance(data, (np.ndarray, np.generic))):
+        given = np.reshape(given, 1)
     lies_ready = isinstance(given, np.ndarray) and given.flags.c_contiguous and given.flags.aligned
     shared = lies_ready and given.dtype.isnative and never_changes(given)
     array = given.view(np.ndarray) if shared else np.array(given, order="C")

@@ -138,11 +138,16 @@ class Graph(EditableGraph):
         """A tensor known in advance: an array, or numbers with a `dtype`; copies the data, unless it lies in `bytes`.
 
         With a `dtype`, numbers are converted by the rules of `dmlgraph.base.scalar`: floats are rounded, and a number
-        that the type cannot hold is an error.
+        that the type cannot hold is an error.  Truth values become uint8, and an array without dimensions one element.
         """
         with Report(node=self.names.shown(name)):
             array, desc = constant_array(data, dtype)
             return self._add_source(ConstantNode(self.names.take(name), desc, ConstantData(array)))
+
+    def array(self, data: Any, dtype: DataTypeLike | None = None) -> Value:
+        """A constant, as in `constant`, whose name is found: what an array in place of a tensor becomes."""
+        array, desc = constant_array(data, dtype)
+        return self._add_source(ConstantNode(self.names.free("constant"), desc, ConstantData(array)))
 
     fill_value_constant = _source(FillValueConstant)
     fill_value_sequence = _source(FillValueSequence)
@@ -488,12 +493,12 @@ class Graph(EditableGraph):
         """
         above("training.minimize:minimize", self, loss, parameters, optimizer)
 
-    def save(self, path: str | pathlib.Path) -> None:
-        """Writes the graph as a YAML graph file or, for a name that ends in `.onnx`, as an ONNX model.
+    def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
+        """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.
 
-        Large constants go into files beside it.
+        Large constants go into files beside it.  A graph file that somebody has changed is overwritten with `force` only.
         """
-        above("formats.load_save:save", self, path)
+        above("formats.load_save:save", self, path, force=force)
 
     def _repr_svg_(self) -> str:
         """The picture that Jupyter shows; large graphs are folded.  See `dmlgraph.picture`."""

@@ -112,7 +112,10 @@ def unchanged_states(graph: Graph) -> Iterator[Problem]:
 def doubts(graph: Graph) -> Iterator[Problem]:
     """What operators find doubtful about themselves."""
     for node in graph.nodes:
-        problem = node.operator.doubts() if isinstance(node, OperatorNode) else None
+        if not isinstance(node, OperatorNode):
+            continue
+        ranks = [None if each is None else graph.desc(*each).rank for each in graph.sources(node.name)]
+        problem = node.operator.doubts(ranks)
         if problem is not None:
             yield problem.at(node=node.name)
 

@@ -1,10 +1,11 @@
 """Operands: the tensors of a call, as values of the graph that gets the node.
 
-A number becomes a fill of one element; anything else must be a value of that graph.
+A number becomes a fill of one element, an array a constant; anything else must be a value of that graph.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.base.errors import DmlGraphError, GraphError, OperatorError, listing, plural
+from dmlgraph.base.report import Report
 from dmlgraph.base.tensor import DataType
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.number_types import is_number, number_type
@@ -39,6 +41,10 @@ def values(
     """
 
     def value(given: Any, field: str, index: int | None = None) -> Value:
+        if isinstance(given, np.ndarray) and not given.ndim and given.dtype.kind in "iuf":
+            given = given[()]
+        if isinstance(given, np.ndarray):
+            return _constant(graph, operator, (field, index), given, tensors, outputs)
         if not isinstance(given, Value) and is_number(given):
             return _fill(graph, operator, (field, index), given, tensors, outputs)
         return own(graph, given, field if index is None else f"{field}.{index}")
@@ -70,11 +76,7 @@ def values(
 def own(graph: Graph, value: Any, field: str | None = None) -> Value:
     """The value, which must be one of this graph."""
     if not isinstance(value, Value):
-        hint = None
-        if isinstance(value, np.ndarray):
-            hint = "make it a constant of the graph first: g.constant(name, array)"
-        elif isinstance(value, (bool, np.bool_)):
-            hint = "write 1 or 0"
+        hint = "write 1 or 0" if isinstance(value, (bool, np.bool_)) else None
         raise OperatorError(NOT_A_VALUE, code="not-a-value", field=field, got=value, hint=hint)
     if value.graph is not graph:
         raise GraphError(
@@ -129,6 +131,24 @@ def _fill(
             dataclasses.replace(problem, node=None, field=field, hint=problem.hint or hint)
             for problem in error.problems
         ) from None
+
+
+def _constant(
+    graph: Graph,
+    operator: type[Operator],
+    path: tuple[str, int | None],
+    array: np.ndarray[Any, Any],
+    tensors: Mapping[str, Any],
+    outputs: Mapping[str, Any],
+) -> Value:
+    """A constant that holds an array; numbers of NumPy's own types, int64 and float64, get their type as others do."""
+    dtype = None
+    if array.dtype in (np.int64, np.float64):
+        with contextlib.suppress(OperatorError):
+            number = array.flat[0] if array.size else 0
+            dtype = number_type(operator, path, number, _dtype_of, tensors, outputs)
+    with Report(field=path[0] if path[1] is None else f"{path[0]}.{path[1]}"):
+        return graph.array(array, dtype)
 
 
 def _dtype_of(value: Any) -> DataType | None:

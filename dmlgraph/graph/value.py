@@ -6,10 +6,13 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import numpy as np
+
 from dmlgraph import operators as ops
+from dmlgraph.base.errors import OperatorError
 from dmlgraph.base.expressions import Size
-from dmlgraph.base.tensor import DataType, TensorDesc
-from dmlgraph.graph import calls
+from dmlgraph.base.tensor import DataType, DataTypeLike, TensorDesc
+from dmlgraph.graph import calls, composed
 from dmlgraph.graph.hinted import Hinted
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.common.subscripts import as_text
@@ -22,6 +25,7 @@ _KEEP = object.__setattr__
 
 Lazy = Callable[[], type[Operator]]  # an operator whose module is imported when it is used
 Method = Callable[["Value", "Operand"], "Value"]
+Reduction = Callable[..., "Value"]
 
 
 def _both_ways(operator: Lazy, of_truths: Lazy | None = None) -> tuple[Method, Method]:
@@ -39,20 +43,44 @@ def _both_ways(operator: Lazy, of_truths: Lazy | None = None) -> tuple[Method, M
     return method, mirrored
 
 
+def _reduction(function: str, what: str) -> Reduction:
+    """A method of a value that reduces axes; it may be called by NumPy's functions, such as `np.sum`."""
+
+    def method(
+        self: Value,
+        axis: int | Sequence[int] | None = None,
+        dtype: None = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        name: str | None = None,
+    ) -> Value:
+        for field, given in (("dtype", dtype), ("out", out)):
+            if given is not None:
+                hint = "astype and reduce are two nodes" if field == "dtype" else "a value never changes"
+                raise OperatorError("cannot be given here", code="unknown-field", field=field, got=given, hint=hint)
+        return composed.reduced(self, function, axis, keepdims, name)
+
+    method.__doc__ = f"""{what} of the elements along axes: `reduce`, and `squeeze` unless `keepdims`.
+
+        Of all axes, which is the default, one number is left, sizes [1].
+        """
+    return method
+
+
 class Value(Hinted):
     """One tensor in a graph: an input, a constant, or an output of a node.
 
     A value never changes; its node describes it.  `Value(graph, node, port)` raises GraphError for an output that does
     not exist.  A deep copy belongs to a copy of the graph; a shallow copy is the value itself.
 
-    Python's operators make nodes: `+ - * / % ** < <= > >= == != & | ^ ~ @ -x abs(x) x[…]`.  A number on one side
-    becomes a constant fill of one element, read through zero strides.  `==` also makes a node: compare values with
-    `is`.  `& | ^ ~` are logical between results of comparisons and logical operators, else bitwise; `%` has the sign
-    of the divisor.
+    Python's operators make nodes: `+ - * / % ** < <= > >= == != & | ^ ~ @ -x abs(x) x[…]`, and so do NumPy's functions
+    of elements, `np.exp(x)`.  A number on one side becomes a constant fill of one element, read through zero strides,
+    and a NumPy array a constant.  `==` also makes a node: compare values with `is`.  `& | ^ ~` are logical between
+    results of comparisons and logical operators, else bitwise; `%` has the sign of the divisor.
     """
 
     __slots__ = ("desc", "graph", "node", "port")
-    __array_ufunc__ = None  # so that NumPy arrays leave the operators to this class
 
     graph: Graph
     node: str
@@ -155,9 +183,31 @@ class Value(Hinted):
         """Repeated to these sizes by NumPy's rules."""
         return calls.apply(ops.BroadcastTo, self, name=name, sizes=_numbers(sizes))
 
+    def permute(self, *permutation: int | Sequence[int], name: str | None = None) -> Value:
+        """`transpose`, by PyTorch's name."""
+        return self.transpose(*permutation, name=name)
+
+    def swapaxes(self, axis1: int, axis2: int, *, name: str | None = None) -> Value:
+        """Two dimensions in the place of one another."""
+        return composed.swapped(self, axis1, axis2, name)
+
     def __getitem__(self, index: Any) -> Value:
         """NumPy's basic indexing: integers, ranges with steps, None and ...; bounds may be expressions over dims."""
         return calls.apply(ops.Subscript, self, index=as_text(index))
+
+    # NumPy's methods and functions: see `dmlgraph.graph.composed`.
+
+    def astype(self, dtype: DataTypeLike, *, name: str | None = None) -> Value:
+        """In another data type: `cast`."""
+        return calls.apply(ops.Cast, self, dtype=dtype, name=name)
+
+    sum = _reduction("sum", "The sum")
+    mean = _reduction("average", "The mean")
+    max = _reduction("max", "The greatest")
+    min = _reduction("min", "The least")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Operand, **given: Any) -> Any:
+        return composed.universal(ufunc, method, inputs, given)
 
     # Python's operators.
 
@@ -220,4 +270,4 @@ def _numbers(given: tuple[Any, ...]) -> Any:
     return given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
 
 
-Operand = Value | int | float
+Operand = Value | int | float | np.ndarray[Any, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -86,7 +86,7 @@ class FillValueSequence(Fill, dml="FILL_VALUE_SEQUENCE"):
             bits = np.uint64(self.value_start.bits) + index * np.uint64(self.value_delta.bits)
             return bits.astype(f"u{dtype.itemsize}").view(dtype)
 
-    def doubts(self) -> Problem | None:
+    def doubts(self, _ranks: Sequence[int | None]) -> Problem | None:
         """The problem of a sequence that leaves the range of its data type, or stops being exact."""
         return _float_sequence(self) if self.output.dtype.is_float else _integer_sequence(self)
 

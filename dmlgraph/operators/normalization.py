@@ -5,6 +5,7 @@ Everything is computed in float64 and rounded once.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -220,6 +221,30 @@ class MeanVariance(Normalization):
         """The axes over which mean and variance are computed."""
         axes: tuple[int, ...] = self.axes
         return axes
+
+    def constraints(self) -> Iterator[Problem]:
+        for problem in super().constraints():
+            field = (problem.field or "").partition(".")[0]
+            meant = self._meant(field) if problem.field == f"{field}.sizes.1" else None
+            yield problem if meant is None else dataclasses.replace(problem, hint=f"from one dimension, {meant}")
+
+    def doubts(self, ranks: Sequence[int | None]) -> Problem | None:
+        for field, rank in zip(("scale", "bias"), ranks[1:], strict=True):
+            meant = self._meant(field) if rank == 1 else None
+            if meant is not None:
+                message = "is read along axis 1, the channels, but the normalised axis has the same size"
+                return Problem(message, code="aligned-axis", field=field, hint=meant)
+        return None
+
+    def _meant(self, field: str) -> str | None:
+        """How to read a tensor of one dimension along the last axis, if only that is normalised and the sizes fit."""
+        last, desc = self.input.rank - 1, getattr(self, field, None)
+        if desc is None or last < 2 or self.reduced != (last,) or desc.element_count == 1:
+            return None
+        if desc.sizes != (1, self.input.sizes[last], *(1,) * (last - 1)):
+            return None
+        sizes = [1] * last + [self.input.sizes[last]]
+        return f"reshape({', '.join(map(str, sizes))}) reads it along axis {last}"
 
     @property
     def uses(self) -> tuple[bool, bool]:

@@ -29,6 +29,7 @@ from dmlgraph.operators.declaration.fields import (
     AxesDefault,
     Axis,
     AxisList,
+    AxisPlaces,
     Count,
     Input,
     Ints,
@@ -245,7 +246,7 @@ class ExpandDims(View, dml="EXPAND_DIMS"):
     keeps_order: ClassVar = True
     example: ClassVar = "axes: [0, -1]"
 
-    axes: Annotated[Ints, Count("AxisCount")]
+    axes: AxisPlaces
 
     def fill_in(self, given: Given) -> Mapping[str, Any]:
         rank = self.input.rank + len(self.axes)

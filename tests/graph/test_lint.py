@@ -278,3 +278,19 @@ def test_a_large_graph_is_looked_through_in_linear_time() -> None:
         dg.sin(value)  # a dead end at every step of a dead chain
     g.output("x", x)
     assert len(g.warnings()) == 1500
+
+
+def test_a_scale_that_fits_the_normalised_axis_too_is_doubtful() -> None:
+    def made(sizes: list[int], scale: list[int], axes: list[int]) -> dg.Graph:
+        g = dg.Graph()
+        x, w = g.input("x", sizes=sizes, dtype="float32"), g.input("w", sizes=scale, dtype="float32")
+        g.output("y", dg.mean_variance_normalization1(x, w, axes=axes, normalize_variance=True, epsilon=1e-5, name="y"))
+        return g
+
+    (problem,) = made([2, 4, 4], [4], [2]).warnings()
+    assert (problem.code, problem.node, problem.field) == ("aligned-axis", "y", "scale")
+    assert problem.hint == "reshape(1, 1, 4) reads it along axis 2"
+    with pytest.raises(dg.OperatorError, match=r"reshape\(1, 1, 4\) reads it along axis 2"):
+        made([2, 3, 4], [4], [2])
+    for fine in (([2, 4, 4], [1, 1, 4], [2]), ([2, 4, 4], [4], [1]), ([2, 4, 4, 4], [4], [2, 3])):
+        assert made(*fine).warnings() == []

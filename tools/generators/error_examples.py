@@ -95,6 +95,13 @@ outputs: [y]
     "unused-template-input": _TEMPLATE.format(", w", _BLOCK, "{use: block, x: x, w: x}"),
     "sequence-range": _SEQUENCE.format("uint8"),
     "sequence-inexact": _SEQUENCE.format("float16"),
+    "aligned-axis": """\
+dmlgraph: 1
+inputs: {x: {dtype: float32, sizes: [2, 4, 4]}, w: {dtype: float32, sizes: [4]}}
+nodes:
+  y: {op: mean_variance_normalization1, input: x, scale: w, axes: [2], normalize_variance: true, epsilon: 0.00001}
+outputs: [y]
+""",
     "missing": "dmlgraph: 1\ninputs: {x: {sizes: [2]}}\noutputs: [x]\n",
     "unknown-field": "dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2], layout: NCHW}}\noutputs: [x]\n",
     "unknown-name": _X + 'dg.reduce(x, function="total", axes=[1])\n',

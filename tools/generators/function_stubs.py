@@ -25,13 +25,15 @@ Made by tools/generate.py from the operators' classes: change those, not this fi
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, overload
 
+import numpy as np
+
 from dmlgraph.base.expressions import Expression, Real, Size
 from dmlgraph.operators import Operator, OutputSpec, ScaleBias
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataTypeLike, TensorDesc
 from dmlgraph.graph.value import Value
 
-Tensor = Value | Expression | int | float
+Tensor = Value | Expression | int | float | np.ndarray[Any, Any]
 Output = TensorDesc | OutputSpec | Mapping[str, Any]
 
 '''

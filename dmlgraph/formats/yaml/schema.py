@@ -20,7 +20,7 @@ from dmlgraph.formats.yaml.workarounds import workarounds_schema
 from dmlgraph.operators.catalog.examples import example
 from dmlgraph.operators.catalog.help import field_rows
 from dmlgraph.operators.catalog.registry import REGISTRY
-from dmlgraph.operators.declaration.fields import Kind, Schema
+from dmlgraph.operators.declaration.fields import AXIS_COUNT, Kind, Schema
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.struct import Member
 
@@ -336,9 +336,9 @@ def _rule(operator: type[Operator]) -> Schema:
 def _attribute(member: Member) -> Schema:
     """A field that is neither a tensor nor an enumeration."""
     if member.axes is not None:
-        return {"type": "array", "items": _AXIS} if member.count else _AXIS
+        return {"anyOf": [{"type": "array", "items": _AXIS}, _AXIS]} if member.count else _AXIS
     form = member.kind.form
-    if member.entries is not None or form.entry_for_all:
+    if member.entries is not None or form.entry_for_all or member.count == AXIS_COUNT:
         return {"anyOf": [form.schema, form.entry]}  # one number for all entries
     return form.schema
 

@@ -87,7 +87,7 @@ def _takes(operator: type[Operator], member: FieldMember) -> str:
     if member.entries is not None:
         return f"{member.kind.form.takes}, one for each {member.entries.of}, or one for all"
     if member.axes is not None:
-        return "list of axes, negative from the end" if member.count else "axis, negative from the end"
+        return "axis or list of axes, negative from the end" if member.count else "axis, negative from the end"
     return member.kind.form.takes
 
 

@@ -349,6 +349,15 @@ def as_list(value: object) -> object:
     return entries
 
 
+AXIS_COUNT = "AxisCount"  # the count of a list of axes, for which one number may stand
+
+
+def _axes(value: object) -> object:
+    """A list of axes; one number is a list of one."""
+    is_one = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return as_list([value] if is_one else value)
+
+
 def _as_values(value: object) -> tuple[object, ...]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise _refuse("must be a list", value, code="kind")
@@ -394,11 +403,12 @@ ZeroPerSpatial = Annotated[UIntPerSpatial, Entries(skipped=2, default=0)]
 Axis = Annotated[int, _integer(-(2**31), _UINT_MAX), Kind.UINT, Axes()]
 AxisList = Annotated[
     tuple[Annotated[int, _integer(-(2**31), _UINT_MAX)], ...],
-    BeforeValidator(as_list),
+    BeforeValidator(_axes),
     Kind.UINTS,
-    Count("AxisCount"),
+    Count(AXIS_COUNT),
     Axes(),
 ]
+AxisPlaces = Annotated[tuple[Int, ...], BeforeValidator(_axes), Kind.INTS, Count(AXIS_COUNT)]  # of the result
 # Inputs that may be given as a number, whose data type is not another tensor's.
 ScaleInput = Annotated[Input, NumberType(DataType.FLOAT32)]
 IndexInput = Annotated[Input, NumberType(index_type)]

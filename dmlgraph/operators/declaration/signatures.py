@@ -7,7 +7,7 @@ import inspect
 from typing import Any, NamedTuple
 
 from dmlgraph.operators.declaration.enumeration import Enumeration
-from dmlgraph.operators.declaration.fields import Kind
+from dmlgraph.operators.declaration.fields import AXIS_COUNT, Kind
 from dmlgraph.operators.declaration.operator import Operator
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -49,7 +49,8 @@ def parameter_type(operator: type[Operator], name: str) -> str:
         names = operator.enumeration(name).names()
         return "Literal[" + ", ".join(f'"{each}"' for each in names) + "]"
     one_for_all = "Real | " if member.kind is Kind.FLOATS else "Size | "
-    return (one_for_all if member.entries is not None else "") + member.kind.form.parameter
+    is_one_enough = member.entries is not None or member.count == AXIS_COUNT
+    return (one_for_all if is_one_enough else "") + member.kind.form.parameter
 
 
 @functools.cache

@@ -155,7 +155,7 @@ class Traits:
     def has_derivative(cls) -> bool:
         return cls.derivative is not Traits.derivative
 
-    def doubts(self) -> Problem | None:
+    def doubts(self, ranks: Sequence[int | None]) -> Problem | None:
         """What is legal in the operator but probably a mistake: a warning."""
         return None
 

@@ -1,0 +1,231 @@
+"""Functions of NumPy and PyTorch as a few of DirectML's operators; each says which.
+
+    y = dg.layer_norm(dg.linear(x, w, b), gain, bias)
+    attended = dg.scaled_dot_product_attention(q, k, v, is_causal=True)
+    h = np.exp(-x).sum(axis=1)
+
+Values are DirectML's: nothing is converted, a tensor has at least one dimension, and sums of nothing do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from dmlgraph import operators as ops
+from dmlgraph.base.errors import GraphError, OperatorError
+from dmlgraph.base.tensor import DataType
+from dmlgraph.graph import calls
+from dmlgraph.operators.catalog.foreign_names import entries, plain
+from dmlgraph.operators.catalog.registry import REGISTRY, full_name
+
+if TYPE_CHECKING:
+    from dmlgraph.graph.value import Operand, Value
+
+Axes = int | Sequence[int]
+Tensor: TypeAlias = "Value | np.ndarray[Any, Any]"
+
+
+def softmax(x: Value, axis: Axes = -1, *, name: str | None = None) -> Value:
+    """e^x / Σ e^x along an axis, or along several together: `activation_softmax1`."""
+    result: Value = calls.apply(ops.ActivationSoftmax1, x, axes=axis, name=name)
+    return result
+
+
+def layer_norm(
+    x: Value,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    axes: Axes = -1,
+    epsilon: float = 1e-5,
+    name: str | None = None,
+) -> Value:
+    """(x − mean) / √(variance + epsilon) · weight + bias over some axes: `mean_variance_normalization1`.
+
+    Args:
+        x: floats.
+        weight: with the sizes of x along `axes`, which are the last ones then.
+        bias: likewise.
+        axes: by default the last one.
+        epsilon: added to the variance.
+        name: of the node.
+
+    Raises:
+        OperatorError: the weight or the bias has other sizes.
+    """
+    several = sorted(axis % x.rank for axis in ([axes] if isinstance(axes, int) else axes))
+    kept = x.rank - len(several)
+    wanted = list(x.sizes[kept:])
+    tensors: dict[str, Tensor] = {}
+    for field, given in (("scale", weight), ("bias", bias)):
+        if given is None:
+            continue
+        if list(given.shape) != wanted or several != list(range(kept, x.rank)):
+            message = "must have the sizes of x along the axes, which must be the last ones"
+            allowed = f"{wanted} along the axes {list(range(kept, x.rank))}"
+            raise OperatorError(message, code="sizes", node=name, field=field, got=[*given.shape], allowed=allowed)
+        tensors[field] = given.reshape((*(1 for _ in range(kept)), *given.shape))
+    result: Value = calls.apply(
+        ops.MeanVarianceNormalization1, x, **tensors, axes=several, normalize_variance=True, epsilon=epsilon, name=name
+    )
+    return result
+
+
+def linear(x: Value, weight: Tensor, bias: Tensor | None = None, *, name: str | None = None) -> Value:
+    """x · weightᵀ + bias, for the last dimension of x: `gemm`, between views where x has not two dimensions.
+
+    Args:
+        x: {…, inputs}.
+        weight: {outputs, inputs}.
+        bias: {outputs}.
+        name: of the last node.
+
+    Raises:
+        OperatorError: the weight has another number of dimensions, or sizes do not fit.
+    """
+    if len(weight.shape) != 2:
+        message = "must have two dimensions, the outputs and the inputs"
+        raise OperatorError(message, code="rank", node=name, field="weight", got=[*weight.shape])
+    *batch, inputs = x.shape
+    rows = x if x.rank == 2 else x.reshape(-1, inputs)
+    tensors: dict[str, Tensor] = {} if bias is None else {"c": bias.reshape(1, -1)}
+    last = name if x.rank == 2 else None
+    result: Value = calls.apply(ops.Gemm, rows, weight, **tensors, trans_b="transpose", name=last)
+    return result if x.rank == 2 else result.reshape(*batch, weight.shape[0], name=name)
+
+
+def embedding(table: Value, ids: Value, *, name: str | None = None) -> Value:
+    """The rows of a table at some indices: `gather`, between views.
+
+    Args:
+        table: {rows, numbers}.
+        ids: integers of any sizes.
+        name: of the last node.
+
+    Returns:
+        {…, numbers}, behind the sizes of the indices.
+
+    Raises:
+        OperatorError: the table has another number of dimensions, or the indices are no integers.
+    """
+    if table.rank != 2:
+        message = "must have two dimensions, the rows and their numbers"
+        raise OperatorError(message, code="rank", node=name, field="table", got=[*table.sizes])
+    rows = calls.apply(ops.Gather, table, ids.reshape(1, -1), axis=0, index_dimensions=1)
+    return rows.reshape(*ids.shape, table.shape[1], name=name)
+
+
+def scaled_dot_product_attention(
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    name: str | None = None,
+) -> Value:
+    """softmax(query · keyᵀ · scale + mask) · value: `gemm`, `activation_softmax1` and `gemm`.
+
+    A row of which nothing may be attended to gets the average of all values.
+
+    Args:
+        query: floats {…, rows, depth}.
+        key: {…, keys, depth}.
+        value: {…, keys, numbers}.
+        mask: what broadcasts to the scores {…, rows, keys}: floats are added (`add`); of uint8, only keys with another
+            number than 0 are attended to (`if`).
+        is_causal: whether a row attends to the keys up to its own place only: two `fill_value_sequence`, compared.
+        scale: by default 1 / √depth.
+        name: of the last node.
+
+    Raises:
+        OperatorError: sizes or data types do not fit one another.
+    """
+    depth = query.shape[-1]
+    alpha = getattr(depth, "expression", depth) ** -0.5 if scale is None else scale
+    scores: Value = calls.apply(ops.Gemm, query, key, trans_b="transpose", alpha=alpha)
+    if is_causal:
+        allowed = _places(scores, -1) <= _places(scores, -2)
+        scores = _only(scores, allowed)
+    if mask is not None:
+        scores = _only(scores, mask != 0) if mask.dtype is DataType.UINT8 else scores + mask
+    result: Value = calls.apply(ops.Gemm, softmax(scores), value, name=name)
+    return result
+
+
+def _places(scores: Value, axis: int) -> Value:
+    """0, 1, 2, … along an axis of scores, with size 1 elsewhere."""
+    sizes = [1] * scores.rank
+    sizes[axis] = scores.shape[axis]
+    return scores.graph.fill_value_sequence(sizes=sizes, dtype="uint32", value_start=0, value_delta=1)
+
+
+def _only(scores: Value, allowed: Value) -> Value:
+    """The scores, and the lowest number where something is not allowed."""
+    lowest = float(np.finfo(scores.dtype.numpy).min)
+    result: Value = calls.apply(ops.If, allowed, scores, lowest)
+    return result
+
+
+# What the methods of values are made of.
+
+
+def reduced(x: Value, function: str, axis: Axes | None, keepdims: bool, name: str | None) -> Value:
+    """`reduce` over axes, by default all; without them, unless `keepdims`: of all, one number is left, sizes [1]."""
+    chosen = {} if axis is None else {"axes": axis}
+    whole: Value = calls.apply(ops.Reduce, x, function=function, name=name if keepdims else None, **chosen)
+    if keepdims:
+        return whole
+    several = range(x.rank) if axis is None else [axis] if isinstance(axis, int) else axis
+    if len(several) == x.rank:
+        return whole.reshape(1, name=name)
+    return whole.squeeze(*several, name=name)
+
+
+def swapped(x: Value, one: int, other: int, name: str | None) -> Value:
+    """Two dimensions in the place of one another: `transpose`.
+
+    Raises:
+        GraphError: one of them does not exist.
+    """
+    for axis in (one, other):
+        if not -x.rank <= axis < x.rank:
+            allowed = f"{-x.rank} to {x.rank - 1}"
+            raise GraphError("is not an axis of the tensor", code="range", field="axis", got=axis, allowed=allowed)
+    order = list(range(x.rank))
+    order[one], order[other] = order[other], order[one]
+    return x.transpose(*order, name=name)
+
+
+# NumPy's functions of elements that have not the name of an operator, nor another one for it in `foreign_names`.
+_UFUNCS: dict[str, Callable[..., Any]] = {
+    "positive": lambda x: x,
+    "square": lambda x: x * x,
+    "not_equal": lambda a, b: a != b,
+    "exp2": lambda x: calls.apply(ops.Pow, 2, x),
+    "matmul": lambda a, b: calls.apply(ops.Gemm, a, b),
+}
+
+
+def universal(ufunc: np.ufunc, method: str, inputs: Sequence[Operand], given: dict[str, Any]) -> Any:
+    """What a function of NumPy, such as `np.exp`, makes of values: the operator that computes it.
+
+    Raises:
+        OperatorError: no operator does, or it is used in another way than as a function of its tensors.
+    """
+    name = ufunc.__name__
+    made = _UFUNCS.get(name)
+    if made is None:
+        entry = entries().get(plain(name))
+        own = full_name(name) or (entry.operator if entry is not None and not entry.fields else "")
+        made = (lambda *tensors: calls.apply(REGISTRY[own], *tensors)) if own else None
+    if made is None or method != "__call__" or given:
+        what = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
+        more = f" with {', '.join(given)}" if given else ""
+        message = f"no operator computes {what}{more} of values of a graph"
+        raise OperatorError(message, code="unknown-operator", node=name)
+    return made(*inputs)
