@@ -28,6 +28,7 @@ from dmlgraph.files.untrusted import what_failed
 COMMANDS = (
     "bench",
     "check",
+    "compare",
     "completion",
     "cut",
     "devices",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pathlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.base.report import Report
-from dmlgraph.base.tables import lines
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
     GRAPH,
@@ -22,18 +20,13 @@ from dmlgraph.cli.options import (
     with_dims,
     with_inputs,
     with_permissions,
+    with_tolerance,
     without_fusion,
 )
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
     from dmlgraph.measure.diff import Difference
-
-
-def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):
-        raise click.BadParameter(f"'{value}' is not a finite number")
-    return value
 
 
 @click.command()
@@ -47,30 +40,7 @@ def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
 @with_inputs
 @without_fusion
 @with_permissions
-@click.option(
-    "--ulp",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Treat numbers as equal that are at most N units in the last place apart.",
-)
-@click.option(
-    "--relative",
-    type=click.FloatRange(min=0),
-    callback=_finite,
-    default=0.0,
-    metavar="R",
-    help="Treat numbers as equal that differ by at most this fraction of the larger one, such as 1e-3.",
-)
-@click.option(
-    "--absolute",
-    type=click.FloatRange(min=0),
-    callback=_finite,
-    default=0.0,
-    metavar="A",
-    help="Treat numbers as equal that differ by at most this much, such as 1e-6.",
-)
+@with_tolerance
 @with_dims
 @click.pass_context
 def diff(
@@ -127,14 +97,10 @@ def diff(
 
 def _report(graph: Graph, found: Difference) -> Iterator[str]:
     from dmlgraph.measure.diff import labels_of_states
-    from dmlgraph.measure.report import cause, summary
+    from dmlgraph.measure.report import cause, of_outputs
 
     descs = graph.output_descs | {label: state.desc for label, state in labels_of_states(graph).items()}
-    rows = [["output", "data type", "sizes", "differs", "ULP", "absolute"]]
-    for name, comparison in found.outputs.items():
-        desc = descs[name]
-        rows.append([name, str(desc.dtype), str(list(desc.sizes)), *summary(comparison)])
-    yield from lines(rows, "<<<<>>")
+    yield from of_outputs(descs, found.outputs)
     nans = sum(comparison.nans for comparison in found.outputs.values())
     if nans:
         yield f"{nans} NaN{'s have' if nans > 1 else ' has'} other bits; they count as equal"

@@ -103,6 +103,10 @@ def with_output(help: str, name: str = "output", **more: Any) -> Callable[[Calla
     return click.option("-o", "--output", name, help=help, **({"type": NEW_FILE} | more))
 
 
+# The option --force.
+with_force = click.option("--force", is_flag=True, help="Overwrite a graph file that is not as dmlgraph wrote it.")
+
+
 def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Choice] = ()) -> Graph:
     """The graph in a file or an ONNX model, or with `-` in standard input, which names files in the current folder.
 
@@ -378,6 +382,41 @@ def _parse_states(_: click.Context, __: click.Parameter, given: tuple[str, ...])
 def _parse_pairs(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     """`double=float32` pairs."""
     return dict(split_pair(each, "TYPE=TYPE, such as double=float32") for each in given)
+
+
+def _finite(_: click.Context, __: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):
+        raise click.BadParameter(f"'{value}' is not a finite number")
+    return value
+
+
+def with_tolerance(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options --ulp, --relative and --absolute: what counts as equal."""
+    ulp = click.option(
+        "--ulp",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="N",
+        help="Treat numbers as equal that are at most N units in the last place apart.",
+    )
+    relative = click.option(
+        "--relative",
+        type=click.FloatRange(min=0),
+        callback=_finite,
+        default=0.0,
+        metavar="R",
+        help="Treat numbers as equal that differ by at most this fraction of the larger one, such as 1e-3.",
+    )
+    absolute = click.option(
+        "--absolute",
+        type=click.FloatRange(min=0),
+        callback=_finite,
+        default=0.0,
+        metavar="A",
+        help="Treat numbers as equal that differ by at most this much, such as 1e-6.",
+    )
+    return ulp(relative(absolute(command)))
 
 
 def with_inputs(command: Callable[..., Any]) -> Callable[..., Any]:

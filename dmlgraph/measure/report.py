@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +11,7 @@ from dmlgraph.base.tables import lines
 from dmlgraph.measure.ulp import Comparison, compare, show_number
 
 if TYPE_CHECKING:
+    from dmlgraph.base.tensor import TensorDesc
     from dmlgraph.graph.graph import Graph
     from dmlgraph.measure.diff import Difference, Finding
 
@@ -21,6 +22,14 @@ def summary(comparison: Comparison) -> tuple[str, str, str]:
     """How many elements differ, and the largest differences: in ULP, and absolute."""
     differs = "equal" if comparison.equal else f"{comparison.differing} of {comparison.elements}"
     return differs, "NaN" if comparison.ulp is None else str(comparison.ulp), f"{comparison.absolute:.3g}"
+
+
+def of_outputs(descs: Mapping[str, TensorDesc], compared: Mapping[str, Comparison]) -> Iterator[str]:
+    """A table of outputs, with how much each differs."""
+    rows = [["output", "data type", "sizes", "differs", "ULP", "absolute"]]
+    for name, comparison in compared.items():
+        rows.append([name, str(descs[name].dtype), str(list(descs[name].sizes)), *summary(comparison)])
+    yield from lines(rows, "<<<<>>")
 
 
 def greatest(comparison: Comparison) -> str:

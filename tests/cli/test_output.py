@@ -37,6 +37,7 @@ tests:
 ARGUMENTS = {
     "bench": ["grüß.yaml", "--device", "reference", "--repeats", "1"],
     "check": ["wrong→.yaml"],
+    "compare": ["∑→.onnx", "--with", "onnxruntime", "--device", "reference"],
     "completion": ["zsh"],
     "cut": ["grüß.yaml", "--outputs", "結果.é", "-o", "∑→.yaml"],
     "devices": [],

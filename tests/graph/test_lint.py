@@ -216,7 +216,11 @@ def test_warnings_come_in_the_order_of_the_file() -> None:
 # Allowed.
 
 EVERY_WARNING = f"""{HEAD}dims: {{N: 1}}
-inputs: {{x: {{dtype: float32, sizes: [2]}}, unread: {{dtype: float32, sizes: [2]}}}}
+inputs:
+  x: {{dtype: float32, sizes: [2]}}
+  unread: {{dtype: float32, sizes: [2]}}
+  square: {{dtype: float32, sizes: [1, 4, 4]}}
+  scale: {{dtype: float32, sizes: [4]}}
 constants: {{k: {{dtype: float32, sizes: [1], data: [1]}}}}
 templates:
   never: {{inputs: [a], nodes: {{y: {{op: exp, input: a}}}}, outputs: [y]}}
@@ -227,7 +231,9 @@ nodes:
   dead: {{op: exp, input: x}}
   wraps: {{op: fill_value_sequence, output: {{dtype: int8, sizes: [999]}}, value_start: 0, value_delta: 1}}
   inexact: {{op: fill_value_sequence, output: {{dtype: float16, sizes: [2059]}}, value_start: 0, value_delta: 1}}
-outputs: [x, wraps, inexact, used]
+  aligned: {{op: mean_variance_normalization2, input: square, scale: scale, axes: 2, use_mean: true, use_variance: true,
+    epsilon: 1}}
+outputs: [x, wraps, inexact, used, aligned]
 """
 
 
