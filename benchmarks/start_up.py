@@ -11,6 +11,7 @@ first operator        one operator added to a graph: its family, NumPy, Pydantic
 every operator        the classes of all of them
 --version             the command line
 completion            a TAB behind a command's option, as the shell runs it
+check                 a graph of a few nodes, read, checked and lowered without fusion
 run                   a graph of a few nodes, read, fused, compiled for the processor and run
 """
 
@@ -41,6 +42,7 @@ CASES: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
     "every operator": (("-c", EVERY), {}),
     "--version": ((*COMMAND, "--version"), {}),
     "completion": (COMMAND, TAB),
+    "check": ((*COMMAND, "check", str(RAMP)), {}),
     "run": ((*COMMAND, "run", str(RAMP), "--input", f"x={RAMP.with_suffix('.x.npy')}", "--device", "cpu"), {}),
 }
 

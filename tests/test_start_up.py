@@ -46,6 +46,13 @@ def test_the_import_imports_next_to_nothing() -> None:
     assert "inspect" not in modules
 
 
+def test_a_graph_that_is_not_fused_needs_no_passes() -> None:
+    """As `dmlgraph check`, which is run on every change."""
+    ramp = ROOT / "examples" / "ramp.yaml"
+    modules = imported(f"import dmlgraph as dg; g = dg.load({str(ramp)!r}); g.lower(fuse=False); g.warnings()")
+    assert not {each for each in modules if each.startswith("dmlgraph.compiler.passes")}
+
+
 @pytest.mark.parametrize(
     "code",
     [

@@ -147,6 +147,12 @@ class DmlGraphError(Exception):
     def location(self) -> Location | None:
         return self.problems[0].location
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        from dmlgraph.base.notebook import rendered
+
+        return rendered(self)
+
     def at(self, node: str) -> Self:
         """The same error with the node in which it happened."""
         return self.with_problems(problem.at(node=node) for problem in self.problems)

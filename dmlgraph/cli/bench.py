@@ -16,8 +16,6 @@ from dmlgraph.base.report import Report
 from dmlgraph.base.tables import lines, narrowed, show_bytes, show_seconds
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
-    GRAPH,
-    NEW_FILE,
     ArrayFile,
     chosen,
     complete_inputs,
@@ -29,6 +27,8 @@ from dmlgraph.cli.options import (
     without_fusion,
     writing,
 )
+from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, Whole
+from dmlgraph.cli.reports import print_report
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ BAR = 10  # characters of a bar that is full
 
 # The rows of the table for every device; below, those for devices that know these sizes.
 _ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
-    ("nodes", lambda each: str(len(each.graph.nodes))),
+    ("nodes after fusion", lambda each: str(len(each.graph.nodes))),
     ("compile", lambda each: show_seconds(each.compilation.seconds)),
     ("first run", lambda each: show_seconds(each.first.seconds)),
     ("steady, median", lambda each: show_seconds(each.median_seconds)),
@@ -56,7 +56,13 @@ _ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
     ("both a second, median", lambda each: f"{show_bytes(_bytes_a_second(each))}/s"),
 )
 _PHASES = ("upload", "execution", "readback")
-_MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "arena_bytes": "arena"}
+# What a compiled graph needs, where a device knows it.
+_NEEDS: dict[str, tuple[str, Callable[[int], str]]] = {
+    "descriptor_count": ("descriptors", str),
+    "persistent_bytes": ("persistent", show_bytes),
+    "temporary_bytes": ("temporary", show_bytes),
+    "arena_bytes": ("arena", show_bytes),
+}
 
 
 @click.command()
@@ -71,9 +77,7 @@ _MEMORY = {"persistent_bytes": "persistent", "temporary_bytes": "temporary", "ar
 @with_inputs
 @without_fusion
 @with_permissions
-@click.option(
-    "--repeats", type=click.IntRange(min=1), help="Steady runs; by default as many as take a second, at least 5."
-)
+@click.option("--repeats", type=Whole(min=1), help="Steady runs; by default as many as take a second, at least 5.")
 @click.option("--trace", type=NEW_FILE, metavar="FILE.json", help="Write all times for https://ui.perfetto.dev.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, times in seconds.")
 @with_dims
@@ -102,6 +106,7 @@ def bench(
       dmlgraph bench examples/ramp.yaml --dim N=4096 --device reference --device cpu
       dmlgraph bench examples/ramp.yaml --repeats 100 --trace trace.json
     """
+    from dmlgraph.graph.nodes import operator_count
     from dmlgraph.measure.bench import measure
     from dmlgraph.measure.trace import trace as make_trace
 
@@ -115,10 +120,11 @@ def bench(
         with writing(trace):
             write_text(trace, json.dumps(make_trace(measurements)))
     if as_json:
-        result = {"graph": graph.name, "fused": not no_fuse, "devices": [each.as_json() for each in measurements]}
-        click.echo(json.dumps(result, indent=2))
+        count = {"source_nodes": operator_count(graph.nodes)}
+        measured = [each.as_json() | count for each in measurements]
+        print_report("bench", {"graph": graph.name, "fused": not no_fuse, "devices": measured})
     else:
-        click.echo("\n".join(_report(measurements)))
+        click.echo("\n".join(_report(measurements, operator_count(graph.nodes))))
 
 
 def _progress(choices: Sequence[Choice]) -> AbstractContextManager[Iterable[Choice]]:
@@ -132,16 +138,17 @@ def _progress(choices: Sequence[Choice]) -> AbstractContextManager[Iterable[Choi
     )
 
 
-def _report(measurements: Sequence[Measurement]) -> Iterator[str]:
+def _report(measurements: Sequence[Measurement], source_nodes: int) -> Iterator[str]:
     rows = [["", *(each.device for each in measurements)]]
+    rows.append(["nodes of the file", *[str(source_nodes)] * len(measurements)])
     rows += [[label, *map(show, measurements)] for label, show in _ROWS]
     for phase in _PHASES:
         if any(phase in each.phases for each in measurements):
             rows.append([phase, *(_known(each.phases.get(phase)) for each in measurements)])
-    for key, label in _MEMORY.items():
+    for key, (label, show) in _NEEDS.items():
         if any(key in each.stats for each in measurements):
             sizes = (each.stats.get(key) for each in measurements)
-            rows.append([label, *(UNKNOWN if size is None else show_bytes(size) for size in sizes)])
+            rows.append([label, *(UNKNOWN if size is None else show(size) for size in sizes)])
     yield from lines(rows, "<" + ">" * len(measurements))
     for each in measurements:
         yield ""
@@ -173,13 +180,19 @@ def _steps(measurement: Measurement) -> Iterator[str]:
         seconds = sum(step.seconds for step in rest)
         moved = show_bytes(sum(step.bytes for step in rest))
         rows.append([f"{len(rest)} more", "", "", show_seconds(seconds), f"{seconds / total:.1%}", moved, ""])
+    aligned = "<<<>>>>"
+    if any(step.dispatches is not None for step in shown):
+        counts = (UNKNOWN if step.dispatches is None else str(step.dispatches) for step in shown)
+        rows = [[*row, each] for row, each in zip(rows, ["dispatches", *counts, *[""] * bool(rest)], strict=True)]
+        aligned += ">"
     if roof is not None:
+        aligned += "><"
         shares = [roof.share(step) for step in shown]
         columns = [["of the roof", ""], *([f"{share:.0%}", _bar(share)] for share in shares), *[["", ""]] * bool(rest)]
         rows = [[*row, *more] for row, more in zip(rows, columns, strict=True)]
     if sys.stdout.isatty():
         rows = narrowed(rows, 2, shutil.get_terminal_size().columns)
-    yield from lines(rows, "<<<>>>>><"[: len(rows[0])])
+    yield from lines(rows, aligned)
     if roof is None:
         return
     computing = ", ".join(_arithmetic(roof, shown))

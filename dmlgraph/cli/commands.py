@@ -19,7 +19,7 @@ from typing import Any
 
 import click
 
-from dmlgraph.base.errors import DmlGraphError, Problem
+from dmlgraph.base.errors import DmlGraphError, Problem, nearest
 from dmlgraph.base.memory import not_enough_memory
 from dmlgraph.cli.command import INTERRUPTED
 from dmlgraph.cli.messages import tell
@@ -71,6 +71,14 @@ class Commands(click.Group):
         command: click.Command = getattr(importlib.import_module(f"dmlgraph.cli.{name}"), name)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            raise click.UsageError(f"there is no command '{name}': {_instead(name)}", ctx)
+        return super().resolve_command(ctx, args)
+
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
         with _without_traceback():
             return super().make_context(*arguments, **options)
@@ -78,6 +86,30 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         with _without_traceback():
             return super().invoke(ctx)
+
+
+# What users of other programs call commands, and what is not one.
+_ELSEWHERE = {
+    **{"help": "'dmlgraph --help' lists them, and 'dmlgraph COMMAND --help' explains one"},
+    **{"version": "'dmlgraph --version' prints it"},
+    **dict.fromkeys(("lint", "validate", "verify"), "did you mean 'dmlgraph check'?"),
+    **dict.fromkeys(("convert", "load"), "did you mean 'dmlgraph import' or 'dmlgraph export'?"),
+    **dict.fromkeys(("save", "write"), "did you mean 'dmlgraph export'?"),
+    **dict.fromkeys(("compile", "build", "print", "dump"), "did you mean 'dmlgraph lower'?"),
+    **dict.fromkeys(("draw", "view", "plot", "visualize"), "did you mean 'dmlgraph show'?"),
+    **dict.fromkeys(("benchmark", "time", "profile"), "did you mean 'dmlgraph bench'?"),
+    **dict.fromkeys(("exec", "execute", "infer", "predict"), "did you mean 'dmlgraph run'?"),
+    **dict.fromkeys(("ops", "list"), "did you mean 'dmlgraph operators' or 'dmlgraph devices'?"),
+    **dict.fromkeys(("init", "create"), "did you mean 'dmlgraph new'?"),
+}
+
+
+def _instead(name: str) -> str:
+    """What to write instead of a word that is not a command."""
+    if os.path.exists(name):
+        return f"it is a file; did you mean 'dmlgraph run {name}'?"
+    near = nearest(name, COMMANDS)
+    return _ELSEWHERE.get(name) or (f"did you mean '{near}'?" if near else "'dmlgraph --help' lists them")
 
 
 @contextlib.contextmanager

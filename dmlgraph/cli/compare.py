@@ -8,7 +8,6 @@ import click
 
 from dmlgraph.base.errors import listing
 from dmlgraph.cli.options import (
-    FILE,
     ArrayFile,
     chosen,
     options_of_models,
@@ -18,6 +17,7 @@ from dmlgraph.cli.options import (
     with_tolerance,
     without_fusion,
 )
+from dmlgraph.cli.parameter_types import FILE
 
 
 @click.command()

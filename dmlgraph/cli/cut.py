@@ -8,7 +8,8 @@ import click
 
 from dmlgraph.base.errors import listing, plural
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import GRAPH, load_graph, split_pair, with_dims, with_output, writing
+from dmlgraph.cli.options import load_graph, split_pair, with_dims, with_output, writing
+from dmlgraph.cli.parameter_types import GRAPH
 
 
 def _parse_values(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, str] | list[str]:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import click
 
+from dmlgraph.cli import reports
+from dmlgraph.cli.options import with_json
+from dmlgraph.cli.reports import print_report
+
 
 @click.command()
-def devices() -> None:
+@with_json
+def devices(as_json: bool) -> None:
     """List the devices: what each can do, or why it is missing.
 
     \b
@@ -16,6 +21,9 @@ def devices() -> None:
     from dmlgraph.devices import choose, list_devices
 
     automatic = choose("auto")
+    if as_json:
+        print_report("devices", reports.devices(list_devices(), automatic))
+        return
     for device in list_devices():
         state = f"missing: {device.missing}" if device.missing else device.description
         click.echo(f"{device.name:<20} {state}")

@@ -11,7 +11,6 @@ import click
 from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
-    GRAPH,
     ArrayFile,
     chosen,
     complete_inputs,
@@ -23,6 +22,7 @@ from dmlgraph.cli.options import (
     with_tolerance,
     without_fusion,
 )
+from dmlgraph.cli.parameter_types import GRAPH
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph

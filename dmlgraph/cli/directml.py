@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from dmlgraph.cli.options import FILE
+from dmlgraph.cli.parameter_types import FILE
 
 
 @click.group()

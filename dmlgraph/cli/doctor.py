@@ -12,8 +12,6 @@ from dmlgraph.base.report import Report
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
-    GRAPH,
-    NEW_FILE,
     ArrayFile,
     chosen,
     complete_inputs,
@@ -25,6 +23,7 @@ from dmlgraph.cli.options import (
     writing,
 )
 from dmlgraph.cli.output import print_document
+from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, Number
 
 if TYPE_CHECKING:
     from dmlgraph.doctor.finding import Finding
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 @without_fusion
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=300.0,
     show_default=True,
     metavar="SECONDS",

@@ -6,18 +6,9 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import (
-    FILE,
-    GRAPH,
-    ArrayFile,
-    as_declared,
-    load_graph,
-    parse_arrays,
-    with_dims,
-    with_output,
-    writing,
-)
+from dmlgraph.cli.options import ArrayFile, as_declared, load_graph, parse_arrays, with_dims, with_output, writing
 from dmlgraph.cli.output import print_document
+from dmlgraph.cli.parameter_types import FILE, GRAPH
 
 
 @click.group()

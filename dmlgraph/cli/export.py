@@ -11,7 +11,6 @@ import click
 
 from dmlgraph.base.report import Report
 from dmlgraph.cli.options import (
-    GRAPH,
     ArrayFile,
     as_declared,
     each_size,
@@ -21,6 +20,7 @@ from dmlgraph.cli.options import (
     with_sizes,
     writing,
 )
+from dmlgraph.cli.parameter_types import GRAPH
 
 if TYPE_CHECKING:
     from dmlgraph.base.levels import FeatureLevel

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dmlgraph.cli.options import chosen, permissions, read_stdin, with_device, with_dim, with_permissions
+from dmlgraph.cli.parameter_types import Whole
 
 if TYPE_CHECKING:
     from dmlgraph.devices.names import DeviceName
@@ -23,7 +24,7 @@ _MODEL = click.Path(exists=True, path_type=pathlib.Path)
 @click.argument("model", type=_MODEL)
 @click.option("--prompt", required=True, metavar="TEXT", help="What to go on with; '-' is standard input.")
 @with_device("Where to run; 'dmlgraph devices' lists them.", default="auto", show_default=True)
-@click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="How many tokens come at most.")
+@click.option("--max-tokens", type=Whole(min=1), metavar="N", help="How many tokens come at most.")
 @click.option("--temperature", type=float, help="What logits are divided by; 0: always the likeliest token.")
 @click.option("--top-k", type=int, help="Choose among the likeliest tokens, so many.")
 @click.option("--top-p", type=float, help="Choose among the likeliest tokens that have this probability together.")
@@ -31,7 +32,7 @@ _MODEL = click.Path(exists=True, path_type=pathlib.Path)
 @click.option("--repetition-penalty", type=float, help="Makes tokens that the text has less likely, if above 1.")
 @click.option("--seed", type=int, help="Of the random numbers.")
 @click.option("--stop", "stops", multiple=True, metavar="TEXT", help="End where this text would come.")
-@click.option("--beams", type=click.IntRange(min=1), metavar="N", help="Follow so many texts, and print the likeliest.")
+@click.option("--beams", type=Whole(min=1), metavar="N", help="Follow so many texts, and print the likeliest.")
 @with_permissions
 @with_dim
 def generate(

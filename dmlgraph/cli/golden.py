@@ -10,7 +10,6 @@ from dmlgraph.base.errors import plural
 from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
-    GRAPH,
     ArrayFile,
     chosen,
     complete_inputs,
@@ -21,6 +20,7 @@ from dmlgraph.cli.options import (
     with_output,
     writing,
 )
+from dmlgraph.cli.parameter_types import GRAPH
 
 
 @click.command()

@@ -8,9 +8,9 @@ import time
 
 import click
 
-from dmlgraph.base.errors import plural
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import FILE, NEW_FOLDER, options_of_models, with_dims, with_output, writing
+from dmlgraph.cli.options import options_of_models, with_dims, with_output, writing
+from dmlgraph.cli.parameter_types import FILE, NEW_FOLDER
 
 WEIGHTS = "weights.safetensors"
 
@@ -42,6 +42,7 @@ def import_(
     """
     from dmlgraph.formats import onnx
     from dmlgraph.formats import yaml as document
+    from dmlgraph.graph.nodes import counted
 
     times = [time.perf_counter()]
     model = onnx.read(file)
@@ -58,4 +59,4 @@ def import_(
     click.echo(f"read by onnx in {read:.2f} s, imported in {imported:.2f} s, written in {written:.2f} s", err=True)
     for dim, why in graph.origin.fixed.items():
         click.echo(f"{dim} stays {graph.dims[dim]}: it is in {why}", err=True)
-    click.echo(f"{path}: written, {plural(len(graph.nodes), 'node')}; now: dmlgraph check {path}")
+    click.echo(f"{path}: written, {counted(graph.nodes)}; now: dmlgraph check {path}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pathlib
 import textwrap
+from collections.abc import Iterator
 
 import click
 
 from dmlgraph.base.report import Report
+from dmlgraph.cli import reports
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_device, with_dims
+from dmlgraph.cli.options import chosen, load_graph, with_device, with_dims, with_json
+from dmlgraph.cli.parameter_types import GRAPH
 
 
 @click.command()
@@ -17,8 +20,11 @@ from dmlgraph.cli.options import GRAPH, chosen, load_graph, with_device, with_di
 @with_device("Fuse for this device, at its feature level; by default at the graph's level.", "name")
 @click.option("--no-fuse", is_flag=True, help="Lower the nodes as they are in the file, without fusion.")
 @click.option("--explain", is_flag=True, help="First print, after '#', what was fused and what was not.")
+@with_json
 @with_dims
-def lower(file: pathlib.Path, name: str | None, no_fuse: bool, explain: bool, dims: dict[str, int]) -> None:
+def lower(
+    file: pathlib.Path, name: str | None, no_fuse: bool, explain: bool, as_json: bool, dims: dict[str, int]
+) -> None:
     """Print the DML_GRAPH_DESC of a graph.
 
     It has every node with every field of its C struct, and the edges.  For the device cpu the plan follows: a line for
@@ -32,6 +38,7 @@ def lower(file: pathlib.Path, name: str | None, no_fuse: bool, explain: bool, di
       dmlgraph lower examples/ramp.yaml --explain --device cpu
     """
     from dmlgraph.devices.compile import lower_graph
+    from dmlgraph.graph.nodes import operator_count
 
     choices = [] if name is None else [chosen(name)]
     devices = [each.device for each in choices]
@@ -39,10 +46,21 @@ def lower(file: pathlib.Path, name: str | None, no_fuse: bool, explain: bool, di
     tell(graph.warnings())
     with Report(place=graph.origin.located):
         fused, desc = lower_graph(graph, next(iter(devices), None), fuse=not no_fuse)
+    if as_json:
+        compiled = {each.name: each.needs(desc) for each in devices}
+        reports.print_report("lower", reports.lowered(desc, operator_count(graph.nodes), compiled))
+        return
     if explain:
         nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"
         click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)
     click.echo(str(desc), nl=False)
     for device in devices:
-        plan = device.plan(desc)
-        click.echo(f"\n{plan}" if plan else "", nl=False)
+        needed = device.plan(desc) or "".join(_needs(device.needs(desc)))
+        click.echo(f"\n{needed}" if needed else "", nl=False)
+
+
+def _needs(numbers: dict[str, int]) -> Iterator[str]:
+    """What a device that does not show steps needs for a graph."""
+    for name, number in numbers.items():
+        words = name.removesuffix("_count").removesuffix("_bytes")
+        yield f"{words}: {number} bytes\n" if name.endswith("_bytes") else f"{words}s: {number}\n"

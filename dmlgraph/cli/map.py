@@ -6,9 +6,8 @@ import pathlib
 
 import click
 
+from dmlgraph.cli.messages import visible
 from dmlgraph.cli.options import (
-    FILE,
-    NEW_FOLDER,
     parsing_dims,
     permissions,
     split_pairs,
@@ -17,6 +16,7 @@ from dmlgraph.cli.options import (
     with_permissions,
     without_fusion,
 )
+from dmlgraph.cli.parameter_types import FILE, NEW_FOLDER, Whole
 
 
 def _parse_inputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -54,7 +54,7 @@ def _parse_inputs(_: click.Context, __: click.Parameter, values: tuple[str, ...]
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, such as tls://10.0.0.1:8786.")
 @click.option(
     "--workers",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     metavar="N",
     help="Without a scheduler, how many processes this machine starts; by default one per processor.",
 )
@@ -114,4 +114,5 @@ def map(
     text = f"{plural(summary.total, 'chunk')}: {summary.done} done now, {summary.before} before"
     click.echo(f"{text}, {summary.failed} failed; see {out / 'failed'}" if summary.failed else text)
     if summary.failed:
+        click.echo(visible(f"the first: {summary.why}"), err=True)
         ctx.exit(1)

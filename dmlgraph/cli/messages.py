@@ -15,29 +15,49 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from dmlgraph.base.errors import Location, Problem, Severity, plural
+from dmlgraph.base.errors import Location, Problem, Severity, listing, plural
 from dmlgraph.base.report import MOST_PROBLEMS
 
-if TYPE_CHECKING:
-    pass
-
 WIDTH = 100  # the most columns of a source line shown; a longer line is cut around the offending part
+MOST_OF_A_KIND = 3  # warnings that are shown one by one
+MOST_NAMED = 8  # of the nodes of the others
 TAB = 4  # columns of a tab
 _COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
 
 
 def tell(problems: Sequence[Problem]) -> None:
-    """Prints problems to standard error and, if any have places in a file, their number."""
+    """Prints problems to standard error and, if any have places in a file, their number.
+
+    Of many warnings of a kind the first is shown, and the nodes of the others.
+    """
     colour = _wants_colour()
-    for before, problem in itertools.islice(zip([None, *problems], problems, strict=False), MOST_PROBLEMS + 1):
+    shown, alike = _gathered(problems)
+    for before, problem in itertools.islice(zip([None, *shown], shown, strict=False), MOST_PROBLEMS + 1):
         click.echo("\n".join(lines(problem, before, colour=colour)), err=True, color=colour)
+        others = alike.get(id(problem))
+        if others:
+            nodes = listing((each.node for each in others), at_most=MOST_NAMED)
+            click.echo(f"    = and {len(others)} more like it: {visible(nodes)}", err=True)
     if any(problem.location for problem in problems):
         more = len(problems) - MOST_PROBLEMS - 1  # a document's last says that there may be more
         click.echo(count(problems) + (f"; the last {more} are not shown" if more > 0 else ""), err=True)
+
+
+def _gathered(problems: Sequence[Problem]) -> tuple[list[Problem], dict[int, list[Problem]]]:
+    """The problems to show, and by the identity of a warning those of its kind at other nodes that follow from it.
+
+    A model may have hundreds of warnings of a kind: of more than MOST_OF_A_KIND the first is shown in full.
+    """
+    kinds: dict[tuple[str, str], list[Problem]] = {}
+    for problem in problems:
+        if problem.severity is Severity.WARNING and problem.node is not None:
+            kinds.setdefault((problem.code, problem.message), []).append(problem)
+    many = [group for group in kinds.values() if len(group) > MOST_OF_A_KIND]
+    hidden = {id(problem) for _, *others in many for problem in others}
+    return [each for each in problems if id(each) not in hidden], {id(first): others for first, *others in many}
 
 
 def lines(problem: Problem, before: Problem | None = None, *, colour: bool = False) -> Iterator[str]:

@@ -7,7 +7,8 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import NEW_FILE, writing
+from dmlgraph.cli.options import writing
+from dmlgraph.cli.parameter_types import NEW_FILE
 from dmlgraph.files.whole import check_name
 
 SCHEMA = "dmlgraph.schema.json"  # as in dmlgraph.formats.yaml.schema, which is slow to import

@@ -27,21 +27,18 @@ from dmlgraph.base.errors import (
 )
 from dmlgraph.base.report import Report
 from dmlgraph.cli.completion import complete_devices
+from dmlgraph.cli.parameter_types import NEW_FILE, Number, Whole, no_folder
 from dmlgraph.files.untrusted import reason
 
 if TYPE_CHECKING:
     import numpy as np
 
     from dmlgraph.devices import Choice
+    from dmlgraph.devices.device import Device
     from dmlgraph.graph.graph import Graph
 
     Array = np.ndarray[Any, Any]
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
-GRAPH = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=pathlib.Path)  # `load_graph` reads it
-GRAPHS = click.Path(exists=True, allow_dash=True, path_type=pathlib.Path)  # `each_graph_file` finds them
-NEW_FILE = click.Path(dir_okay=False, path_type=pathlib.Path)
-NEW_FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)
 MAX_DIGITS = 400  # of a number
 STDIN = "<stdin>"  # the name of standard input in messages
 MOST_COMBINATIONS = 1000  # of sizes
@@ -91,6 +88,9 @@ def permissions() -> Permissions:
         "metacommands": not given.get("no_metacommands", False),
         "half_precision": given.get("half_precision", False),
     }
+def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print a report for programs, as JSON.")(command)
 
 
 def with_device(help: str, name: str = "device", **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -157,6 +157,13 @@ def read_stdin(what: str) -> bytes:
 
 def each_graph_file(given: Sequence[pathlib.Path], skip_others: bool) -> list[pathlib.Path]:
     """The graph files among files and folders; prints which files were skipped."""
+    return graph_files_of(given, skip_others)[0]
+
+
+def graph_files_of(
+    given: Sequence[pathlib.Path], skip_others: bool
+) -> tuple[list[pathlib.Path], list[pathlib.Path]]:
+    """The graph files among files and folders, and what is skipped, which it prints."""
     from dmlgraph.formats.yaml.discover import graph_files
 
     found, skipped = graph_files(given, skip_others=skip_others)
@@ -164,7 +171,7 @@ def each_graph_file(given: Sequence[pathlib.Path], skip_others: bool) -> list[pa
         click.echo(f"skipped {path}: not a graph file, it has no key 'dmlgraph'", err=True)
     if not found and not skip_others:
         raise click.UsageError(f"there is no graph file in {', '.join(map(str, given))}")
-    return found
+    return found, skipped
 
 
 def each_size(dims: Mapping[str, Sequence[int]]) -> Iterator[tuple[dict[str, int], str]]:
@@ -394,7 +401,7 @@ def with_tolerance(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options --ulp, --relative and --absolute: what counts as equal."""
     ulp = click.option(
         "--ulp",
-        type=click.IntRange(min=0),
+        type=Whole(min=0),
         default=0,
         show_default=True,
         metavar="N",
@@ -402,7 +409,7 @@ def with_tolerance(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     relative = click.option(
         "--relative",
-        type=click.FloatRange(min=0),
+        type=Number(min=0),
         callback=_finite,
         default=0.0,
         metavar="R",
@@ -410,7 +417,7 @@ def with_tolerance(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     absolute = click.option(
         "--absolute",
-        type=click.FloatRange(min=0),
+        type=Number(min=0),
         callback=_finite,
         default=0.0,
         metavar="A",
@@ -435,12 +442,20 @@ def chosen(name: str) -> Choice:
     from dmlgraph.devices import choose
 
     try:
-        return choose(name, **permissions())
+        choice = choose(name, **permissions())
+        remark_on(choice.device)
+        return choice
     except DeviceError as error:
         if error.code != "unknown-device":  # the device exists but cannot be used
             raise
         problem = dataclasses.replace(error.problems[0], field=None)  # the option's name says it
         raise click.BadParameter(str(problem), param_hint="--device") from None
+
+
+def remark_on(device: Device) -> None:
+    """Prints what a user may not expect of a device."""
+    if device.remark:
+        click.echo(f"warning: {device.remark}", err=True)
 
 
 def as_declared(graph: Graph, files: Mapping[str, ArrayFile]) -> dict[str, Array]:
@@ -501,9 +516,9 @@ def writing(path: pathlib.Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, (BrokenPipeError, FileExistsError)):  # the callers handle these
             raise
-        folder = path.parent
-        hint = None if folder.is_dir() else f"there is no folder '{folder}'"
-        raise DmlGraphError(f"cannot write '{path}': {reason(error)}", code="unwritable", hint=hint) from None
+        if not path.parent.is_dir():
+            raise no_folder(path) from None
+        raise DmlGraphError(f"cannot write '{path}': {reason(error)}", code="unwritable") from None
 
 
 def complete_inputs(graph: Graph, files: Mapping[str, ArrayFile], seed: int | None = None) -> dict[str, Array]:

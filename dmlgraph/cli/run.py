@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import pathlib
 import textwrap
@@ -14,8 +13,6 @@ import click
 from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
-    GRAPH,
-    NEW_FOLDER,
     ArrayFile,
     chosen,
     complete_inputs,
@@ -28,7 +25,8 @@ from dmlgraph.cli.options import (
     without_fusion,
     writing,
 )
-from dmlgraph.cli.output import print_document
+from dmlgraph.cli.parameter_types import GRAPH, NEW_FOLDER, Whole
+from dmlgraph.cli.reports import print_report
 from dmlgraph.files.whole import NewFiles
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ SHOWN_ELEMENTS = 64  # outputs with more elements are summarised
 @click.option(
     "--random",
     "seed",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     metavar="SEED",
     help="Fill inputs that are not given with random numbers: normal floats, integers from 0 to 7.",
 )
@@ -95,7 +93,7 @@ def run(
     if as_json:
         outputs = {name: _plain(array, graph.outputs[name].dtype) for name, array in results.items()}
         shown = {"graph": graph.name, "device": executable.device, "outputs": outputs}
-        print_document(json.dumps(shown, ensure_ascii=False, allow_nan=False) + "\n")
+        print_report("run", shown, indent=None)
     else:
         for name, array in results.items():
             dtype = graph.outputs[name].dtype

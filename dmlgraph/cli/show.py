@@ -10,8 +10,9 @@ import click
 
 from dmlgraph.base.errors import plural
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import GRAPH, is_stdin, load_graph, with_dims, with_output, writing
+from dmlgraph.cli.options import is_stdin, load_graph, with_dims, with_output, writing
 from dmlgraph.cli.output import print_document
+from dmlgraph.cli.parameter_types import GRAPH
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:

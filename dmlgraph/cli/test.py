@@ -15,19 +15,18 @@ import click
 from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
 from dmlgraph.cli.messages import tell, visible
 from dmlgraph.cli.options import (
-    FILE,
-    GRAPHS,
-    NEW_FILE,
     each_graph_file,
     is_stdin,
     load_graph,
     read_stdin,
+    remark_on,
     shown,
     skipping_others,
     with_device,
     with_sizes,
     writing,
 )
+from dmlgraph.cli.parameter_types import FILE, GRAPHS, NEW_FILE, Number, Whole
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ class _Wanted:
         devices: names.
         dims: sizes by name.
         seconds: that a test may take in a process of its own; None if that is not limited.
+        quiet: whether only failures and the summary are printed.
         tally: counts what the summary counts besides outcomes.
     """
 
@@ -68,6 +68,7 @@ class _Wanted:
     devices: Sequence[str]
     dims: Mapping[str, Sequence[int]]
     seconds: float | None
+    quiet: bool
     tally: collections.Counter[str]
 
 
@@ -78,11 +79,11 @@ class _Wanted:
     "Run only on this one of the devices that a test names.", "devices", multiple=True, callback=_check_devices
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the machines of a Dask cluster, such as tcp://lab:8786.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Run in N worker processes of this machine.")
+@click.option("--workers", type=Whole(min=1), metavar="N", help="Run in N worker processes of this machine.")
 @click.option(
     "--time-limit",
     "seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="S",
     help="Run each test in a process of its own, which is killed after S seconds.  On a cluster 300 if not given.",
 )
@@ -98,6 +99,7 @@ class _Wanted:
 )
 @click.option("--jsonl", type=NEW_FILE, metavar="FILE.jsonl", help="Write each result as a line of JSON, as it comes.")
 @click.option("--html", type=NEW_FILE, metavar="FILE.html", help="Draw the results, graph by device, as a page.")
+@click.option("--quiet", is_flag=True, help="Print only failures and the summary.")
 @skipping_others
 @with_sizes("the tests run")
 @click.pass_context
@@ -113,6 +115,7 @@ def test(
     junit: pathlib.Path | None,
     jsonl: pathlib.Path | None,
     html: pathlib.Path | None,
+    quiet: bool,
     skip_others: bool,
     dims: dict[str, list[int]],
 ) -> None:
@@ -131,9 +134,9 @@ def test(
 
     \b
     Examples:
-      dmlgraph test examples/ramp.yaml
-      dmlgraph test examples --device cpu --junit results.xml
-      dmlgraph test examples/ramp.yaml -k ones
+      dmlgraph test examples/moving_average.yaml
+      dmlgraph test examples --device cpu --quiet --junit results.xml
+      dmlgraph test examples/moving_average.yaml -k stays
       dmlgraph test models --scheduler tcp://lab:8786 --html matrix.html
     """
     from dmlgraph.testing.allowances import Allowances, read
@@ -141,7 +144,7 @@ def test(
     if scheduler is not None and workers is not None:
         raise click.UsageError("--scheduler and --workers exclude each other: a scheduler has its own workers")
     paths = each_graph_file(files, skip_others)
-    wanted = _Wanted(paths, names, devices, dims, seconds, collections.Counter())
+    wanted = _Wanted(paths, names, devices, dims, seconds, quiet, collections.Counter())
     may_fail = Allowances() if allowed is None else read(allowed)
     with _Lines(jsonl) as lines:
         records = _records(wanted, scheduler, workers, may_fail, lines.add)
@@ -159,7 +162,7 @@ def _conclude(wanted: _Wanted, records: list[Record], may_fail: Allowances) -> N
         click.UsageError: the options leave no test.
     """
     tally = wanted.tally
-    if not records and tally[LEFT_OUT]:
+    if not records and (tally[LEFT_OUT] or wanted.names):
         raise click.UsageError(f"-k and --device leave none of {plural(tally[LEFT_OUT], 'test')}")
     _remark(records, may_fail)
     if records or len(wanted.paths) > 1:
@@ -187,7 +190,7 @@ def _records(
     from dmlgraph.testing import matrix
 
     if scheduler is None and workers is None:
-        return [_told(may_fail.applied(each), add) for each in _here(wanted)]
+        return [_told(wanted, may_fail.applied(each), add) for each in _here(wanted)]
     records = _on_cluster(wanted, scheduler, workers, may_fail, add)
     for line in matrix.table(records):
         click.echo(visible(line))
@@ -218,9 +221,20 @@ def _in_this_process(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
     for dims, sizes in combinations(wanted.dims):
         graph = load_graph(path, dims)
         with Runner(graph) as runner:
-            for case in cases(graph):
+            for case in cases(graph, wanted.devices):
                 if _is_wanted(wanted, case.name, case.device):
+                    _remark_on_device(wanted, case.device)
                     yield Record(shown(path), case.test.name, Place(case.device), runner.run(case), sizes)
+
+
+def _remark_on_device(wanted: _Wanted, name: str) -> None:
+    """Prints what a user may not expect of a device, once."""
+    wanted.tally[name] += 1
+    if wanted.tally[name] == 1:
+        from dmlgraph.devices import choose
+
+        with contextlib.suppress(DeviceError):  # the tests say so
+            remark_on(choose(name).device)
 
 
 def _apart(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
@@ -257,11 +271,11 @@ def _on_cluster(
         try:
             subjects += _subjects(wanted, path)
         except DmlGraphError as error:
-            records.append(_told(_broken(path, error), add))
+            records.append(_told(wanted, _broken(path, error), add))
     seconds = SECONDS if wanted.seconds is None else wanted.seconds
     with connect(scheduler, workers=workers) as client:
         sweep = Sweep(subjects, client, devices=wanted.devices, names=wanted.names, seconds=seconds)
-        records += [_told(may_fail.applied(each), add) for each in sweep]
+        records += [_told(wanted, may_fail.applied(each), add) for each in sweep]
     for address, why in sweep.refused.items():
         click.echo(visible(f"worker {address} took no part: {why}"), err=True)
     wanted.tally[LEFT_OUT] += sweep.left_out
@@ -290,13 +304,15 @@ def _is_wanted(wanted: _Wanted, name: str, device: str) -> bool:
 # What is printed.
 
 
-def _told(record: Record, add: Callable[[Record], None]) -> Record:
+def _told(wanted: _Wanted, record: Record, add: Callable[[Record], None]) -> Record:
     """Prints a result, and adds it to the lines of JSON."""
     from dmlgraph.testing.records import Outcome
 
     add(record)
     if record.result.outcome is Outcome.BROKEN and record.place is None:
         return record  # its problems are printed
+    if wanted.quiet and not record.is_failure:
+        return record
     line = f"{record.file}::{record.name} {record.word}"
     if record.result.outcome is Outcome.SKIPPED:
         line += f": {record.result.report}"
@@ -317,7 +333,8 @@ def _broken(path: pathlib.Path, error: DmlGraphError) -> Record:
 
 
 def _without_tests(wanted: _Wanted, path: pathlib.Path) -> None:
-    click.echo(f"{shown(path)}: no tests")
+    if not wanted.quiet:
+        click.echo(f"{shown(path)}: no tests")
     wanted.tally[WITHOUT] += 1
 
 

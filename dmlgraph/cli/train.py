@@ -16,8 +16,6 @@ from dmlgraph.base.errors import DmlGraphError, plural
 from dmlgraph.base.report import Report
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
-    GRAPH,
-    NEW_FILE,
     chosen,
     load_graph,
     split_pairs,
@@ -26,6 +24,7 @@ from dmlgraph.cli.options import (
     with_permissions,
     writing,
 )
+from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, Whole
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -70,15 +69,13 @@ def _check_suffix(_: click.Context, __: click.Parameter, value: pathlib.Path | N
     metavar="NAME=FILE.npy|FOLDER",
     help="An input's rows for an evaluation after the training.",
 )
-@click.option("--steps", type=click.IntRange(min=1), default=1000, show_default=True, help="The number of steps.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the order of the rows.")
+@click.option("--steps", type=Whole(min=1), default=1000, show_default=True, help="The number of steps.")
+@click.option("--seed", type=Whole(min=0), default=0, show_default=True, help="Of the order of the rows.")
 @click.option(
     "--save", type=NEW_FILE, callback=_check_suffix, help="Write the weights, .safetensors, or the model, .onnx, .yaml."
 )
 @click.option("--checkpoint", type=NEW_FILE, help="Write everything here, and go on from here if the file is there.")
-@click.option(
-    "--every", type=click.IntRange(min=1), default=100, show_default=True, help="Steps from checkpoint to checkpoint."
-)
+@click.option("--every", type=Whole(min=1), default=100, show_default=True, help="Steps from checkpoint to checkpoint.")
 @click.option("--picture", type=NEW_FILE, metavar="FILE.svg", help="Draw the loss.")
 @click.option("--json", "as_json", is_flag=True, help="Print the loss of every step as JSON.")
 @with_permissions

@@ -186,8 +186,7 @@ def _lines(desc: GraphDesc) -> Iterator[str]:
             yield f"node {index} {node.name}: CONSTANT {_tensor(node.desc)} {_digest(node.data)}"
         else:
             yield f"node {index} {node.name}: {node.operator.dml}"
-            for member, value in node.operator.struct_values():
-                yield f"    {member.name} = {_value(value, member.kind)}"
+            yield from (f"    {member} = {text}" for member, text in field_texts(node.operator))
     for edge in desc.input_edges:
         name = desc.inputs[edge.input].name
         yield f"edge input {edge.input} {name} -> {_port(desc, edge.to_node, edge.to_port)}"
@@ -197,6 +196,11 @@ def _lines(desc: GraphDesc) -> Iterator[str]:
     for last in desc.output_edges:
         name = desc.outputs[last.output].name
         yield f"edge {_port(desc, last.from_node, last.from_port)} -> output {last.output} {name}"
+
+
+def field_texts(operator: Operator) -> Iterator[tuple[str, str]]:
+    """The members of an operator's C struct with their values as text, in order."""
+    return ((member.name, _value(value, member.kind)) for member, value in operator.struct_values())
 
 
 def _state(desc: GraphDesc, state: GraphState) -> Iterator[str]:

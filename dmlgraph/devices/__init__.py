@@ -96,7 +96,7 @@ def _choose(name: str, debug: bool) -> Choice:
     family, colon, rest = name.partition(":")
     device = _family(family).make(rest, debug) if family in _FAMILIES and bool(colon) == bool(rest) else None
     if device is not None:
-        return Choice(name, device, f"asked for as '{name}'")
+        return Choice(name, device, "; ".join(filter(None, (f"asked for as '{name}'", device.remark))))
     raise _unknown(name)
 
 

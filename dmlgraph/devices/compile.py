@@ -19,13 +19,12 @@ from dmlgraph.compiler import pipeline
 from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.compiler.lowering import lower
 from dmlgraph.compiler.pipeline import Fused
+from dmlgraph.compiler.target import Target
 from dmlgraph.devices import with_permissions
 from dmlgraph.devices.device import lacks
-from dmlgraph.devices.directml import target as directml
+from dmlgraph.devices.directml.layouts import refusal
 from dmlgraph.devices.host.exit_gate import finishing
 from dmlgraph.devices.recipe import Recipe, Source, chosen_rules
-from dmlgraph.devices.rules import enabled
-from dmlgraph.devices.workarounds import Applied
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
@@ -43,6 +42,14 @@ def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Itera
         device: None: DirectML at the graph's level.
         fuse: as in `Graph.compile`.
     """
+    # The modules of the passes are a fifth of what a short command costs.
+    if fuse is False and not graph.origin.workarounds:
+        target = Target(graph.level, (), layout_refusal=refusal) if device is None else device.target
+        return pipeline.fuse(graph, target, frozenset())
+    from dmlgraph.devices.directml import target as directml
+    from dmlgraph.devices.rules import enabled
+    from dmlgraph.devices.workarounds import Applied
+
     target = directml.target(graph.level) if device is None else device.target
     workarounds = Applied.of(graph, device)
     other, kept, record = workarounds.take(graph)
@@ -146,6 +153,8 @@ def _compile(graph: Graph, choice: Choice, fuse: bool | Iterable[str], debug: bo
 
 def _permitted(graph: Graph, choice: Choice) -> Choice:
     """The choice with what the graph's workarounds for its device do not forbid."""
+    from dmlgraph.devices.workarounds import Applied
+
     workarounds = Applied.of(graph, choice.device)
     return with_permissions(
         choice,

@@ -28,6 +28,7 @@ class Device(abc.ABC):
         newer: how to get a higher one; None if there is no way.
         adapter_name: of the hardware; empty where it makes no difference.
         driver_version: numbers with dots between; empty where there is none.
+        remark: what who asked for its name may not expect; a phrase, mostly empty.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Device(abc.ABC):
     newer: str | None = None
     adapter_name: str = ""
     driver_version: str = ""
+    remark: str = ""
 
     @property
     @abc.abstractmethod
@@ -71,6 +73,15 @@ class Device(abc.ABC):
         Raises:
             DeviceError: the device cannot run the graph, or failed.
         """
+
+    def needs(self, graph: GraphDesc) -> dict[str, int]:
+        """What a lowered graph needs on the device, by the names in an executable's `stats`: descriptors, bytes.
+
+        Raises:
+            DeviceError: the device cannot run the graph, or failed.
+        """
+        with self.compile(graph, reason="what it needs") as executable:
+            return {key: executable.stats[key] for key in _NEEDS if key in executable.stats}
 
     def plan(self, graph: GraphDesc) -> str:
         """The steps in which the device runs a lowered graph, as text; empty where they are not known here."""
@@ -111,6 +122,8 @@ class Family:
             lambda: [Listing(device.name, device.description)],
         )
 
+
+_NEEDS = ("descriptor_count", "temporary_bytes", "persistent_bytes", "arena_bytes", "scratch_bytes")
 
 # The codes of errors of a compilation that say: the device lacks something that the graph needs.
 _LACKING = frozenset({"level", "dtype", "refused", "too-large"})

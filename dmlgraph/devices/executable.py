@@ -49,6 +49,7 @@ class Step:
         kernel: what runs the nodes, where a device has several kinds.
         operations: the multiplications and additions of its sums of products; 0 if it has none.
         of_integers: whether those are sums of integers of 8 bits.
+        dispatches: how many the device made of it; None if it does not count them.
     """
 
     nodes: tuple[str, ...]
@@ -59,6 +60,7 @@ class Step:
     kernel: str = ""
     operations: int = 0
     of_integers: bool = False
+    dispatches: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

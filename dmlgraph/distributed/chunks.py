@@ -35,6 +35,7 @@ class Summary:
         done: those done now.
         failed: those that failed now; the files in `failed/` say why.
         seconds: it took.
+        why: what is wrong with the first chunk that failed; None if all are done.
     """
 
     total: int
@@ -42,6 +43,7 @@ class Summary:
     done: int
     failed: int
     seconds: float
+    why: str | None = None
 
 
 def run_chunks(
@@ -104,4 +106,5 @@ def run_chunks(
             cluster = stack.enter_context(connect(scheduler, workers=workers)) if client is None else client
             shown.start()
             Window(cluster, job, shown, todo).run()
-    return Summary(shown.total, shown.before, shown.done - shown.before, shown.failed, time.monotonic() - begin)
+    why = job.results.first_failure() if shown.failed else None
+    return Summary(shown.total, shown.before, shown.done - shown.before, shown.failed, time.monotonic() - begin, why)

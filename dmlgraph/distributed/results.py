@@ -9,6 +9,7 @@ out/log/HOST-PID.jsonl            what each process computed, and how long it to
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -102,6 +103,14 @@ class Results:
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         _write(self._failure(chunk), said)
+
+    def first_failure(self) -> str | None:
+        """Why the first of the chunks that have no result has none; None if all of them have one."""
+        for path in sorted((self.out / "failed").glob("*/*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # another process may just remove it
+                said = json.loads(path.read_text(encoding="utf-8"))
+                return f"{said['chunk']}: {said['error']}: {said['message']}"
+        return None
 
     def forgive(self, chunk: Chunk) -> None:
         """Removes the note of an earlier failure."""

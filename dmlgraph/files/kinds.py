@@ -60,6 +60,11 @@ _TEXTS = [
     (rb"ir_version\s*:", Kind("an ONNX model as text", "google.protobuf.text_format reads it")),
     (rb'\{\s*"irversion"\s*:', Kind("an ONNX model as JSON", "google.protobuf.json_format reads it")),
 ]
+# Text that only its name tells.
+_SOURCES = {
+    ".py": Kind("a Python program", "'python FILE' runs it; Graph.save writes the graph that it builds as a file"),
+    ".ipynb": Kind("a notebook", "run it; Graph.save writes the graph that it builds as a file"),
+}
 _BINARY = re.compile(rb"[\0-\x08\x0e-\x1f]")  # what text does not have
 _SAFETENSORS = Kind("a safetensors file, which has no graph", "a graph file names it as the 'file' of constants")
 _TENSOR = Kind("an ONNX tensor, not a model")
@@ -84,6 +89,12 @@ def kind_of(file: BinaryIO) -> Kind | None:
 def kind_of_bytes(data: bytes) -> Kind | None:
     """What the bytes of a file hold, as `kind_of` says."""
     return kind_of(io.BytesIO(data))
+
+
+def kind_of_source(file: str, data: bytes) -> Kind | None:
+    """What a file of text is by its name, if that is the name of another language and it is not a graph file."""
+    kind = _SOURCES.get(os.path.splitext(file)[1].lower())
+    return None if re.search(rb"^dmlgraph\s*:", data, re.MULTILINE) else kind
 
 
 def other_kind(kind: Kind, file: str, allowed: str) -> DocumentError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 import numpy as np
 
-from dmlgraph.base.errors import nearest
+from dmlgraph.base.errors import nearest, plural
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.sized import SizedInt
 from dmlgraph.base.tensor import DataType, TensorDesc
@@ -169,3 +170,15 @@ def kept(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(kept(each) for each in value)
     return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def operator_count(nodes: Iterable[Node]) -> int:
+    """How many nodes are operators: what a device runs, before fusion."""
+    return sum(isinstance(node, OperatorNode) for node in nodes)
+
+
+def counted(nodes: Iterable[Node]) -> str:
+    """The nodes by kind: `142 operators, 160 constants, 6 inputs`."""
+    kinds = {OperatorNode: "operator", ConstantNode: "constant", InputNode: "input", StateNode: "state"}
+    counts = collections.Counter(type(node) for node in nodes)
+    return ", ".join(plural(counts[kind], noun) for kind, noun in kinds.items() if counts[kind]) or "no nodes"

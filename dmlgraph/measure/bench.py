@@ -132,6 +132,9 @@ class Measurement:
             "input_bytes": self.input_bytes,
             "output_bytes": self.output_bytes,
             "dispatches": self.dispatches,
+            "descriptors": self.stats.get("descriptor_count"),
+            "persistent_bytes": self.stats.get("persistent_bytes"),
+            "temporary_bytes": self.stats.get("temporary_bytes"),
             "stats": {key: value for key, value in self.stats.items() if isinstance(value, (int, float, str))},
             "roof": self.roof and dataclasses.asdict(self.roof),
             "steps": self.profile

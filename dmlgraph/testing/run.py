@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
@@ -65,11 +65,21 @@ def devices_here() -> tuple[str, ...]:
     return tuple(device.name for device in list_devices() if device.missing is None)
 
 
-def cases(graph: Graph) -> Iterator[Case]:
-    """The tests of a graph, each with its devices."""
+def cases(graph: Graph, asked: Sequence[str] = ()) -> Iterator[Case]:
+    """The tests of a graph, each with its devices; one that names none also runs on the `asked` ones that are here."""
+    every = dict.fromkeys((*devices_here(), *filter(_is_here, asked)))
     for test in graph.origin.tests.values():
-        for device in devices_here() if test.devices is None else test.devices:
+        for device in every if test.devices is None else test.devices:
             yield Case(test, device, test.devices is not None)
+
+
+def _is_here(name: str) -> bool:
+    """Whether a device can be used under this name, which may be another than that in the list of devices."""
+    try:
+        choose(name)
+    except DeviceError:
+        return False
+    return True
 
 
 class Runner:

@@ -192,7 +192,8 @@ def test_what_cannot_be_written_is_told_with_the_reason(folder: pathlib.Path, ar
     told = result.stderr.splitlines()[-1]
     path = next(each for each in arguments if each.startswith("none/"))
     path = str(pathlib.Path(path))
-    assert told == f"error[unwritable]: cannot write '{path}': No such file or directory (there is no folder 'none')"
+    why = "there is no folder 'none' (make the folder, or name another)"
+    assert told == f"error[unwritable]: cannot write '{path}': {why}"
     assert len(list(folder.iterdir())) == 2
 
 
@@ -228,7 +229,7 @@ def test_a_count_of_one_is_singular(folder: pathlib.Path) -> None:
         (["run", "ramp.yaml", "--value", f"x={'9' * 5000}"], "a number has more than 400 digits"),
         (["run", "ramp.yaml", "--value", "x=1e999"], "1e999 is too large a number"),
         (["run", "ramp.yaml", "--dims", "N=1"], "No such option"),
-        (["rnu"], "No such command"),
+        (["rnu"], "there is no command"),
         (["operators", "activation_rleu"], "did you mean 'activation_relu'?"),
     ],
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.terminal import run_on_terminal
 
 from dmlgraph.base.errors import Location, Problem
-from dmlgraph.cli.messages import WIDTH, count, excerpt, lines
+from dmlgraph.cli.messages import WIDTH, count, excerpt, lines, tell
 
 PLACE = Location("g.yaml", 8, 5, 9, "abc: name")
 WHOLE = Problem(
@@ -136,3 +136,22 @@ def test_colours_are_for_terminals_that_want_them(
     assert ("\x1b[" in text) == coloured
     assert "g.yaml:2:11:" in text
     assert text.endswith("1 error\n")
+
+
+@pytest.mark.parametrize(("count", "shown"), [(3, 3), (4, 1), (12, 1)])
+def test_many_warnings_of_a_kind_are_one_with_their_number(
+    count: int, shown: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unused = [Problem("the constant is never read", node=f"k{index}", code="unused-constant") for index in range(count)]
+    other = Problem("no output depends on it", node="n", code="unused-node")
+    wrong = [Problem("is not known here", node=f"k{index}", code="unknown-field") for index in range(5)]
+    tell([*unused, other, *wrong])
+    told = capsys.readouterr().err.splitlines()
+    assert sum("the constant is never read" in line for line in told) == shown
+    assert sum("no output depends on it" in line for line in told) == 1
+    assert sum("is not known here" in line for line in told) == 5  # errors are not gathered
+    more = {
+        4: "    = and 3 more like it: k1, k2, k3",
+        12: "    = and 11 more like it: k1, k2, k3, k4, k5, k6, k7, k8 and 3 more",
+    }
+    assert [line for line in told if "more like it" in line] == ([more[count]] if count > 3 else [])

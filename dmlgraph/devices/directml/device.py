@@ -37,7 +37,7 @@ from dmlgraph.devices.directml.faults import make_safe
 from dmlgraph.devices.directml.library import SYSTEM, system_has_direct3d
 from dmlgraph.devices.directml.open_devices import OpenDevice, OpenDevices, shares_memory_by_default
 from dmlgraph.devices.directml.plain import PlainArrays
-from dmlgraph.devices.directml.profile import steps
+from dmlgraph.devices.directml.profile import Ran, steps
 from dmlgraph.devices.directml.refusal import explained, find
 from dmlgraph.devices.directml.resident import NO_STATES, StatesOfRun, with_packed_states
 from dmlgraph.devices.directml.runtime import FAMILY, SOFTWARE, Runtime, load_runtime
@@ -108,6 +108,8 @@ class DirectMLDevice(Device):
         self.level = _level(self._open(debug=debug).native)
         self.description = _describe(self.adapter, self.level, self.runtime)
         self.adapter_name, self.driver_version = self.adapter.name, self.adapter.driver_version
+        if not choice and self.adapter.kind == SOFTWARE:
+            self.remark = f"'{FAMILY}' is the software adapter here, which computes on the processor: there is no other"
         from_system = self.runtime.directml.origin == SYSTEM
         self.newer = versions.how_to_get_newer(self.level, versions.windows_build(), from_system=from_system)
 
@@ -365,7 +367,7 @@ class DirectMLExecutable(Executable):
     def _profile(self, inputs: Sequence[Array]) -> list[Step]:
         cancellation = _native.Cancellation()
 
-        def run(part: GraphDesc, arrays: Sequence[Array]) -> tuple[Sequence[Array], float]:
+        def run(part: GraphDesc, arrays: Sequence[Array]) -> Ran:
             safe, _ = make_safe(part)
             data = [given_bytes(array, slot.desc) for array, slot in zip(arrays, safe.inputs, strict=True)]
             results = [Result(slot.desc, None) for slot in safe.outputs]
@@ -379,10 +381,10 @@ class DirectMLExecutable(Executable):
                     read = [None if own else each for each, own in zip(data, owned, strict=True)]
                     single.run(number, read, written, cancellation)  # compiles the shaders
                     single.run(number, read, written, cancellation)
-                    seconds = single.stats["device_seconds"]
+                    stats = single.stats
                 finally:
                     single.close()  # a traceback may still refer to it
-            return [result.array() for result in results], seconds
+            return Ran([result.array() for result in results], stats["device_seconds"], stats.get("dispatches"))
 
         try:
             return interruptible(lambda: list(steps(self.graph, inputs, run)), lambda _: cancellation.cancel())

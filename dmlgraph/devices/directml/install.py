@@ -173,6 +173,8 @@ def install(from_file: str | os.PathLike[str] | None = None, *, progress: Progre
     with contextlib.suppress(OSError):
         check_private(path)
         if is_intact(path):
+            if from_file is not None:
+                _check_wheel(Path(from_file))
             return Installed(path, already=True)
     try:
         make_private(folder())
@@ -256,6 +258,19 @@ def _remove_abandoned() -> None:
         with contextlib.suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_SECONDS:
                 shutil.rmtree(left, ignore_errors=True)
+
+
+def _check_wheel(wheel: Path) -> None:
+    """Refuses what is not a wheel, where it is not needed either.
+
+    Raises:
+        LibraryError: it is another kind of file.
+    """
+    with contextlib.suppress(OSError), open_file(wheel) as file:
+        if not zipfile.is_zipfile(file):
+            source = package()
+            allowed = f"the wheel of {source.project} {source.version}, whose name ends in {source.wheel_end}"
+            raise LibraryError(f"{wheel} is not a wheel, or damaged", code="install", allowed=allowed)
 
 
 def _unpack(wheel: Path, work: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from dmlgraph.compiler.desc import GraphDesc, OperatorDescNode
 from dmlgraph.devices.directml.refusal import Source, Wiring, part_of
@@ -16,9 +17,17 @@ from dmlgraph.devices.executable import Array, Step, tensor_bytes
 
 HOW = "alone"
 
-# Runs a graph of one node on the arrays of its inputs, in slot order.  Returns the arrays of its outputs, in slot
-# order, and the time of the dispatch on the adapter in seconds.
-RunPart = Callable[[GraphDesc, Sequence[Array]], tuple[Sequence[Array], float]]
+
+class Ran(NamedTuple):
+    """What a graph of one node computed: its outputs in slot order, its seconds on the adapter, its dispatches."""
+
+    outputs: Sequence[Array]
+    seconds: float
+    dispatches: int | None
+
+
+# Runs a graph of one node on the arrays of its inputs, in slot order.
+RunPart = Callable[[GraphDesc, Sequence[Array]], Ran]
 
 
 def steps(graph: GraphDesc, inputs: Sequence[Array], run: RunPart) -> Iterator[Step]:
@@ -32,10 +41,10 @@ def steps(graph: GraphDesc, inputs: Sequence[Array], run: RunPart) -> Iterator[S
         assert isinstance(node, OperatorDescNode)
         part = part_of(graph, [index], wiring)
         read = _sources(graph, index, wiring)
-        results, seconds = run(part, [values[source] for source in read])
+        results, seconds, dispatches = run(part, [values[source] for source in read])
         ports = [edge.from_port for edge in sorted(part.output_edges, key=lambda edge: edge.output)]
         values.update({(index, port): result for port, result in zip(ports, results, strict=True)})
-        yield Step((node.name,), HOW, start, seconds, tensor_bytes(node.operator))
+        yield Step((node.name,), HOW, start, seconds, tensor_bytes(node.operator), dispatches=dispatches)
         start += seconds
         for edge in wiring.into[index]:
             source = (edge.from_node, edge.from_port)

@@ -7,7 +7,7 @@ import pathlib
 
 from dmlgraph.base.errors import DocumentError, Location
 from dmlgraph.files.encodings import SAVE, as_latin, wide_encoding
-from dmlgraph.files.kinds import kind_of_bytes, other_kind
+from dmlgraph.files.kinds import kind_of_bytes, kind_of_source, other_kind
 from dmlgraph.files.untrusted import read_file, reason
 
 
@@ -35,7 +35,7 @@ def decode(data: bytes, file: str) -> str:
     if wide is not None:
         message, hint = f"not UTF-8 text, but {wide}", SAVE.format(wide)
         raise DocumentError(message, code="syntax", hint=hint, location=Location(file, 1, 1))
-    kind = kind_of_bytes(data)
+    kind = kind_of_bytes(data) or kind_of_source(file, data)
     if kind is not None:
         raise other_kind(kind, file, "text of YAML or JSON")
     try:

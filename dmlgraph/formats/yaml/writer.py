@@ -133,6 +133,9 @@ def _document(graph: Graph, stem: str, weights: str | None, *, inline: int = INL
     return _emit(top), stored
 
 
+READABLE = 8  # elements that are in the text of a document which has one file for all constants
+
+
 class _Stored:
     """Where the arrays of a document are: in its text, or in files.
 
@@ -150,7 +153,9 @@ class _Stored:
         self.files: dict[str, np.ndarray[Any, Any]] = {}
         self.tensors: dict[str, np.ndarray[Any, Any]] = {}
         self.names = FileNames()
-        self._stem, self._weights, self._inline = stem, weights, inline
+        # Where there is a file for all, the text has only what people may want to read: not a line for each bias.
+        self._stem, self._weights = stem, weights
+        self._inline = inline if weights is None else min(inline, READABLE)
 
     def content(self, name: str, array: np.ndarray[Any, Any], dtype: DataType) -> dict[str, Any]:
         """The array as fields of a document."""

@@ -122,6 +122,7 @@ FIELDS = (
     Foreign("operator op_type operation type layer", "op"),
     Foreign("value values", "data"),
     Foreign("path", "file"),
+    Foreign("outputs expected results", "expect"),
     Foreign("weights initializers parameters params", "constants"),
     Foreign("layers node operators ops", "nodes"),
     Foreign("version format", "dmlgraph"),
