@@ -88,6 +88,8 @@ def permissions() -> Permissions:
         "metacommands": not given.get("no_metacommands", False),
         "half_precision": given.get("half_precision", False),
     }
+
+
 def with_json(command: Callable[..., Any]) -> Callable[..., Any]:
     """The option --json."""
     return click.option("--json", "as_json", is_flag=True, help="Print a report for programs, as JSON.")(command)

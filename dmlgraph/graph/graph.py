@@ -496,7 +496,7 @@ class Graph(EditableGraph):
     def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
         """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.
 
-        Large constants go into files beside it.  A graph file that somebody has changed is overwritten with `force` only.
+        Large constants go into files beside it.  Only with `force` a graph file that somebody has changed is overwritten.
         """
         above("formats.load_save:save", self, path, force=force)
 

@@ -187,6 +187,19 @@ def labels_of_states(graph: Graph) -> dict[str, StateNode]:
     return {names.take(f"state {state.name}"): state for state in graph.states}
 
 
+def inner_values(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> Iterator[tuple[Source, Array]]:
+    """What every node of a graph computes in its first run, in execution order; a part of the values is in memory."""
+    fused = fuse_graph(graph, side.device.device, fuse=side.fuse).graph
+    states: dict[str, Array] = {}
+    if graph.states:
+        with compile_graph(graph, side.device, fuse=side.fuse) as executable:
+            first = executable.new_states()
+            states = {name: first[name] for name in first}
+    for batch in _batches(_values(fused)):
+        arrays = _run_exposing(fused, batch, side.device, _Given(inputs, states))
+        yield from ((source, arrays[fused.reference(*source)]) for source in batch)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Pair:
     """A pair of graphs to search for a difference, and their sides."""

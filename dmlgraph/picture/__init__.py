@@ -21,11 +21,13 @@ from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.picture import dot, html, mermaid, svg
 from dmlgraph.picture.drawing import Drawing, draw
 from dmlgraph.picture.folding import fold
+from dmlgraph.picture.laying import laid_over
+from dmlgraph.picture.overlay import Mark, Overlay
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.pipeline import Fused
 
-__all__ = ["FORMATS", "SUFFIXES", "VIEWS", "Drawing", "View", "draw", "format_of", "render", "save"]
+__all__ = ["FORMATS", "SUFFIXES", "VIEWS", "Drawing", "Mark", "Overlay", "View", "draw", "format_of", "render", "save"]
 
 View = Literal["source", "fused", "both"]
 VIEWS: tuple[View, ...] = get_args(View)
@@ -39,8 +41,13 @@ FORMATS: dict[str, Callable[[Sequence[Drawing]], str]] = {
 SUFFIXES = {".svg": "svg", ".html": "html", ".dot": "dot", ".mmd": "mermaid"}
 
 
-def drawings(graph: Graph, view: View = "source") -> list[Drawing]:
-    """The drawings of a view: the graph as built, the fused graph, or both."""
+def drawings(graph: Graph, view: View = "source", over: Overlay | None = None) -> list[Drawing]:
+    """The drawings of a view: the graph as built, the fused graph, or both; `over`: what is laid over them."""
+    drawn = _drawings(graph, view)
+    return drawn if over is None else [laid_over(each, over) for each in drawn]
+
+
+def _drawings(graph: Graph, view: View) -> list[Drawing]:
     if view == "source":
         return [draw(graph)]
     from dmlgraph.passes import fuse  # the passes are slow to import, and most pictures do not need them
@@ -64,13 +71,15 @@ def _nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count:,} nodes"
 
 
-def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
+def render(graph: Graph, format: str = "svg", *, view: View = "source", over: Overlay | None = None) -> str:
     """A picture of a graph as text.
 
     Args:
         graph: any.
         format: "svg", "html", "dot" or "mermaid".
         view: "source", the graph as built; "fused", the fused graph; "both", side by side.
+        over: what is laid over the picture; `dmlgraph.picture.sources` makes overlays of times, values, differences
+            and fusion.
 
     Raises:
         DmlGraphError: the format or view is unknown.
@@ -87,7 +96,7 @@ def render(graph: Graph, format: str = "svg", *, view: View = "source") -> str:
                 hint=hint,
             )
     with enough_memory("draw", graph):
-        return FORMATS[format](drawings(graph, view))
+        return FORMATS[format](drawings(graph, view, over))
 
 
 def notebook(graph: Graph) -> str:
@@ -108,7 +117,7 @@ def format_of(path: str | pathlib.Path) -> str:
     return SUFFIXES[suffix]
 
 
-def save(graph: Graph, path: str | pathlib.Path, *, view: View = "source") -> None:
-    """Writes a picture of a graph in the format of the file's suffix: .svg, .html, .dot or .mmd."""
-    text = render(graph, format_of(path), view=view)
+def save(graph: Graph, path: str | pathlib.Path, *, view: View = "source", over: Overlay | None = None) -> None:
+    """Writes a picture of a graph in the format of the file's suffix: .svg, .html, .dot or .mmd; else as `render`."""
+    text = render(graph, format_of(path), view=view, over=over)
     write_text(path, text)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Drawing
 from dmlgraph.picture.scopes import Scope, scopes
-from dmlgraph.picture.shapes import LOOKS, SHAPES
+from dmlgraph.picture.shapes import INKS, LOOKS, SHAPES
 from dmlgraph.picture.weights import with_weights
 
 
@@ -45,7 +45,8 @@ def _scope(drawing: Drawing, scope: Scope, prefix: str, around: str) -> Iterator
         fill, line = LOOKS[box.look][0]
         tooltip = quoted("\n".join(f"{what}: {text}" for what, text in box.rows))
         label = quoted("\n".join(box.texts))
-        yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}" label={label} tooltip={tooltip}]'
+        ink = f' fontcolor="{INKS[box.look]}"' if box.look in INKS else ""
+        yield f'{prefix}{index} [{shape.dot} fillcolor="{fill}" color="{line}"{ink} label={label} tooltip={tooltip}]'
     for inner in scope.inner.values():
         label = quoted(inner.name.removeprefix(around).rstrip("/"))
         yield f"subgraph cluster_{prefix}s{min(inner.all_boxes())}_{inner.name.count('/')} {{"

@@ -18,6 +18,7 @@ from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 from dmlgraph.picture.families import Family, family_of
+from dmlgraph.picture.overlay import Mark, Overlay
 from dmlgraph.picture.shapes import Kind
 from dmlgraph.picture.texts import cut, field_lines, short, tensor_rows, text, values, whole
 
@@ -46,6 +47,8 @@ class Box:
         family: of an operator, what it does.
         weights: what it reads and shows as lines of its own: see dmlgraph.picture.weights.
         heading: of a scope, what stands above what is in it.
+        laid: under an overlay, the name of its colours.
+        said: what the overlay says of it.
     """
 
     name: str
@@ -58,11 +61,13 @@ class Box:
     family: Family | None = None
     weights: tuple[Weight, ...] = ()
     heading: str = ""
+    laid: str = ""
+    said: Mark | None = None
 
     @property
     def look(self) -> str:
-        """The name of its colours: of an operator, its family's."""
-        return str(self.family if self.kind is Kind.OPERATOR and self.family else self.kind)
+        """The name of its colours: an overlay's, else of an operator its family's."""
+        return self.laid or str(self.family if self.kind is Kind.OPERATOR and self.family else self.kind)
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -107,6 +112,7 @@ class Drawing:
         notes: what was done to the graph, one sentence each.
         copies: index of a box for several scopes that are alike → the drawings of all but the first, which is its
             group.
+        overlay: what is laid over it.
     """
 
     title: str
@@ -115,6 +121,7 @@ class Drawing:
     groups: Mapping[int, Drawing] = dataclasses.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     copies: Mapping[int, tuple[Drawing, ...]] = dataclasses.field(default_factory=dict)
+    overlay: Overlay | None = None
 
     def part(self, names: Iterable[str]) -> Drawing:
         """Only the nodes of these names, and the edges between them."""

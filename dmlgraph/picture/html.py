@@ -42,7 +42,7 @@ class _Data:
         shown = {weight.box for box in self.records for weight in box.weights}
         entries = [
             [entry.look, entry.text, entry.outline, "" if entry.family is None else cap(*SWATCH)]
-            for entry in legend(box for box in self.records if box not in shown)
+            for entry in legend((box for box in self.records if box not in shown), scenes[0].overlay)
         ]
         return {
             "fonts": {"title": TITLE, "line": LINE, "label": LABEL, "leading": LEADING},

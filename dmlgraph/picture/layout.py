@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from dmlgraph.picture.drawing import Box, Drawing, Edge, reference
 from dmlgraph.picture.layers import Label, Point, Size, arrange, layers
+from dmlgraph.picture.overlay import Overlay
 from dmlgraph.picture.shapes import SHAPES, Kind
 
 TITLE, LINE, LABEL = 13, 11, 10  # font sizes
@@ -79,6 +80,7 @@ class Scene:
     groups: Mapping[int, Scene]
     notes: tuple[str, ...] = ()
     copies: Mapping[int, tuple[Scene, ...]] = dataclasses.field(default_factory=dict)
+    overlay: Overlay | None = None
 
 
 def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
@@ -108,7 +110,9 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
         for edge, path in zip(edges, found.paths, strict=True)
     ]
     width, height = found.width + 2 * MARGIN, found.height + 2 * MARGIN
-    return Scene(drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes, copies)
+    return Scene(
+        drawing.title, width, height, tuple(placed), tuple(routes), groups, drawing.notes, copies, drawing.overlay
+    )
 
 
 def text_width(text: str, size: float) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from dmlgraph.picture.drawing import Box
 from dmlgraph.picture.families import Family
+from dmlgraph.picture.overlay import Overlay
 from dmlgraph.picture.shapes import LOOKS, SHAPES, Kind
 
 SWATCH = (28.0, 16.0)  # width and height of a box in the legend
@@ -22,8 +23,11 @@ class Entry:
     family: Family | None
 
 
-def legend(boxes: Iterable[Box]) -> list[Entry]:
-    """What stands in the legend of these boxes; a weight in another box has none."""
+def legend(boxes: Iterable[Box], overlay: Overlay | None = None) -> list[Entry]:
+    """What stands in the legend of these boxes; a weight in another box has none.  An overlay has its scale."""
+    if overlay is not None:
+        outline = SHAPES[Kind.OPERATOR].outline(*SWATCH)
+        return [Entry(look, text, outline, None) for look, text in overlay.legend().items()]
     found = {(box.look, box.kind) for box in boxes}
     kinds = dict(found)
     families = {str(family): family for family in Family}

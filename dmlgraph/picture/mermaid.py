@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dmlgraph.picture.drawing import Drawing
+from dmlgraph.picture.overlay import DARK
 from dmlgraph.picture.scopes import Scope, scopes
-from dmlgraph.picture.shapes import LOOKS, SHAPES
+from dmlgraph.picture.shapes import INKS, LOOKS, SHAPES
 from dmlgraph.picture.weights import with_weights
 
 _PLAIN = frozenset(" _-+=.,/()[]{}·↳…")  # in addition to letters and digits, characters without a meaning inside quotes
@@ -31,7 +32,7 @@ def _lines(drawings: Sequence[Drawing]) -> Iterator[str]:
     looks = {box.look for drawing in drawings for box in drawing.boxes}
     for look, ((fill, line), _) in LOOKS.items():
         if look in looks:
-            yield f"  classDef {look} fill:{fill},stroke:{line},color:#1a1f26"
+            yield f"  classDef {look} fill:{fill},stroke:{line},color:{INKS.get(look, DARK)}"
 
 
 def _drawing(drawing: Drawing, prefix: str) -> Iterator[str]:

@@ -165,6 +165,9 @@ function heading(box) {
   return box.inners.length > 1 ? `${box.lines[0]} × ${box.inners.length}: ${box.inner.title}` : box.lines[0];
 }
 
+// The colour of a box that is too small for texts: an overlay's, its family's, or its kind's.
+const farColour = ({ look, family }) => (/^(shade|alarm)/.test(look) ? colours[`${look}-fill`] : colours[`${look === "plain" ? look : family ?? look}-line`]);
+
 // The middle of a line of a box, from the middle of the box; weights are the last lines.
 function lineAt(box, index) {
   const { title, line, leading } = data.fonts, count = box.lines.length + box.weights.length;
@@ -308,7 +311,7 @@ class View {
     const paint = (scene, dx, dy) => {
       for (const box of scene.boxes) {
         const w = Math.max(box.w * map.scale, 1), h = Math.max(box.h * map.scale, 1);
-        c.fillStyle = box.open ? colours.rule : colours[`${box.family ?? box.look}-line`];
+        c.fillStyle = box.open ? colours.rule : farColour(box);
         c.fillRect((box.x + dx) * map.scale - w / 2, (box.y + dy) * map.scale - h / 2, w, h);
         if (box.open) paint(box.inner, dx + box.inner.dx, dy + box.inner.dy);
       }
@@ -365,7 +368,7 @@ class View {
   paintBox(box, readable) {
     const c = this.context;
     const marked = box === selected.box || this.marked.has(box) || box.weights.some((each) => this.marked.has(each));
-    c.fillStyle = this.scale < 0.12 ? colours[`${box.family ?? box.look}-line`] : colours[`${box.look}-fill`];
+    c.fillStyle = this.scale < 0.12 ? farColour(box) : colours[`${box.look}-fill`];
     c.strokeStyle = marked ? colours.mark : colours[`${box.look}-line`];
     c.lineWidth = marked ? Math.max(3, 2 / this.scale) : 1.4;
     if (this.scale < 0.12) {
@@ -386,7 +389,8 @@ class View {
     }
     if (readable) {
       const { title, line } = data.fonts;
-      const say = (each, size, y, colour) => { c.fillStyle = colour; c.fillText(each, 0, y, box.w - 22); };
+      const own = colours[`${box.look}-ink`];
+      const say = (each, size, y, colour) => { c.fillStyle = colour === colours.mark ? colour : own || colour; c.fillText(each, 0, y, box.w - 22); };
       c.font = `600 ${title}px ${SANS}`;
       say(box.lines[0], title, lineAt(box, 0), colours.ink);
       c.font = `${line}px ${SANS}`;

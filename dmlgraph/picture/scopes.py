@@ -17,6 +17,7 @@ import networkx as nx
 from dmlgraph.graph.scopes import SEPARATOR
 from dmlgraph.picture.drawing import Box, Drawing, Edge, reference
 from dmlgraph.picture.guesses import LEAST_COPIES, Path, code, common, guessed
+from dmlgraph.picture.laying import marked
 from dmlgraph.picture.merging import counted, joined
 from dmlgraph.picture.shapes import Kind
 from dmlgraph.picture.texts import cut
@@ -161,7 +162,9 @@ def _inside(drawing: Drawing, scope: Scope, edges: Sequence[Edge], title: str) -
         else:
             merged += (dataclasses.replace(edge, source=start, target=end) for edge in group)
     made = _without_cycles(boxes, merged)
-    return Drawing(title, tuple(boxes), tuple(made), groups, () if scope.name else drawing.notes, copies)
+    return Drawing(
+        title, tuple(boxes), tuple(made), groups, () if scope.name else drawing.notes, copies, drawing.overlay
+    )
 
 
 def inner_name(name: str, scope: str) -> str:
@@ -209,7 +212,11 @@ def _box(drawing: Drawing, scopes: Sequence[Scope], around: str) -> tuple[Box, S
     if len(scopes) > 1:
         rows.insert(1, ("copies", f"{len(scopes)}: {scopes[0].title} … {scopes[-1].title}"))
     heading = f"{short} × {len(scopes)}: {scopes[0].title}" if len(scopes) > 1 else short
-    return Box(name, Kind.FOLDED, lines, tuple(rows), heading=cut(heading)), scopes
+    box = Box(name, Kind.FOLDED, lines, tuple(rows), heading=cut(heading))
+    if drawing.overlay is not None:
+        said = [each.said for each in inside if each.said is not None]
+        box = marked(box, drawing.overlay, drawing.overlay.joined(said) if said else None)
+    return box, scopes
 
 
 # Cycles.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from dmlgraph.picture.families import COLOURS
+from dmlgraph.picture.overlay import ALARM, PLAIN, SHADES
 
 TINT = 0.16  # of a line's colour in the fill
 Outline = Callable[[float, float], str]  # width, height → an SVG path around the origin
@@ -217,23 +218,32 @@ GROUND = {
 }
 
 
+_OVERLAYS = {f"shade-{index}": shade for index, shade in enumerate(SHADES)} | {"alarm": ALARM}
+_DARKER, _LIGHTER = "#5c1500", "#fdd49e"  # lines around them, on a light and on a dark background
+
 # The names of colours in legends, and their fill and line on a light and on a dark background.
 LOOKS = {str(kind): (shape.light, shape.dark) for kind, shape in SHAPES.items()} | {
     str(family): tuple(_tinted(line, GROUND["paper"][which]) for which, line in enumerate(lines))
     for family, lines in COLOURS.items()
 }
+LOOKS |= {look: ((fill, _DARKER), (fill, _LIGHTER)) for look, (fill, _) in _OVERLAYS.items()}
+LOOKS[PLAIN] = (("#ffffff", "#8a94a0"), ("#15191e", "#8a94a0"))
+# The colours of texts where they are not those of the ground.
+INKS = {look: ink for look, (_, ink) in _OVERLAYS.items()}
 
 
-def variables(scope: str) -> str:
-    """The colours as CSS variables for the selector `scope`, for a light and a dark background."""
-    light, dark = ("".join(f"--{name}:{colour};" for name, colour in _colours(which)) for which in (0, 1))
+def variables(scope: str, looks: Collection[str] = LOOKS) -> str:
+    """The ground's colours and those of `looks` as CSS variables for the selector `scope`, light and dark."""
+    light, dark = ("".join(f"--{name}:{colour};" for name, colour in _colours(which, looks)) for which in (0, 1))
     return f"{scope}{{{light}}}@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}"
 
 
-def _colours(which: int) -> Iterator[tuple[str, str]]:
+def _colours(which: int, looks: Collection[str]) -> Iterator[tuple[str, str]]:
     for name, pair in GROUND.items():
         yield name, pair[which]
-    for name, pairs in LOOKS.items():
-        fill, line = pairs[which]
+    for name in looks:
+        fill, line = LOOKS[name][which]
         yield f"{name}-fill", fill
         yield f"{name}-line", line
+        if name in INKS:
+            yield f"{name}-ink", INKS[name]

@@ -13,13 +13,14 @@ from dmlgraph.picture.families import Family
 from dmlgraph.picture.layout import FRAME_HEAD, LABEL, LEADING, LINE, TITLE, Placed, Route, Scene, lay_out, text_width
 from dmlgraph.picture.legend import SWATCH, Entry, legend
 from dmlgraph.picture.scopes import MOST_BOXES, box_count, in_scopes
-from dmlgraph.picture.shapes import LOOKS, SHAPES, Kind, cap, variables
+from dmlgraph.picture.shapes import INKS, LOOKS, SHAPES, Kind, cap, variables
 from dmlgraph.picture.weights import with_weights
 
 HEADING = 34  # height of the title above a scene
 GAP = 40  # between two scenes
 NOTES = 12  # sentences below a scene; more are counted
 NOTE = 18  # height of a note
+ROLES = ("title", "line", "weight")  # of texts in boxes
 FONT = "system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,'Liberation Sans',sans-serif"
 
 _STYLE = f"""\
@@ -29,6 +30,7 @@ _STYLE = f"""\
 .dmlgraph .heading{{font-size:16px;font-weight:600;text-anchor:start}}
 .dmlgraph .title{{font-size:{TITLE}px;font-weight:600}}
 .dmlgraph .note{{text-anchor:start}}
+.dmlgraph .entry{{text-anchor:start;fill:var(--faint)}}
 .dmlgraph .line{{fill:var(--faint)}}
 .dmlgraph .box .cap{{stroke:none}}
 .dmlgraph .label{{font-size:{LABEL}px;fill:var(--faint)}}
@@ -64,8 +66,7 @@ def _document(
     box = f'width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}"'
     yield f'<svg xmlns="http://www.w3.org/2000/svg" class="dmlgraph" role="img" {box}>'
     yield f"<title>{title}</title>"
-    kinds = "".join(f".dmlgraph .{name} path{{fill:var(--{name}-fill);stroke:var(--{name}-line)}}" for name in LOOKS)
-    yield f"<style>{variables('.dmlgraph')}\n{_STYLE}{kinds}</style>"
+    yield f"<style>{_style([*_looks(scenes), *(entry.look for entry in entries)])}</style>"
     yield f'<rect class="paper" width="{width:.0f}" height="{height:.0f}"/>'
     left = 0.0
     for scene in scenes:
@@ -79,6 +80,21 @@ def _document(
         yield f'<text class="note" x="20" y="{top + NOTE * index + LINE:.0f}">{escape(note)}</text>'
     yield from _legend_items(entries, height - HEADING / 2)
     yield "</svg>"
+
+
+def _looks(scenes: Sequence[Scene]) -> Iterator[str]:
+    for scene in scenes:
+        for box in _boxes(scene):
+            yield from filter(None, (box.look, box.family))
+
+
+def _style(looks: Sequence[str]) -> str:
+    used = [look for look in LOOKS if look in looks]
+    boxes = "".join(f".dmlgraph .{look} path{{fill:var(--{look}-fill);stroke:var(--{look}-line)}}" for look in used)
+    texts = "".join(
+        f".dmlgraph .{look} text.{role}{{fill:var(--{look}-ink)}}" for look in used if look in INKS for role in ROLES
+    )
+    return f"{variables('.dmlgraph', used)}\n{_STYLE}{boxes}{texts}"
 
 
 def _scene(scene: Scene) -> Iterator[str]:
@@ -143,7 +159,7 @@ def _tip(rows: Rows) -> str:
 
 
 def _legend(scenes: Sequence[Scene]) -> list[Entry]:
-    return legend(box for scene in scenes for box in _boxes(scene))
+    return legend((box for scene in scenes for box in _boxes(scene)), scenes[0].overlay)
 
 
 def _boxes(scene: Scene) -> Iterator[Box]:
@@ -165,7 +181,7 @@ def _legend_step(entry: Entry) -> float:
 def _legend_items(entries: Sequence[Entry], y: float) -> Iterator[str]:
     x = 34.0
     for entry in entries:
-        text = f'<text class="line" style="text-anchor:start" x="20" y="4">{entry.text}</text>'
+        text = f'<text class="entry" x="20" y="4">{entry.text}</text>'
         end = "" if entry.family is None else _cap(entry.family, *SWATCH)
         at = f"translate({x:.0f} {y:.0f})"
         yield f'<g class="box {entry.look}" transform="{at}"><path d="{entry.outline}"/>{end}{text}</g>'

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pathlib
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from dmlgraph import picture
 from dmlgraph.cli.commands import main
-from dmlgraph.cli.show import FORMATS
+from dmlgraph.cli.show import FORMATS, OVERLAYS
 from dmlgraph.formats import yaml as document
 
 GRAPH = """\
@@ -99,3 +100,55 @@ def test_a_broken_file_and_a_folder_that_is_not_there(file: str) -> None:
 
 def test_the_formats_are_those_of_the_pictures() -> None:
     assert list(FORMATS) == list(picture.FORMATS)
+
+
+@pytest.mark.parametrize(
+    ("over", "devices", "expected"),
+    [
+        ("fusion", (), ["→ y", "with 1 more", "fused: with 1 more"]),
+        ("times", ("cpu",), ["%", "time: 0"]),
+        ("values", ("cpu",), [" … ", "NaN or infinity"]),
+        ("differences", ("cpu", "reference"), ["equal", "difference: equal"]),
+    ],
+)
+def test_something_is_laid_over_the_picture(
+    file: str, over: str, devices: tuple[str, ...], expected: list[str]
+) -> None:
+    options = [each for device in devices for each in ("--device", device)]
+    result = show(file, "--over", over, *options, "--format", "svg")
+    assert result.exit_code == 0
+    assert all(text in result.stdout for text in expected)
+
+
+def test_what_is_laid_over_is_of_the_given_input(file: str) -> None:
+    np.save("x.npy", np.full((2, 3), 7, np.float32))
+    np.save("w.npy", np.ones((3, 4), np.float32))
+    given = ("--input", "x=x.npy", "--input", "w=w.npy")
+    assert "21 … 21" in show(file, "--over", "values", "--device", "cpu", *given, "--format", "svg").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--over", "colour"), "colour"),
+        (("--device", "cpu"), "without --over, show takes no --device"),
+        (("--over", "fusion", "--device", "cpu"), "--over fusion takes no --device"),
+        (("--over", "times", "--device", "cpu", "--device", "reference"), "--over times takes one --device"),
+        (("--over", "differences", "--device", "cpu"), "--over differences takes two --device"),
+        (("--over", "differences"), "--over differences takes two --device"),
+        (("--over", "values", "--device", "cp"), "cp"),
+    ],
+)
+def test_wrong_overlays(file: str, arguments: tuple[str, ...], message: str) -> None:
+    result = show(file, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_an_input_without_a_run_is_refused(file: str) -> None:
+    np.save("x.npy", np.ones((2, 3), np.float32))
+    assert "--input is for --over times" in show(file, "--input", "x=x.npy").stderr
+
+
+def test_the_overlays_are_those_of_the_help() -> None:
+    assert set(OVERLAYS) <= set(show("--help").stdout.replace("|", " ").replace("[", " ").replace("]", " ").split())

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.picture.browser import Tab
-from support.picture.graphs import chain, fused
+from support.picture.graphs import chain, fused, network
 
 import dmlgraph as dg
 from dmlgraph.picture import render
@@ -24,21 +24,6 @@ from dmlgraph.picture.scopes import MOST_BOXES, box_count, in_scopes, scopes
 from dmlgraph.picture.shapes import Kind
 
 Opened = Callable[..., Tab]
-
-
-def network(layers: int, nodes: int) -> dg.Graph:
-    """Layers in scopes, each with a scope in it and a weight."""
-    g = dg.Graph("network")
-    value = g.input("x", sizes=[1, 4], dtype="float32")
-    for layer in range(layers):
-        with g.scope(f"layers/{layer}"):
-            w = g.input("w", sizes=[4, 4], dtype="float32")
-            value = dg.gemm(value, w)
-            with g.scope("act"):
-                for _ in range(nodes):
-                    value = dg.activation_relu(value)
-    g.output("y", value)
-    return g
 
 
 def names(drawing: Drawing) -> Iterator[str]:

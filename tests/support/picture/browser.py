@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from typing import Any
+
+import numpy as np
 
 
 @dataclasses.dataclass
@@ -34,8 +37,25 @@ class Tab:
         box = self.page.locator("canvas").nth(view).bounding_box()
         self.page.mouse.click(box["x"] + box["width"] / 2 + right, box["y"] + box["height"] / 2 + down)
 
+    def colour_in(self, name: str) -> tuple[int, ...]:
+        """The colour in a screenshot in the lower right corner of a box, where no text is."""
+        where = f"""(() => {{ const view = views[0], box = everyBox(view.scene).find((each) => each.name === {name!r});
+            const [dx, dy] = origin(box);
+            const right = box.x + dx + box.w / 2, bottom = box.y + dy + box.h / 2;
+            return [right - 5 - view.x, bottom - 5 - view.y].map((at) => at * view.scale);
+            }})()"""
+        x, y = map(round, self.page.evaluate(where))
+        return tuple(map(int, pixels(self.look())[y, x]))
+
     def look(self, view: int = 0) -> bytes:
         """A screenshot of a view."""
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         picture: bytes = self.page.locator("canvas").nth(view).screenshot()
         return picture
+
+
+def pixels(screenshot: bytes) -> np.ndarray[Any, Any]:
+    """Red, green and blue of each pixel: row, column, colour."""
+    from PIL import Image  # only needed with a browser
+
+    return np.asarray(Image.open(io.BytesIO(screenshot)).convert("RGB"))

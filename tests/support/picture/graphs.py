@@ -78,6 +78,21 @@ def decoder(layers: int, separator: str | None, weights: str = "model") -> dg.Gr
     return g
 
 
+def network(layers: int, nodes: int) -> dg.Graph:
+    """Layers in scopes, each with a scope in it and a weight."""
+    g = dg.Graph("network")
+    value = g.input("x", sizes=[1, 4], dtype="float32")
+    for layer in range(layers):
+        with g.scope(f"layers/{layer}"):
+            w = g.input("w", sizes=[4, 4], dtype="float32")
+            value = dg.gemm(value, w)
+            with g.scope("act"):
+                for _ in range(nodes):
+                    value = dg.activation_relu(value)
+    g.output("y", value)
+    return g
+
+
 def hostile() -> dg.Graph:
     """A graph whose names would do harm if they were not escaped."""
     g = dg.Graph(HOSTILE)
