@@ -3,8 +3,9 @@
     picture.save(graph, "graph.html")
     text = picture.render(graph, "svg", view="both")
 
-Inputs, constants, fills, operators, fused nodes and outputs differ in shape and in colour, every edge shows its data
-type and sizes, and a tooltip shows what does not fit in a box.
+Inputs, constants, fills, operators, fused nodes and outputs differ in shape and in colour, operators in colour by what
+they do.  Edges show data types and sizes, and a tooltip shows what does not fit in a box.  Large graphs are folded.
+`over` lays times, values, differences or the work of fusion over a picture: see `dmlgraph.picture.sources`.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
 
 LISTED = 3  # origins listed in a fused node's box; more are counted
+FROM = "↳ "  # before the name of a node from which a box was fused
 LOOP = "↻ "  # before the name of a state, where it gets its next value
 OUTPUT = "output"
 
@@ -196,7 +197,7 @@ def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_sta
         kind = Kind.FUSED
         more = len(origins) - LISTED
         listed = origins if more <= 1 else origins[:LISTED]
-        lines += [f"↳ {each}" for each in listed] + ([f"↳ … {more} more"] if more > 1 else [])
+        lines += [FROM + each for each in listed] + ([f"{FROM}… {more} more"] if more > 1 else [])
         rows = [*rows, ("came from", ", ".join(origins))]
     is_weight = isinstance(node, ConstantNode) or (isinstance(node, InputNode) and node.desc.owned)
     texts = tuple(cut(line) for line in (node.name, *lines))

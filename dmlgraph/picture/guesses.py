@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dmlgraph.picture.drawing import Box, Drawing
+from dmlgraph.picture.drawing import FROM, Box, Drawing
 from dmlgraph.picture.merging import crossing
 from dmlgraph.picture.shapes import Kind
 
@@ -122,8 +122,12 @@ def _from_repeats(drawing: Drawing) -> list[Path]:
 
 
 def code(box: Box) -> Hashable:
-    """What is alike in copies of a part: the operator, its fields, and the fields of the weights."""
-    return box.lines[1:], tuple(weight.line for weight in box.weights)
+    """What is alike in copies of a part: the operator, its fields, and the fields of the weights.
+
+    Not what it was fused from, which are names, nor what an overlay says.
+    """
+    lines = box.lines[1:] if box.said is None else box.lines[1:-1]
+    return tuple(line for line in lines if not line.startswith(FROM)), tuple(weight.line for weight in box.weights)
 
 
 def _runs(codes: Codes, cuts: Sequence[int]) -> Iterator[Run]:

@@ -11,7 +11,7 @@ from support.picture.colours import VISIONS, contrast, lab, linear
 from support.picture.graphs import dense, network
 
 import dmlgraph as dg
-from dmlgraph.picture import Mark, Overlay, draw, render
+from dmlgraph.picture import Mark, Overlay, draw, drawings, render
 from dmlgraph.picture.laying import laid_over
 from dmlgraph.picture.overlay import ALARM, SHADES
 from dmlgraph.picture.scopes import in_scopes
@@ -76,6 +76,28 @@ def test_a_scope_joins_what_is_in_it() -> None:
     assert (layers.lines[-1], layers.look) == ("sum 2", "shade-2")
     inner = [box for box in drawing.groups[1].boxes if box.kind is Kind.FOLDED]
     assert [(box.lines[-1], box.look) for box in inner] == [("sum 1", "shade-1")] * 2
+
+
+def test_layers_are_drawn_once_whatever_is_laid_over_them() -> None:
+    marks = {f"layers/{layer}/gemm": Mark(f"{layer} coins", float(layer)) for layer in range(40)}
+    drawing = in_scopes(laid_over(draw(network(40, 10)), overlay(**marks)))
+    layers = drawing.boxes[1]
+    assert (layers.lines[1], layers.lines[-1]) == ("× 40, each:", f"sum {sum(range(40))}")
+    assert [copy.boxes[1].lines[-1] for copy in drawing.copies[1]] == [f"{layer} coins" for layer in range(1, 40)]
+
+
+def test_fused_layers_are_drawn_once() -> None:
+    g = dg.Graph("network")
+    value = g.input("x", sizes=[4, 4], dtype="float32")
+    for layer in range(80):
+        with g.scope(f"layers/{layer}"):
+            value = dg.activation_relu(dg.gemm(value, value, name="product"), name="bounded")
+            value = dg.cumulative_summation(value, axis=1, name="sums")
+    g.output("y", value)
+    (drawing,) = drawings(g, "fused")
+    layers = in_scopes(drawing)
+    assert layers.boxes[1].lines[1] == "× 80, each:"
+    assert any(line.startswith("↳") for box in layers.groups[1].boxes for line in box.lines)
 
 
 def test_svg_and_its_legend_have_the_colours() -> None:
