@@ -1,6 +1,6 @@
 """The native extension module: operator descriptors and the DirectML runtime."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -379,6 +379,7 @@ class CpuExecutable:
         input_names, output_names: in slot order.
         constants: by input the array it always is, or None; is emptied.
         owned: by input whether it is kept from run to run, until another array is given.
+        grows: by input the axis along which it grows, or -1.
         let_go: is called with the number of an input whose array is not read any more, and with a function that makes
             the array again, since steps keep its elements packed, with all their bits.
         threads: how many share a run at most.
@@ -396,17 +397,27 @@ class CpuExecutable:
         output_names: Sequence[str],
         constants: list[np.ndarray[Any, Any] | None],
         owned: Sequence[bool],
+        grows: Sequence[int],
         let_go: Callable[[int, Callable[[], np.ndarray[Any, Any]]], None],
         threads: int,
     ) -> None: ...
     def run(self, inputs: object, out: object) -> dict[str, np.ndarray[Any, Any]] | None:
         """The outputs by name; None, and nothing has been done, where the arguments need a closer look."""
     def execute(
-        self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
+        self,
+        arrays: Sequence[np.ndarray[Any, Any]],
+        outputs: Sequence[np.ndarray[Any, Any] | None],
+        rows: Mapping[int, int],
     ) -> dict[str, np.ndarray[Any, Any]]:
-        """The outputs by name, from arrays that have been checked, in slot order; None: a new array."""
+        """The outputs by name, from arrays that have been checked, in slot order; None: a new array.
+
+        Of inputs that grow, `rows` says by slot how many rows may be other than zero.
+        """
     def profile(
-        self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
+        self,
+        arrays: Sequence[np.ndarray[Any, Any]],
+        outputs: Sequence[np.ndarray[Any, Any] | None],
+        rows: Mapping[int, int],
     ) -> list[tuple[tuple[str, ...], str, float, int]]:
         """Runs as `execute` does: (nodes, how they run, seconds, bytes read and written) of each step."""
     def bind(

@@ -335,7 +335,7 @@ class Executable(abc.ABC):
             self._check_open()
             if self.graph.states:
                 with self._turn(self.states, 0) as turn:
-                    steps = self._profile(self._placed(arrays, turn.arrays()))
+                    steps = self._profile_turn(arrays, turn)
             else:
                 steps = self._profile(arrays)
         if steps is None:
@@ -467,7 +467,7 @@ class Executable(abc.ABC):
         results: dict[str, Any] = {}
         placed = list(arrays)
         for step in range(wanted.steps):
-            results = self._run(placed, {**wanted.targets, **turn.place(step, self._inputs, placed)})
+            results = self._run_step(placed, {**wanted.targets, **turn.place(step, self._inputs, placed)}, turn)
             turn.append(step, results)
             for name, parts in collected.items():
                 parts.append(results[name])
@@ -475,6 +475,14 @@ class Executable(abc.ABC):
         for name in wanted.keep:
             results[name] = DeviceTensor(results[name], self._slots[name].desc, self.device, self._memory)
         return results
+
+    def _run_step(self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
+        """Runs a step on arrays with those of its states."""
+        return self._run(arrays, targets)
+
+    def _profile_turn(self, arrays: Sequence[Array], turn: Turn) -> list[Step] | None:
+        """The steps of one run on a set of states, which stays as it is."""
+        return self._profile(self._placed(arrays, turn.arrays()))
 
     def _placed(self, arrays: Sequence[Array], held: Mapping[str, Array]) -> list[Array]:
         """The arrays of a run in slot order, with those of its states."""

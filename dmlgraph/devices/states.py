@@ -31,6 +31,13 @@ from dmlgraph.graph.states import fits, fitting
 
 
 @dataclasses.dataclass(slots=True)
+class Written:
+    """How many rows of a tensor may have been written; the others are zero.  Also those of runs that failed count."""
+
+    rows: int = 0
+
+
+@dataclasses.dataclass(slots=True)
 class Held:
     """One state of a set, at one time; nothing changes it.  Not frozen: every run makes one for each state.
 
@@ -42,6 +49,7 @@ class Held:
             of it that do not count.
         length: how many rows it has; 0 if it does not grow.
         spares: tensors for the next values of a state that is updated whole.
+        written: what of the tensor may have been; one object for all that have the tensor.
     """
 
     desc: TensorDesc
@@ -50,12 +58,15 @@ class Held:
     tensor: Any
     length: int = 0
     spares: tuple[Any, ...] = ()
+    written: Written = dataclasses.field(default_factory=Written)
 
     @classmethod
     def first(cls, memory: Memory, desc: TensorDesc, grows: int | None, initial: ConstantData | Scalar | None) -> Held:
         """A state before the first run that changes it."""
-        tensor = memory.zeros(desc) if initial is None else memory.hold(first_value(desc, initial), desc)
-        return cls(desc, grows, initial, tensor)
+        if initial is None:
+            return cls(desc, grows, initial, memory.zeros(desc))
+        written = Written(0 if grows is None else desc.sizes[grows])
+        return cls(desc, grows, initial, memory.hold(first_value(desc, initial), desc), written=written)
 
     def anew(self, memory: Memory) -> Held:
         """The state as it was at first."""
@@ -68,7 +79,7 @@ class Held:
             length, rest = array.shape[self.grows], np.zeros(self.desc.sizes, array.dtype)
             rest[rows(self.grows, 0, length)] = array
             array = rest
-        return dataclasses.replace(self, tensor=memory.hold(array, self.desc), length=length)
+        return dataclasses.replace(self, tensor=memory.hold(array, self.desc), length=length, written=Written(length))
 
     def has_other_capacity(self, desc: TensorDesc, grows: int | None) -> bool:
         """Whether a description is that of the same growing state with another capacity."""
@@ -175,7 +186,12 @@ class States:
         other = States(self.device, self._memory)
         with self._turn:
             other._held = {
-                name: dataclasses.replace(held, tensor=self._memory.copy(held.tensor, held.desc), spares=())
+                name: dataclasses.replace(
+                    held,
+                    tensor=self._memory.copy(held.tensor, held.desc),
+                    spares=(),
+                    written=Written(held.written.rows),
+                )
                 for name, held in self._held.items()
             }
         return other
@@ -471,6 +487,8 @@ class Turn:
                 if part is None:
                     begin = each.held.length + step * use.rows
                     part = parts[key] = (*use.before, slice(begin, begin + use.rows))
+                written = each.held.written
+                written.rows = max(written.rows, part[-1].stop)
                 each.tensors[0][part] = results[use.output]
 
     def commit(self) -> None:
@@ -480,7 +498,7 @@ class Turn:
             use, held = each.use, each.held
             if use.rows:
                 length = held.length + steps * use.rows
-                changed[use.name] = Held(held.desc, held.grows, held.initial, held.tensor, length)
+                changed[use.name] = Held(held.desc, held.grows, held.initial, held.tensor, length, (), held.written)
             elif use.is_updated:
                 changed[use.name] = each.after(steps)
         self._owner._held = {**self._owner._held, **changed}

@@ -5,6 +5,8 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -62,15 +64,22 @@ void throw_what_signals_raise() {
     }
 }
 
+// The graph with the axes along which its inputs grow.
+cpu::GraphSpec growing(cpu::GraphSpec graph, std::vector<int> axes) {
+    graph.grows = std::move(axes);
+    graph.grows.resize(graph.inputs.size(), -1);
+    return graph;
+}
+
 using Targets = std::vector<py::object>;  // outputs by slot; null: a new array
 
 class Runner : public std::enable_shared_from_this<Runner> {
 public:
     Runner(std::string name, cpu::GraphBuilder& graph, std::vector<std::int32_t> outputs,
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::list& constants,
-           std::vector<bool> is_owned, const py::function& let_go, int threads)
+           std::vector<bool> is_owned, std::vector<int> grows, const py::function& let_go, int threads)
         : name_(std::move(name)),
-          executable_(cpu::plan(graph.take(std::move(outputs))), std::max(1, threads)),
+          executable_(cpu::plan(growing(graph.take(std::move(outputs)), std::move(grows))), std::max(1, threads)),
           input_names_(std::move(input_names)),
           output_names_(std::move(output_names)),
           is_owned_(std::move(is_owned)),
@@ -176,14 +185,15 @@ public:
     }
 
     // The results for checked arrays in slot order (anything for constants) and outputs by slot (None: a new array).
-    py::object execute(const py::sequence& arrays, const py::sequence& outputs) {
-        return finish(checked(arrays, outputs));
+    // `rows`: of inputs that grow, by slot, how many may have been written; others are not read.
+    py::object execute(const py::sequence& arrays, const py::sequence& outputs, const std::map<std::size_t, std::int64_t>& rows) {
+        return finish(checked(arrays, outputs, rows));
     }
 
     // Runs as `execute` does, and returns (names, how it runs, seconds, bytes) of each step.
-    py::list profile(const py::sequence& arrays, const py::sequence& outputs) {
+    py::list profile(const py::sequence& arrays, const py::sequence& outputs, const std::map<std::size_t, std::int64_t>& rows) {
         std::vector<double> seconds;
-        finish(checked(arrays, outputs), &seconds);
+        finish(checked(arrays, outputs, rows), &seconds);
         py::list result;
         for (std::size_t s = 0; s < seconds.size(); ++s) {
             const Step& step = *program().steps[s];
@@ -431,9 +441,13 @@ private:
         return false;
     }
 
-    Use checked(const py::sequence& arrays, const py::sequence& outputs) {
+    Use checked(const py::sequence& arrays, const py::sequence& outputs, const std::map<std::size_t, std::int64_t>& rows) {
         Use use(*this);
         read(arrays, outputs, use.binding(), use.targets());
+        for (const auto& [slot, count] : rows) {
+            use.binding().rows.resize(inputs_.size(), std::numeric_limits<std::int64_t>::max());
+            use.binding().rows.at(slot) = std::max<std::int64_t>(count, 0);
+        }
         use.owned() = owned(arrays, use.binding());
         for (const py::handle array : arrays) {
             use.hold(array.ptr());
@@ -559,12 +573,12 @@ private:
 void init_cpu(py::module_& module) {
     py::class_<Runner, std::shared_ptr<Runner>>(module, "CpuExecutable", "A graph planned for the CPU executor.")
         .def(py::init<std::string, cpu::GraphBuilder&, std::vector<std::int32_t>, std::vector<py::str>,
-                      std::vector<py::str>, const py::list&, std::vector<bool>, const py::function&, int>(),
+                      std::vector<py::str>, const py::list&, std::vector<bool>, std::vector<int>, const py::function&, int>(),
              py::arg("name"), py::arg("graph"), py::arg("outputs"), py::arg("input_names"),
              py::arg("output_names"), py::arg("constants"), py::arg("owned"),
-             py::arg("let_go"), py::arg("threads"))
+             py::arg("grows"), py::arg("let_go"), py::arg("threads"))
         .def("run", &Runner::run, py::arg("inputs"), py::arg("out"))
-        .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"))
+        .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"), py::arg("rows"))
         .def(
             "bind",
             [](std::shared_ptr<Runner> self, const py::sequence& arrays, const py::sequence& outputs) {
@@ -572,7 +586,7 @@ void init_cpu(py::module_& module) {
             },
             py::arg("arrays"), py::arg("outputs"))
         .def("close", &Runner::close)
-        .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"))
+        .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"), py::arg("rows"))
         .def_property_readonly("steps", &Runner::steps)
         .def_property_readonly("stats", &Runner::stats);
     py::class_<BoundRun>(module, "BoundRun", "Runs an executable on fixed arrays.")

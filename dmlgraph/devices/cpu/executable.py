@@ -17,7 +17,10 @@ from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
 from dmlgraph.devices.cpu.plan import make_plan
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
+from dmlgraph.devices.states import Turn
 from dmlgraph.graph.constant_data import ConstantData
+
+_ALL_ROWS: Mapping[int, int] = {}  # of inputs that grow
 
 
 class CpuExecutable(Executable):
@@ -36,6 +39,7 @@ class CpuExecutable(Executable):
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
+        axes = {state.input: -1 if state.grows is None else state.grows for state, _ in graph.held}
         constants = [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs]
         with _planning(graph):
             plan = make_plan(graph)
@@ -47,6 +51,7 @@ class CpuExecutable(Executable):
                 [slot.name for slot in graph.outputs],
                 constants,
                 [slot.desc.owned and slot.elements is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
+                [axes.get(slot.name, -1) for slot in graph.inputs],
                 self._let_go,
                 threads,
             )
@@ -57,6 +62,7 @@ class CpuExecutable(Executable):
         self._quick = self._whole_bytes and not any(desc.owned for desc in given)
         self._checked = [(at, slot.desc) for at, slot in enumerate(graph.inputs) if slot.name in self._given]
         self._targets = {slot.name: (at, slot.desc) for at, slot in enumerate(graph.outputs)}
+        self._growing = [(at, self._inputs[use.input]) for at, use in enumerate(self._uses) if use.capacity]
         self._packed = [slot for slot in graph.outputs if slot.desc.dtype.bits == 4]
 
     def _constant(self, elements: ConstantData) -> Array:
@@ -113,13 +119,25 @@ class CpuExecutable(Executable):
         super().close()
         self._native.close()
 
-    def _run(self, arrays: Sequence[Array], targets: Mapping[str, Array]) -> dict[str, Array]:
+    def _run_step(self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
+        return self._run(arrays, targets, self._written(turn))
+
+    def _written(self, turn: Turn) -> dict[int, int]:
+        """How many rows of growing states may be other than zero, by slot: steps read no others.
+
+        They read one at least: what a softmax over no rows gives times that is not a number, as it is times all.
+        """
+        return {slot: turn.states[at].held.written.rows or 1 for at, slot in self._growing}
+
+    def _run(
+        self, arrays: Sequence[Array], targets: Mapping[str, Array], rows: Mapping[int, int] = _ALL_ROWS
+    ) -> dict[str, Array]:
         self._check_open()
         direct: list[Array | None] = [None] * len(self._targets)
         for name, target in targets.items():
             at, desc = self._targets[name]
             direct[at] = target if _is_plain(target, desc) else None
-        results = self._native.execute(self._ready(arrays), direct)
+        results = self._native.execute(self._ready(arrays), direct, rows)
         for slot in self._packed:
             results[slot.name] = np.ascontiguousarray(slot.desc.unpack(results[slot.name]))
         for name, target in targets.items():
@@ -135,8 +153,11 @@ class CpuExecutable(Executable):
             ready[at] = _ready(arrays[at], desc)
         return ready
 
-    def _profile(self, inputs: Sequence[Array]) -> list[Step]:
-        measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs))
+    def _profile_turn(self, arrays: Sequence[Array], turn: Turn) -> list[Step]:
+        return self._profile(self._placed(arrays, turn.arrays()), self._written(turn))
+
+    def _profile(self, inputs: Sequence[Array], rows: Mapping[int, int] = _ALL_ROWS) -> list[Step]:
+        measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs), rows)
         starts = itertools.accumulate((seconds for _, _, seconds, _ in measured), initial=0.0)
         return [
             Step(nodes, how, start, seconds, size, self._kernels.get(nodes[0], "") if how == "native" else "")

@@ -88,6 +88,9 @@ public:
         }
         for (std::int64_t first = 0; first < sizes_.keys; first += cut_.keys) {
             const Range block{first, std::min(first + cut_.keys, sizes_.keys)};
+            if (first > 0 && attention_.changes.hides(sequence_, block)) {
+                continue;
+            }
             const auto read = [&](const JoinedLines& lines, float* copies) {
                 return lines.read(sequence_, key_head, block.first, block.last - block.first, last_bundle_ - first_bundle_ > 1, copies, *attention_.lines);
             };

@@ -77,6 +77,7 @@ struct GraphSpec {
     std::vector<TensorDesc> inputs;  // packed
     std::vector<NodeSpec> nodes;     // in an executable order
     std::vector<std::int32_t> outputs;
+    std::vector<int> grows;  // by input: the axis along which it grows; -1, or nothing: it does not
 };
 
 // A temporary buffer: the steps at which it is used, and where it is.

@@ -23,8 +23,21 @@ static void check(const GraphSpec& graph) {
     }
 }
 
+// Tells the steps which inputs grow.
+static void follow_growth(Plan& plan, const std::vector<int>& grows) {
+    for (std::size_t i = 0; i < grows.size(); ++i) {
+        if (grows[i] >= 0) {
+            const GrowingInput input{static_cast<BufferId>(i), plan.program.inputs[i], grows[i]};
+            for (const auto& step : plan.program.steps) {
+                step->follow(input);
+            }
+        }
+    }
+}
+
 Program plan(GraphSpec graph) {
     check(graph);
+    const std::vector<int> grows = std::move(graph.grows);
     absorb_followers(graph);
     Plan plan = number_values(std::move(graph));
     allocate_inputs_and_constants(plan);
@@ -40,6 +53,7 @@ Program plan(GraphSpec graph) {
     see_through_views(plan);
     emit_groups(plan);
     check_views(plan);
+    follow_growth(plan, grows);
     assign_arena(plan);
     return std::move(plan.program);
 }

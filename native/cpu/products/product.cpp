@@ -175,7 +175,7 @@ private:
     // Calls function(first, count) for the depths that are multiplied at a time.
     template <class Function>
     void each_depth(const Function& function) const {
-        const std::int64_t k = product_.sizes.k;
+        const std::int64_t k = product_.depths();
         for (std::int64_t from = 0; from < k; from += blocks_.depth) {
             function(from, std::min(blocks_.depth, k - from));
         }
@@ -183,7 +183,7 @@ private:
 
     // Multiplies the panels whose columns are whole vectors, and returns the first of the others.
     std::int64_t stream() const {
-        const std::int64_t k = product_.sizes.k, columns = width_ / blocks_.columns.width * blocks_.columns.width;
+        const std::int64_t k = product_.depths(), columns = width_ / blocks_.columns.width * blocks_.columns.width;
         const bool makes = way_ == Way::made_columns;
         const std::int64_t most = makes ? most_made / most_streamed_columns : blocks_.depth;
         for (std::int64_t from = 0; columns > 0 && from < k; from += most) {
@@ -393,7 +393,7 @@ private:
         const std::int64_t first = blocks_.columns.first(columns.panel) - left_;
         float* const sums = rows.sums + (ends_at_once_ ? 0 : first);
         TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0, depth, sums, sums_step(), from > 0};
-        if (from + depth == product_.sizes.k) {
+        if (from + depth == product_.depths()) {
             call.ending = ending_ || adds_numbers_ || requantizes_ ? &rows.ending : nullptr;
             call.column = first;
         }
@@ -483,16 +483,17 @@ private:
     bool adds_numbers_;             // whether they correct the sums
 };
 
-// Stores the results of sums without terms.
-void run_empty(RunContext& context, const Product& product) {
-    const ProductSizes& sizes = product.sizes;
+// Stores the results of sums without terms, from a column on.
+void run_empty(RunContext& context, const Product& product, std::int64_t first) {
+    ProductSizes sizes = product.sizes;
+    sizes.n -= first, sizes.k = 0;
     const std::int64_t width = std::min(sizes.n, most_zeros), across = quotient_up(sizes.n, width);
     const double cost = product_cost(sizes);
     const auto of_worker = [&](Scratch scratch) { return ZeroMemory(scratch, width, product.target.operands.size(), *product.target.epilogue); };
     context.each_with(sizes.count() * sizes.m * across, cost, of_worker, [&](const ZeroMemory& memory, std::int64_t i) {
         std::fill_n(memory.sums, width, 0.0f);
         const std::int64_t row = i / across, left = i % across * width;
-        product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, left,
+        product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, first + left,
                                          std::min(width, sizes.n - left), memory.line);
     });
 }
@@ -509,10 +510,10 @@ std::int64_t ProductSizes::count() const {
 
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,
                             const Tiles& tiles) {
+    std::size_t most = scratch_of<ZeroMemory>(std::min(sizes.n, most_zeros), operands, epilogue);
     if (sizes.k == 0) {
-        return scratch_of<ZeroMemory>(std::min(sizes.n, most_zeros), operands, epilogue);
+        return most;
     }
-    std::size_t most = 0;
     for (const std::int64_t rows : {tiles.rows, std::min(tiles.rows, static_cast<int>(fewest_rows))}) {
         for (const bool packed_rows : {false, true}) {
             for (const bool packed_columns : {false, true}) {
@@ -530,8 +531,15 @@ double product_cost(const ProductSizes& sizes) {
 }
 
 void run_product(RunContext& context, const Product& product) {
-    if (product.sizes.k == 0) {
-        return run_empty(context, product);
+    if (product.depths() == 0) {
+        return run_empty(context, product, 0);
+    }
+    if (product.columns_that_count && *product.columns_that_count < product.sizes.n) {
+        run_empty(context, product, *product.columns_that_count);
+        Product others = product;
+        others.sizes.n = *product.columns_that_count;
+        others.columns_that_count.reset();
+        return others.sizes.n > 0 ? run_product(context, others) : void();
     }
     const double cost = product_cost(product.sizes);
     const std::optional<Division> in_place = rows_in_place(product);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "cpu/products/lines.h"
 #include "cpu/products/panels.h"
@@ -49,7 +50,12 @@ struct Product {
     Target target;
     const ProductKernels* kernels = nullptr;
     DataType sums = DataType::float32;  // int32: the depths are words
+    // So many columns, and depths of columns that do not lie along them, are not all zero; none: all.
+    std::optional<std::int64_t> columns_that_count{};
+    std::optional<std::int64_t> depths_that_count{};
 
+    // How many depths are added up; which are multiplied at a time follows from all.
+    std::int64_t depths() const { return depths_that_count.value_or(sizes.k); }
     const Tiles& tiles() const { return b.panels != nullptr && b.panels->are_bytes() ? kernels->integers.tiles_of_bytes : tiles_for(sums, *kernels); }
 };
 

@@ -248,6 +248,7 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
         return Array{context.base_[buffer]};
     };
     context.any_custom = false;
+    context.rows = binding.rows.empty() ? nullptr : binding.rows.data();
     const auto use = [&](std::size_t buffer, const Array& array) {
         context.base_[buffer] = array.data;
         context.custom_[buffer] = array.packed ? nullptr : &array.strides;

@@ -29,7 +29,8 @@ public:
 
     std::vector<Array> inputs;
     std::vector<Array> outputs;
-    bool may_overlap = false;  // whether outputs may share memory with inputs
+    std::vector<std::int64_t> rows;  // by input that grows: so many may have been written; empty: all
+    bool may_overlap = false;        // whether outputs may share memory with inputs
 };
 
 // What the steps have made of inputs that are kept from run to run.

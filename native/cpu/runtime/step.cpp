@@ -29,6 +29,32 @@ Tensor RunContext::tensor(const View& view) const {
     return tensor;
 }
 
+std::optional<int> dimension_of_rows(const View& view, const GrowingInput& input) {
+    if (view.buffer != input.buffer || view.offset != 0 || view.type != input.desc.type) {
+        return std::nullopt;
+    }
+    auto row = static_cast<std::int64_t>(item_size(view.type));  // bytes
+    for (int d = input.axis + 1; d < input.desc.rank; ++d) {
+        row *= input.desc.sizes[d];
+    }
+    const std::int64_t count = input.desc.sizes[input.axis];
+    std::optional<int> found;
+    std::int64_t within = 0;  // the reach of the other dimensions, which must stay in a row
+    for (int d = 0; d < view.rank; ++d) {
+        if (view.sizes[d] == 1 || view.strides[d] % (row * count) == 0) {  // from one group of rows to the next
+            continue;
+        }
+        if (!found && view.strides[d] == row && view.sizes[d] == count) {
+            found = d;
+        } else if (view.strides[d] > 0) {
+            within += (view.sizes[d] - 1) * view.strides[d];
+        } else {
+            return std::nullopt;
+        }
+    }
+    return within < row ? found : std::nullopt;
+}
+
 int RunContext::workers_for(double cost) const { return cost < worth_sharing ? 1 : workers; }
 
 void RunContext::parallel(std::int64_t count, double cost, ParallelTask task) {

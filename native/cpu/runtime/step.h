@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,16 @@ public:
     const char* what() const noexcept override { return "the run is cancelled"; }
 };
 
+// An input that grows from run to run: rows along an axis, of which those that were never written are zero.
+struct GrowingInput {
+    BufferId buffer = no_buffer;
+    TensorDesc desc;
+    int axis = 0;
+};
+
+// The dimension of a view of such an input that goes along its rows; none if there is not just one.
+std::optional<int> dimension_of_rows(const View& view, const GrowingInput& input);
+
 // Reads and writes views of the plan's buffers. A step is immutable after `prepare`: several runs may execute it at the
 // same time.
 class Step {
@@ -37,6 +48,8 @@ public:
     // Called once before all runs, with the memory of what is the same in each: of constants, and of inputs that were
     // given before.
     virtual void prepare(const RunContext& fixed) { static_cast<void>(fixed); }
+    // Called once before that. A step may then leave out rows that were never written, see `RunContext::rows`.
+    virtual void follow(const GrowingInput& input) { static_cast<void>(input); }
     // What a step makes of inputs that stay the same for several runs, until others are given: `kept` has their memory,
     // and that of what is the same in all runs. Those runs have it as `RunContext::state`. Null: nothing.
     class State {
@@ -136,6 +149,7 @@ public:
     std::byte** bases = nullptr;        // by buffer
     const Sizes* const* custom = nullptr;  // by buffer: the strides in bytes of a caller's array, null: standard
     bool any_custom = false;
+    const std::int64_t* rows = nullptr;  // by input that grows: so many may have been written; null: all
     std::byte* scratch_base = nullptr;
     std::size_t scratch_stride = 0;
     std::size_t scratch_bytes = 0;  // that a step may use, of a worker

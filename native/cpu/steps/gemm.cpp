@@ -15,6 +15,7 @@ class GemmStep final : public PackingStep {
 public:
     GemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
 
+    void follow(const GrowingInput& input) override { tensors_.follow(input); }
     void prepare(const RunContext& fixed) override {
         tensors_.prepare(fixed);
         PackingStep::prepare(fixed);

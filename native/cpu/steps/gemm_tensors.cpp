@@ -67,6 +67,12 @@ void GemmTensors::use(const ProductKernels& others) {
     sizes.k = quotient_up(depths, inputs.integers() ? kernels->integers.depths : 1);
 }
 
+void GemmTensors::follow(const GrowingInput& input) {
+    if (const std::optional<int> found = dimension_of_rows(inputs[1], input)) {
+        rows_of_b_ = found;
+    }
+}
+
 std::size_t GemmTensors::side_of(BufferId input) const {
     std::size_t side = 0;
     while (side < sides && !inputs.only_operand(input, port_of(side))) {
@@ -136,6 +142,7 @@ void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bo
     product.target.correction = correction;
     product.kernels = kernels;
     product.sums = inputs.sums();
+    leave_out_rows(context, product);
     if (joins) {
         join_batch(product);
     }
@@ -158,6 +165,18 @@ MatrixTensor GemmTensors::tensor(const RunContext& context, const View& view) co
     result.sizes[0] = sizes.n;
     result.strides[0] = found.strides[column];
     return result;
+}
+
+void GemmTensors::leave_out_rows(const RunContext& context, Product& product) const {
+    if (context.rows == nullptr || transposed_) {
+        return;
+    }
+    const std::int64_t rows = rows_of_b_ ? context.rows[inputs[1].buffer] : 0;
+    if (rows_of_b_ == columns_.line) {
+        product.columns_that_count = std::min(rows, sizes.n);
+    } else if (rows_of_b_ == columns_.depth && product.b.matrix != nullptr && !product.b.matrix->lies_along()) {
+        product.depths_that_count = std::min(rows, sizes.k);
+    }
 }
 
 // If all matrices of A are multiplied by the same one, and follow one another, they are one matrix.

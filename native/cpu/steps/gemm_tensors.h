@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "cpu/products/epilogue.h"
 #include "cpu/products/product.h"
@@ -26,6 +27,8 @@ public:
 
     // Multiplies with these kernels from now on, and not with those of the level.
     void use(const ProductKernels& others);
+    // Leaves out rows of B that were never written, if it is an input that grows.
+    void follow(const GrowingInput& input);
     // Computes the transposed product from now on, if it was not before: sides change places.
     void turn();
     // Whether the lines of results of the transposed product may be made as fast: nothing that follows varies along them.
@@ -63,10 +66,12 @@ private:
     bool is_tall() const { return sizes.n < kernels->lanes && sizes.m > sizes.n; }
     MatrixTensor tensor(const RunContext& context, const View& view) const;
     void join_batch(Product& product) const;
+    void leave_out_rows(const RunContext& context, Product& product) const;
 
     Dimensions rows_{};     // of A
     Dimensions columns_{};  // of B
     bool transposed_ = false;
+    std::optional<int> rows_of_b_;  // the dimension along which B grows
 };
 
 }  // namespace dmlgraph::cpu
