@@ -78,14 +78,14 @@ inline void RecordEnhanced(ID3D12GraphicsCommandList*) noexcept {}
 // From one state to another.
 class Transitions {
 public:
-    void Add(ID3D12Resource* resource, D3D12_RESOURCE_STATES before, D3D12_RESOURCE_STATES after) noexcept {
+    void Add(const D3D12_RESOURCE_TRANSITION_BARRIER& transition) noexcept {
         for (UINT i = 0; i < count_; ++i) {
-            if (all_[i].Transition.pResource == resource) {
+            if (all_[i].Transition.pResource == transition.pResource) {
                 return;
             }
         }
         all_[count_].Type = D3D12_RESOURCE_BARRIER_TYPE_TRANSITION;
-        all_[count_++].Transition = {resource, D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES, before, after};
+        all_[count_++].Transition = transition;
     }
     void Record(ID3D12GraphicsCommandList* list, Barriers kind) const noexcept {
         if (kind == Barriers::Legacy) {

@@ -68,6 +68,12 @@ Com<T> Made(const std::string& call, const Make& make) {
 
 // ---- Libraries, which stay loaded
 
+// A function of a library.
+struct Symbol {
+    const char* library;
+    const char* name;
+};
+
 #ifdef _WIN32
 inline std::string FileOf(const char* library) {
     char path[MAX_PATH] = "";
@@ -75,13 +81,13 @@ inline std::string FileOf(const char* library) {
     return path;
 }
 
-inline void* Loaded(const char* library, const char* function) {
-    HMODULE const module = LoadLibraryA(library);
+inline void* Loaded(const Symbol& symbol) {
+    HMODULE const module = LoadLibraryA(symbol.library);
     if (!module) {
-        throw std::runtime_error(std::string(library) + " is missing, or one that it needs (Windows error " +
+        throw std::runtime_error(std::string(symbol.library) + " is missing, or one that it needs (Windows error " +
                                  std::to_string(GetLastError()) + ")");
     }
-    return reinterpret_cast<void*>(GetProcAddress(module, function));
+    return reinterpret_cast<void*>(GetProcAddress(module, symbol.name));
 }
 
 constexpr char DirectMLName[] = "DirectML.dll";
@@ -91,12 +97,12 @@ inline std::string FileOf(const char* library) {
     return library;
 }
 
-inline void* Loaded(const char* library, const char* function) {
-    void* const handle = dlopen(library, RTLD_NOW);
+inline void* Loaded(const Symbol& symbol) {
+    void* const handle = dlopen(symbol.library, RTLD_NOW);
     if (!handle) {
         throw std::runtime_error(dlerror());
     }
-    return dlsym(handle, function);
+    return dlsym(handle, symbol.name);
 }
 
 constexpr char DirectMLName[] = "libdirectml.so";
@@ -104,10 +110,10 @@ constexpr char Direct3DName[] = "libd3d12.so";
 #endif
 
 template <class Function>
-Function* Find(const char* library, const char* name) {
-    void* const found = Loaded(library, name);
+Function* Find(const Symbol& symbol) {
+    void* const found = Loaded(symbol);
     if (!found) {
-        throw std::runtime_error(FileOf(library) + " does not have " + name + ": it is too old");
+        throw std::runtime_error(FileOf(symbol.library) + " does not have " + symbol.name + ": it is too old");
     }
     return reinterpret_cast<Function*>(found);
 }
@@ -135,8 +141,8 @@ public:
         using CreateDirect3D = HRESULT WINAPI(IUnknown*, D3D_FEATURE_LEVEL, REFIID, void**);
         using CreateDirectML = HRESULT WINAPI(ID3D12Device*, DML_CREATE_DEVICE_FLAGS, DML_FEATURE_LEVEL, REFIID, void**);
         // Before the device of Direct3D 12, so that a system without DirectML says just that.
-        auto* const createDirectML = Find<CreateDirectML>(DirectMLName, "DMLCreateDevice1");
-        auto* const createDirect3D = Find<CreateDirect3D>(Direct3DName, "D3D12CreateDevice");
+        auto* const createDirectML = Find<CreateDirectML>({DirectMLName, "DMLCreateDevice1"});
+        auto* const createDirect3D = Find<CreateDirect3D>({Direct3DName, "D3D12CreateDevice"});
         direct3d = Made<ID3D12Device>("D3D12CreateDevice", [&](void** made) {
             return createDirect3D(nullptr, D3D_FEATURE_LEVEL_11_0, Direct3DDeviceId, made);
         });

@@ -24,11 +24,11 @@ void RecordLengths(ID3D12GraphicsCommandList* list, Barriers kind, const Run& gi
         std::memcpy(memory + i * lengthStride, &states[i].length, sizeof states[i].length);
     }
     Transitions before, after;
-    before.Add(given.scratch.resource, Dispatched, CopyTarget);
+    before.Add({given.scratch.resource, D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES, Dispatched, CopyTarget});
     before.Record(list, kind);
     list->CopyBufferRegion(given.scratch.resource, given.scratch.offset, given.staging.resource, given.staging.offset,
                            StagingBytes);
-    after.Add(given.scratch.resource, CopyTarget, Dispatched);
+    after.Add({given.scratch.resource, D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES, CopyTarget, Dispatched});
     after.Record(list, kind);
 }
 
@@ -36,18 +36,21 @@ void RecordLengths(ID3D12GraphicsCommandList* list, Barriers kind, const Run& gi
 void RecordRows(ID3D12GraphicsCommandList* list, Barriers kind, const Run& given, const StateValue* states) noexcept {
     const Growth* const growth = Describe().growth;
     const auto grows = [&](UINT state) { return States[state].grows && growth[state].changes; };
-    const auto move = [&](D3D12_RESOURCE_STATES scratchBefore, D3D12_RESOURCE_STATES scratchAfter,
-                          D3D12_RESOURCE_STATES before, D3D12_RESOURCE_STATES after) {
+    const auto move = [&](bool begins) {
         Transitions barriers;
-        barriers.Add(given.scratch.resource, scratchBefore, scratchAfter);
+        const auto add = [&](ID3D12Resource* resource, D3D12_RESOURCE_STATES copied) {
+            barriers.Add({resource, D3D12_RESOURCE_BARRIER_ALL_SUBRESOURCES, begins ? Dispatched : copied,
+                          begins ? copied : Dispatched});
+        };
+        add(given.scratch.resource, CopySource);
         for (UINT i = 0; i < Describe().stateCount; ++i) {
             if (grows(i)) {
-                barriers.Add(states[i].buffers[0].resource, before, after);
+                add(states[i].buffers[0].resource, CopyTarget);
             }
         }
         barriers.Record(list, kind);
     };
-    move(Dispatched, CopySource, Dispatched, CopyTarget);
+    move(true);
     for (UINT i = 0; i < Describe().stateCount; ++i) {
         if (!grows(i)) {
             continue;
@@ -61,7 +64,7 @@ void RecordRows(ID3D12GraphicsCommandList* list, Barriers kind, const Run& given
                                    given.scratch.offset + each.rowsOffset + block * bytes, bytes);
         }
     }
-    move(CopySource, Dispatched, CopyTarget, Dispatched);
+    move(false);
 }
 
 // An event for PIX: its text is UTF-16, with its end.

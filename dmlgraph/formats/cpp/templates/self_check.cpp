@@ -104,21 +104,27 @@ std::string CoordinatesOf(const TensorInfo& tensor, std::size_t element) {
     return "[" + text + "]";
 }
 
-int Checked(const std::string& weights, const std::string& file, double relative) {
-    const Bytes expected = ReadFile(file, ExpectedBytes);
+struct Arguments {
+    std::string weights = "weights.bin";
+    std::string expected = "expected.bin";
+    double relative = 0.001;
+};
+
+int Checked(const Arguments& arguments) {
+    const Bytes expected = ReadFile(arguments.expected, ExpectedBytes);
     std::vector<Bytes> inputs;
     for (UINT i = 0; i < InputNumber(); ++i) {
         const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(InputOffsets[i]);
         inputs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(Inputs[i].bytes));
     }
     Device device;
-    Runner runner(device, weights, inputs);
+    Runner runner(device, arguments.weights, inputs);
     const std::vector<Bytes> outputs = runner.Run(inputs);
     for (UINT i = 0; i < OutputNumber(); ++i) {
         const TensorInfo& tensor = Outputs[i];
         const Bytes got = Unpacked(tensor, outputs[i]);
         const unsigned char* const wanted = expected.data() + Outcomes[i].offset;
-        const std::size_t element = FirstDifference(tensor, got.data(), wanted, relative);
+        const std::size_t element = FirstDifference(tensor, got.data(), wanted, arguments.relative);
         if (element < ElementCount(tensor)) {
             const std::size_t place = element * ElementBytes(tensor);
             std::printf("the first node that differs is '%s': element %s of '%s' (%s %s): got %.9g, expected %.9g\n",
@@ -134,8 +140,7 @@ int Checked(const std::string& weights, const std::string& file, double relative
 }  // namespace
 
 int main(int count, char** values) {
-    std::string weights = "weights.bin", expected = "expected.bin";
-    double relative = 0.001;
+    Arguments arguments;
     for (int i = 1; i < count; i += 2) {
         const std::string option = values[i];
         if (i + 1 == count || (option != "--weights" && option != "--expected" && option != "--relative")) {
@@ -143,15 +148,15 @@ int main(int count, char** values) {
             return 2;
         }
         if (option == "--weights") {
-            weights = values[i + 1];
+            arguments.weights = values[i + 1];
         } else if (option == "--expected") {
-            expected = values[i + 1];
+            arguments.expected = values[i + 1];
         } else {
-            relative = std::strtod(values[i + 1], nullptr);
+            arguments.relative = std::strtod(values[i + 1], nullptr);
         }
     }
     try {
-        const int status = Checked(weights, expected, relative);
+        const int status = Checked(arguments);
         std::fflush(stdout);
         return status;
     } catch (const std::exception& error) {
