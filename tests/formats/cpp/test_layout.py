@@ -87,3 +87,19 @@ def test_a_graph_without_constants_has_an_empty_file() -> None:
     g.output("y", g.fill_value_sequence(sizes=[3], dtype="float32", value_start=1, value_delta=1))
     weights = Weights([lowered_graph(g)])
     assert (weights.blocks, weights.bytes, list(weights.parts())) == ([], 0, [])
+
+
+def test_what_several_graphs_have_lies_in_the_file_once() -> None:
+    first, second = (lowered(sums(17, count), fuse=False, level=None, shared=True).desc for count in (20, 25))
+    weights = Weights([first, second])
+    places = [[(place.block, place.offset) for place in each.places.values()] for each in weights.contents]
+    assert places == [[(0, 0), (0, 80)], [(0, 0), (0, 160)]]
+    assert [(block.bytes, block.stays) for block in weights.blocks] == [(160 + 100, True)]
+    assert [(offset, part.nbytes) for offset, part in weights.parts()] == [(0, 68), (80, 80), (160, 100)]
+
+
+def test_what_states_of_several_graphs_hold_at_first_lies_in_the_file_once() -> None:
+    graph = lowered_graph(growing())
+    weights = Weights([graph, graph])
+    assert [each.initial for each in weights.contents] == [{"total": 0}, {"total": 0}]
+    assert weights.bytes == 256
