@@ -154,9 +154,11 @@ def _needed_by(desc: GraphDesc) -> str:
     from dmlgraph.base.levels import FeatureLevel
     from dmlgraph.compiler.desc import OperatorDescNode
     from dmlgraph.devices.directml.versions import needed_by
+    from dmlgraph.formats.cpp.lowered import LEAST_LEVEL
 
     operators = [node.operator for node in desc.nodes if isinstance(node, OperatorDescNode)]
-    level = min(level for level in FeatureLevel if not any(each.level_problems(level) for each in operators))
+    levels = (level for level in FeatureLevel if level >= LEAST_LEVEL)
+    level = min(level for level in levels if not any(each.level_problems(level) for each in operators))
     return f"feature level {level}, {needed_by(level)}"
 
 

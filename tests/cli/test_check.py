@@ -69,7 +69,7 @@ outputs: [y]
 @pytest.mark.parametrize(
     ("op", "needs"),
     [
-        ("activation_relu", "feature level 1.0, DirectML 1.0 or newer (that of Windows 10 1903 or newer)"),
+        ("activation_relu", "feature level 2.1, DirectML 1.2 or newer (that of Windows 11 21H2 or newer)"),
         ("activation_gelu", f"feature level 5.1, DirectML 1.9 or newer ({NEWER})"),
     ],
 )
