@@ -8,7 +8,7 @@ import click
 
 from dmlgraph.base.errors import listing, plural
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import load_graph, split_pair, with_dims, with_output, writing
+from dmlgraph.cli.options import load_graph, split_pair, with_dims, with_force, with_output, writing
 from dmlgraph.cli.parameter_types import GRAPH
 
 
@@ -37,12 +37,14 @@ def _parse_values(_: click.Context, __: click.Parameter, given: tuple[str, ...])
     help="A value that the part is given: an input in its place; may be repeated.",
 )
 @with_output("The file to write, by its suffix a graph file, .onnx or .json for DxDispatch.", required=True)
+@with_force
 @with_dims
 def cut(
     file: pathlib.Path,
     outputs: dict[str, str] | list[str],
     inputs: dict[str, str] | list[str],
     output: pathlib.Path,
+    force: bool,
     dims: dict[str, int],
 ) -> None:
     """Write a part of a graph as a graph of its own.
@@ -61,6 +63,6 @@ def cut(
     with Report(place=graph.origin.located):
         part = graph.cut(outputs, inputs)
     with writing(output):
-        save(part, output)
+        save(part, output, force=force)
     read = listing(node.name for node in part.inputs) or "nothing"
     click.echo(f"{output}: written, {plural(len(part.nodes), 'node')}, which read {read}")

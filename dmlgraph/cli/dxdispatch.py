@@ -6,7 +6,16 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import ArrayFile, as_declared, load_graph, parse_arrays, with_dims, with_output, writing
+from dmlgraph.cli.options import (
+    ArrayFile,
+    as_declared,
+    load_graph,
+    parse_arrays,
+    with_dims,
+    with_force,
+    with_output,
+    writing,
+)
 from dmlgraph.cli.output import print_document
 from dmlgraph.cli.parameter_types import FILE, GRAPH
 
@@ -27,6 +36,7 @@ def dxdispatch() -> None:
 @dxdispatch.command("import")
 @click.argument("file", type=FILE)
 @with_output("The graph file to write; by default it is printed.")
+@with_force
 @click.option(
     "--input", "inputs", multiple=True, metavar="NAME", help="Make this buffer an input, whatever its content."
 )
@@ -45,6 +55,7 @@ def dxdispatch() -> None:
 def import_(
     file: pathlib.Path,
     output: pathlib.Path | None,
+    force: bool,
     inputs: tuple[str, ...],
     constants: tuple[str, ...],
     folder: pathlib.Path | None,
@@ -68,7 +79,7 @@ def import_(
         print_document(document.dumps(graph))
     else:
         with writing(output):
-            document.save(graph, output)
+            document.save(graph, output, force=force)
 
 
 @dxdispatch.command()

@@ -9,7 +9,7 @@ import time
 import click
 
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import options_of_models, with_dims, with_output, writing
+from dmlgraph.cli.options import options_of_models, with_dims, with_force, with_output, writing
 from dmlgraph.cli.parameter_types import FILE, NEW_FOLDER
 
 WEIGHTS = "weights.safetensors"
@@ -19,11 +19,13 @@ WEIGHTS = "weights.safetensors"
 @click.argument("file", type=FILE)
 @with_output(f"The folder for the graph file and {WEIGHTS}.", "folder", type=NEW_FOLDER, required=True)
 @click.option("--fixed", is_flag=True, help="Fix the dims at their sizes: the model is imported once, which is faster.")
+@with_force
 @with_dims
 def import_(
     file: pathlib.Path,
     folder: pathlib.Path,
     fixed: bool,
+    force: bool,
     dims: dict[str, int],
 ) -> None:
     """Convert an ONNX model to a graph file and one file of weights.
@@ -53,7 +55,7 @@ def import_(
     path = folder / f"{file.stem}.yaml"
     with writing(path):
         folder.mkdir(parents=True, exist_ok=True)
-        document.save(graph, path, weights=WEIGHTS)
+        document.save(graph, path, weights=WEIGHTS, force=force)
     times.append(time.perf_counter())
     read, imported, written = (end - start for start, end in itertools.pairwise(times))
     click.echo(f"read by onnx in {read:.2f} s, imported in {imported:.2f} s, written in {written:.2f} s", err=True)

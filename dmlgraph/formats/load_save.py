@@ -7,7 +7,8 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from dmlgraph.base.errors import DocumentError, Location, Problem
+from dmlgraph.base.errors import DmlGraphError, DocumentError, Location, Problem
+from dmlgraph.base.file_names import FileNames
 from dmlgraph.base.report import Report
 from dmlgraph.files.kinds import kind_of, other_kind
 
@@ -100,22 +101,41 @@ def holds_model(path: str | os.PathLike[str]) -> bool:
     return True
 
 
-def save(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Writes a graph to a YAML file or, if the name ends in `.onnx`, as an ONNX model.
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Whether something else than a file is there, such as /dev/stdout."""
+    return pathlib.Path(path).exists() and not pathlib.Path(path).is_file() and not pathlib.Path(path).is_dir()
+
+
+def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Writes a graph to a YAML file, as an ONNX model, or as a model for DxDispatch; the suffix says which.
 
     Args:
-        graph: not fused.
-        path: the file; large constants go into files beside it.
+        graph: not fused, unless it goes to DxDispatch.
+        path: the file, `.yaml`, `.yml`, `.onnx` or `.json`; large constants go into one file beside it, of a graph file
+            a safetensors file of its name.
+        force: overwrite a YAML file that somebody has changed since dmlgraph wrote it, or that it has not written.
 
     Raises:
+        DmlGraphError: the suffix is another one, or the file is there and is not as dmlgraph wrote it.
         GraphError: the graph is fused.
         ModelError: every node that ONNX cannot express.
         OSError: a file cannot be written.
     """
-    from dmlgraph.formats import onnx
-    from dmlgraph.formats import yaml as document
+    suffix = pathlib.PurePath(path).suffix.lower()
+    if suffix == ".onnx":
+        from dmlgraph.formats import onnx
 
-    if onnx.is_model(path):
         onnx.save(graph, path)
+    elif suffix == ".json":
+        from dmlgraph.formats.dxdispatch import writer
+
+        writer.save(graph, path)
+    elif suffix in (".yaml", ".yml") or is_special(path):
+        from dmlgraph.formats import yaml as document
+
+        weights = f"{FileNames().take(pathlib.PurePath(path).stem)}.safetensors"
+        document.save(graph, path, weights=weights, force=force)
     else:
-        document.save(graph, path)
+        allowed = ".yaml or .yml for a graph file, .onnx, or .json for DxDispatch"
+        message = "the suffix does not say what to write"
+        raise DmlGraphError(message, code="file-name", field="path", got=os.fspath(path), allowed=allowed)

@@ -195,8 +195,8 @@ def inner_values(graph: Graph, side: Side, inputs: Mapping[str, Array]) -> Itera
         with compile_graph(graph, side.device, fuse=side.fuse) as executable:
             first = executable.new_states()
             states = {name: first[name] for name in first}
-    for batch in _batches(_values(fused)):
-        arrays = _run_exposing(fused, batch, side.device, _Given(inputs, states))
+    for batch in batches(values_of(fused)):
+        arrays = run_exposing(fused, batch, side.device, inputs, states)
         yield from ((source, arrays[fused.reference(*source)]) for source in batch)
 
 

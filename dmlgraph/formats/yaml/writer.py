@@ -19,6 +19,7 @@ from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.ir import IrGraph, not_saved
+from dmlgraph.files.mark import check_ours, marked
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats import safetensors
 from dmlgraph.formats.arrays import INLINE_ELEMENTS, to_stored
@@ -41,18 +42,22 @@ if TYPE_CHECKING:
 _BLOCKS = {"inputs": 1, "states": 1, "constants": 1, "nodes": 1, "workarounds": 1, "tests": 2}
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None) -> None:
+def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = None, force: bool = False) -> None:
     """Writes the graph to a YAML file, and its large constants to .npy files beside it.
 
     Args:
         graph: not fused.
         path: the YAML file.
         weights: the name of one safetensors file for the large constants, in place of the .npy files.
+        force: overwrite a file that somebody has changed, or that dmlgraph has not written: see `dmlgraph.files.mark`.
 
     Raises:
+        DmlGraphError: the file is there, and is not as dmlgraph wrote it.
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
+    if not force:
+        check_ours(path)
     with enough_memory("write", graph):
         text, stored = _document(graph, path.stem, weights)
     with NewFiles() as new:
@@ -63,7 +68,7 @@ def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = No
             with new.open(path.parent / name) as stream:
                 np.save(stream, array)
         with new.open(path) as stream:
-            stream.write(text.encode())
+            stream.write(marked(text))
 
 
 def dumps(graph: Graph) -> str:
