@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.base.errors import DmlGraphError
+from dmlgraph.base.errors import DmlGraphError, GraphError
 from dmlgraph.compiler.ir_node import IrNode, Source
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
@@ -333,13 +333,9 @@ class Search:
 
     def _is_in_source(self, source: Source) -> bool:
         """Whether the source graph has a value of this name, with the same sizes."""
-        if source.node not in {node.name for node in self.graph.nodes}:
-            return False
-        try:
-            desc = self.graph.desc(*source)
-        except Exception:
-            return False
-        return desc.sizes == self.ir.desc(*source).sizes
+        with contextlib.suppress(GraphError):
+            return self.graph.desc(*source).sizes == self.ir.desc(*source).sizes
+        return False
 
     def measured(self, results: Mapping[str, Array]) -> dict[str, Measures]:
         """The outputs against those that the reference makes of the inputs."""

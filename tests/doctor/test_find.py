@@ -13,11 +13,14 @@ from support.broken_device import make_broken
 from support.random_graphs import graph_of
 
 import dmlgraph as dg
+from dmlgraph.base.errors import Problem
 from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.directml import install
+from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.directml.software import adapter
 from dmlgraph.devices.executable import Array
 from dmlgraph.devices.names import DeviceName
+from dmlgraph.doctor.alone import try_alone
 from dmlgraph.doctor.cut import cut_node
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Finding, Kind
@@ -210,3 +213,37 @@ def test_a_lost_device_is_found(kernel_of: dict[str, str], monkeypatch: pytest.M
     assert (finding.kind, finding.node, finding.group) == (Kind.LOST, "decay", ())
     assert "was removed" in finding.why
     assert finding.executions <= most_executions(2)
+
+
+@ON_LINUX
+def test_a_try_that_does_not_end_is_killed(kernel_of: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = dg.Graph("short")
+    graph.output("y", dg.exp(graph.input("x", sizes=[1, 4, 8, 8], dtype="float32"), name="decay"))
+    monkeypatch.setenv("DMLGRAPH_SOFTWARE_FAULT", f"kernel={kernel_of['decay']},hang")
+    ended = try_alone(graph, DEVICE, {"x": np.zeros((1, 4, 8, 8), np.float32)}, fuse=False, seconds=8)
+    assert ended is not None
+    assert ended[0] is Kind.HANG
+    assert ended[1].startswith("no end after 8 s: the process was killed")
+
+
+def test_a_refusal_names_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        if operator.name == "sin":
+            raise DirectMLError(Problem("DirectML refuses this node", code="refused", node="n2"))
+        return results
+
+    device: Any = make_broken(monkeypatch, refuse)
+    finding = find(chain(4, 2), device, {"x": np.zeros(8, np.float32)}, fuse=False)
+    assert (finding.kind, finding.node) == (Kind.REFUSED, "n2")
+    assert "DirectML refuses this node" in finding.why
+
+
+@pytest.mark.parametrize("right", ["reference", "cpu"])
+def test_another_device_may_be_right(right: DeviceName, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fault(_: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        return (results[0] * np.float32(1.01),) if operator.name == "sin" else results
+
+    device: Any = make_broken(monkeypatch, fault)
+    finding = find(chain(9, 5), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, against=right, fuse=False)
+    assert (finding.kind, finding.node, finding.group) == (Kind.FAULT, "n5", ())
+    np.testing.assert_allclose(finding.got[0], np.sin(finding.inputs["input"]) * 1.01, rtol=1e-5)
