@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dmlgraph.base.errors import OperatorError
+from dmlgraph.base.errors import OperatorError, Problem
+from dmlgraph.base.report import Report
 from dmlgraph.base.scalar import array_of
 from dmlgraph.base.tensor import MASKED, UNMASK, DataType, DataTypeLike, TensorDesc, is_masked
 from dmlgraph.files.mapped_arrays import never_changes
@@ -67,10 +70,18 @@ def constant_array(data: Any, dtype: DataTypeLike | None) -> tuple[Array, Tensor
     lies_ready = isinstance(given, np.ndarray) and given.flags.c_contiguous and given.flags.aligned
     shared = lies_ready and given.dtype.isnative and never_changes(given)
     array = given.view(np.ndarray) if shared else np.array(given, order="C")
-    desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
+    with Report(place=functools.partial(_advised, array)):
+        desc = TensorDesc(dtype=array.dtype, sizes=array.shape)
     array = array.view(desc.dtype.numpy)  # equal types may be marked otherwise, such as "<f4"
     array.flags.writeable = False
     return array, desc
+
+
+def _advised(array: Array, problem: Problem) -> Problem:
+    """A problem of an array's description; that of a single number says how to write it."""
+    if array.ndim or problem.code != "rank":
+        return problem
+    return dataclasses.replace(problem, hint=f"[{array}] is a tensor; a number needs none, as in x * {array}")
 
 
 def _numbers(data: Any) -> np.ndarray[Any, Any]:

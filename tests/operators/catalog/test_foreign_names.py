@@ -229,6 +229,13 @@ def test_graphs_and_values_answer_too(call, hint: str, x: dg.Value) -> None:
     assert hint in str(caught.value)
 
 
+def test_a_number_for_a_constant_is_answered_with_how_to_write_it(x: dg.Value) -> None:
+    with pytest.raises(dg.DmlGraphError) as caught:
+        x.graph.constant("c", 3.0)
+    assert caught.value.hint == "[3.0] is a tensor; a number needs none, as in x * 3.0"
+    assert (caught.value.node, caught.value.field) == ("c", "sizes")
+
+
 def test_an_error_inside_a_method_stays_as_it_is(x: dg.Value) -> None:
     class Sizes(list[int]):
         def __iter__(self):
