@@ -106,7 +106,7 @@ class Results:
 
     def first_failure(self) -> str | None:
         """Why the first of the chunks that have no result has none; None if all of them have one."""
-        for path in sorted((self.out / "failed").glob("*/*.json")):
+        for path in sorted((self.out / "failed").rglob("*.json")):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # another process may just remove it
                 said = json.loads(path.read_text(encoding="utf-8"))
                 return f"{said['chunk']}: {said['error']}: {said['message']}"

@@ -67,6 +67,7 @@ def test_a_scheduler_does_it(folder: pathlib.Path, spawned: Any) -> None:
     )
     (told,) = (json.loads(path.read_text("utf-8")) for path in (folder / "out" / "failed").rglob("*.json"))
     assert told["code"] == "dtype"
+    assert f"the first: {told['chunk']}: BindingError: {told['message']}" in done.stderr
 
 
 @pytest.mark.parametrize(
