@@ -97,7 +97,7 @@ def lay_out(drawing: Drawing, *, are_open: bool = False) -> Scene:
     sizes = [_frame(box, inside[index]) if index in inside else _size(box) for index, box in enumerate(boxes)]
     labels = [Label(edge.label, (text_width(edge.label, LABEL), LABEL * LEADING)) for edge in edges]
     pairs = [(edge.source, edge.target) for edge in edges]
-    found = _arrange(tuple(sizes), tuple(pairs), tuple(labels), is_roomy=len(edges) <= LABELLED)
+    found = arranged_once(tuple(sizes), tuple(pairs), tuple(labels), is_roomy=len(edges) <= LABELLED)
 
     def moved(point: Point) -> Point:
         return point[0] + MARGIN, point[1] + MARGIN
@@ -142,7 +142,7 @@ def _frame(box: Box, inside: Scene) -> Size:
     return max(inside.width, text_width(box.heading, TITLE) + 2 * MARGIN), inside.height + FRAME_HEAD
 
 
-_arrange = functools.lru_cache(maxsize=8)(arrange)  # copies of a scope, one after another, have one arrangement
+arranged_once = functools.lru_cache(maxsize=8)(arrange)  # copies of a scope, one after another, have one arrangement
 
 
 # References in place of edges that are too long.
