@@ -15,7 +15,7 @@ namespace {
 alignas(32) inline constexpr u32 eighth_roots[] = {0x00000000u, 0xfffb95c2u, 0xfff837f0u, 0xfff5fed7u,
                                                    0xfff504f3u, 0xfff5672au, 0xfff744fdu, 0xfffac0c7u};
 
-// 2^(n / 8 + 64), where the lowest bits of `shifted` are n + 8 · 191, for n down to -8 · 151.
+// 2^(n / 8 + 64), where the lowest bits of `shifted` are n + 8 · 191, for n down to -8 · 190; 0 for n = -8 · 191.
 #if defined(__AVX512F__)
 DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
     const __m512i n = _mm512_castps_si512(shifted);
@@ -112,12 +112,16 @@ DMLGRAPH_INLINE Vector error_of_product(Vector a, Vector b, Vector product) {
 #endif
 }
 
+// Where `power_of_eighths` is zero: -191 ln 2. Powers of scores that masks leave out are zeros, and products with these take
+// no longer than others. Results that become zero in the last product take ten times as long.
+inline constexpr float zero_power = -0x1.08c84p7f;
+
 // x = e^x for x up to 0, within 2 units in the last place and 2^-28 |x|. Large results need no care.
 template <int count>
 DMLGRAPH_INLINE void exp_below_zero(Vector (&x)[count]) {
     DMLGRAPH_UNROLL
     for (int i = 0; i < count; ++i) {
-        x[i] = greater(repeated(-104.0f), x[i]);
+        x[i] = greater(repeated(zero_power), x[i]);
         const Vector shifted = eighths_of(x[i]);
         // In two steps, the second of which makes small results subnormal.
         x[i] = times(power_of_eighths(shifted, rest_of_eighths(x[i], eighths_in(shifted))), repeated(0x1p-64f));

@@ -90,3 +90,16 @@ def test_the_old_operators_work_along_the_last_axis() -> None:
         g = graph(lambda x, operator=operator: operator(x), {"x": x})
         ((got, expected),) = both(g, {"x": x})
         near(got, expected, 2 * UNITS)
+
+
+def test_shares_of_distant_elements() -> None:
+    """From normal numbers over subnormal ones to zero, and beyond where powers of two are zero."""
+    far = np.concatenate([np.linspace(80, 140, 4001), [1e4, 3.4e38, np.inf]]).astype(np.float32)
+    x = np.concatenate([np.zeros(1, np.float32), -far])[None]
+    g = dg.Graph()
+    g.output("y", dg.activation_softmax1(g.input("x", sizes=x.shape, dtype="float32"), axes=[1]))
+    (got,) = g.compile("cpu").run({"x": x})["y"]
+    expected = np.exp(x[0].astype(np.float64))
+    np.testing.assert_allclose(got, expected / expected.sum(), rtol=1e-5, atol=1.5e-45)
+    assert not got[1:][far > 104].any()
+    assert got[1:][far < 103].all()
