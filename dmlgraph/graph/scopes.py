@@ -9,14 +9,18 @@ with g.scope("encoder"):
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from dmlgraph.base.errors import GraphError
 
-if TYPE_CHECKING:
-    from dmlgraph.graph.graph import Graph
-
 SEPARATOR = "/"
+
+
+class Scoped(Protocol):
+    """What has scopes: a graph, with its `Names`."""
+
+    name: str
+    names: Any
 
 
 class Scope:
@@ -26,13 +30,14 @@ class Scope:
     so that scopes of generators, which may not be left in the reverse order, do not change those of others.
     """
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: Scoped, name: str) -> None:
         self.graph, self.name = graph, name
 
     def __enter__(self) -> str:
         names = self.graph.names
         names.scopes = (*names.scopes, self)
-        return names.in_scope("").removesuffix(SEPARATOR)
+        whole: str = names.in_scope("")
+        return whole.removesuffix(SEPARATOR)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
