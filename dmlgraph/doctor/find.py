@@ -84,7 +84,7 @@ def _found(search: Search) -> Finding:
     if suspect is not None:
         return search.accused(search.confirmed(suspect), unstable=unstable)
     if unstable:
-        return search.unstable()
+        return search.unstable(second if search.explains(first) else first)
     if search.explains(first):
         return _without_a_node(search, first)
     suspect = search.merged(first)

@@ -210,8 +210,12 @@ class Search:
         names = {source.node for source in node.sources if source is not None}
         return [each for each in operators(self.ir) if each.name in names and each.computation.input_fields]
 
-    def unstable(self) -> Finding:
-        """Two runs differ, and every node computed what it should: the first one whose results change."""
+    def unstable(self, results: Mapping[str, Array]) -> Finding:
+        """Two runs differ, and every node computed what it should: the first one whose results change.
+
+        Args:
+            results: of the run that was wrong.
+        """
         again: Values = {}
         for batch in batches(values_of(self.ir)):
             again |= self._exposing(batch)
@@ -221,6 +225,10 @@ class Search:
                 others = tuple(again[source] for source in written(node))
                 suspect = Suspect((node.name,), node.name, others, got, is_stable=False)
                 return self.accused(suspect, unstable=True)
+        merged = None if self.explains(results) else self.merged(results)
+        if merged is not None:
+            early = self._between(dataclasses.replace(merged, names=merged.names[-1:]), merged.names[:-1], merged.got)
+            return self.accused(early, unstable=True)
         why = "two runs of the graph differ, but no node does when the values between the nodes are outputs"
         return Finding(Kind.UNSTABLE, self.device.name, executions=self.executions, why=why)
 

@@ -48,10 +48,12 @@ def at_first(ir: IrGraph) -> dict[str, Array]:
 
 
 def outputs_of(ir: IrGraph, values: Mapping[Source, Array]) -> dict[str, Array]:
-    """The outputs of a graph, which may have another shape than the values that they are."""
-    descs = ir.output_descs
+    """The outputs of a graph, which may have another shape than the values that they are; no next values of states."""
+    descs, changing = ir.output_descs, {state.output for state in ir.states}
     return {
-        name: np.array(descs[name].unpack(ir.desc(*source).pack(values[source]))) for name, source in ir.outputs.items()
+        name: np.array(descs[name].unpack(ir.desc(*source).pack(values[source])))
+        for name, source in ir.outputs.items()
+        if name not in changing
     }
 
 

@@ -25,6 +25,7 @@ from dmlgraph.doctor.cut import cut_node
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.search import most_executions
+from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import Operator
 
 DEVICE: DeviceName = "directml:software"
@@ -201,6 +202,13 @@ def test_no_sound_graph_is_accused(seed: int, device: str) -> None:
         finding = find(sample.graph, "cpu" if device == "cpu" else DEVICE, sample.inputs)
     assert finding.kind in (Kind.SOUND, Kind.AMPLIFICATION)
     assert finding.node is None
+
+
+@pytest.mark.parametrize("name", ["moving_average", "random_numbers"])
+def test_a_graph_with_states_is_examined_in_its_first_step(name: str) -> None:
+    graph = dg.load(Path(__file__).parents[2] / "examples" / f"{name}.yaml")
+    inputs, _ = complete(graph, {})
+    assert find(graph, "cpu", inputs).kind is Kind.SOUND
 
 
 @ON_LINUX
