@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -19,13 +20,16 @@ from dmlgraph.cli.options import (
     with_device,
     with_dims,
     with_inputs,
+    with_permissions,
     without_fusion,
     writing,
 )
 from dmlgraph.cli.output import print_document
-from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, Number
+from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, NEW_FOLDER, Number
 
 if TYPE_CHECKING:
+    from dmlgraph.devices import Choice
+    from dmlgraph.devices.executable import Array
     from dmlgraph.doctor.finding import Finding
     from dmlgraph.doctor.golden import Golden
     from dmlgraph.graph.graph import Graph
@@ -58,7 +62,17 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Kill the process in which the graph is tried first after this long.",
 )
+@with_permissions
 @click.option("--image", type=NEW_FILE, help="Write a picture of where the errors lie, as SVG.")
+@click.option(
+    "--output",
+    "-o",
+    "folder",
+    type=NEW_FOLDER,
+    help="Shrink the case, try the ways round it, and write a report, reproducers and the graph that passes here.",
+)
+@click.option("--with-names", is_flag=True, help="With -o: let the report have the names of nodes.")
+@click.option("--with-data", is_flag=True, help="With -o: let the report have sizes and numbers of the graph.")
 @click.option("--json", "as_json", is_flag=True, help="Print the finding as JSON.")
 @with_dims
 @click.pass_context
@@ -72,6 +86,9 @@ def doctor(
     no_fuse: bool,
     time_limit: float,
     image: pathlib.Path | None,
+    folder: pathlib.Path | None,
+    with_names: bool,
+    with_data: bool,
     as_json: bool,
     dims: dict[str, int],
 ) -> None:
@@ -88,8 +105,9 @@ def doctor(
       dmlgraph doctor examples/ramp.yaml --device cpu
       dmlgraph doctor examples/ramp.yaml --device directml:software --against cpu
       dmlgraph doctor examples/ramp.yaml --device cpu --json
+      dmlgraph doctor examples/ramp.yaml --device directml:software -o diagnosis
     """
-    from dmlgraph.doctor.examine import examine
+    from dmlgraph.doctor.find import find
     from dmlgraph.doctor.finding import Kind
     from dmlgraph.doctor.words import described, plain
 
@@ -101,15 +119,49 @@ def doctor(
     arrays = complete_inputs(graph, {name: ArrayFile(str(recorded), each) for name, each in of_golden.items()} | inputs)
     with Report(place=graph.origin.located):
         right = chosen(against) if golden is None else golden
-        finding = examine(graph, choice, arrays, against=right, fuse=not no_fuse, time_limit=time_limit)
+        finding = find(graph, choice, arrays, against=right, fuse=not no_fuse, time_limit=time_limit)
     if as_json:
         print_document(json.dumps(plain(graph, finding), indent=2) + "\n")
     else:
         click.echo("\n".join(described(graph, finding)))
     if image is not None and finding.measures is not None:
         _draw(image, finding)
+    if folder is not None:
+        for line in _treated(graph, finding, arrays, choice, folder, no_fuse, with_names, with_data):
+            click.echo(line, err=as_json)
     if finding.kind is not Kind.SOUND:
         ctx.exit(1)
+
+
+def _treated(
+    graph: Graph,
+    finding: Finding,
+    inputs: Mapping[str, Array],
+    device: Choice,
+    folder: pathlib.Path,
+    no_fuse: bool,
+    with_names: bool,
+    with_data: bool,
+) -> Iterator[str]:
+    """What became of the wrong node, and the files that are written, in lines."""
+    from dmlgraph.doctor.diagnosis import diagnose
+    from dmlgraph.doctor.files import write
+    from dmlgraph.doctor.finding import Kind
+
+    if finding.node is None or finding.kind not in (Kind.FAULT, Kind.NOT_FINITE, Kind.UNSTABLE):
+        yield f"{folder}: not written, because no node computes something else than it should"
+        return
+    read = None if finding.group else finding.inputs
+    runs = 3 if finding.kind is Kind.UNSTABLE else 1
+    found = diagnose(graph, finding.node, inputs, device, read=read, fuse=not no_fuse, runs=runs)
+    best = found.treatment.best
+    if best is None:
+        yield "no way round it was found"
+    else:
+        yield f"a way round it: {best.way.name}, with which the whole graph is right"
+    with writing(folder):
+        written = write(found, folder, with_names=with_names, with_data=with_data)
+    yield from (f"{folder / name}: {what}" for name, what in written.items())
 
 
 def _golden(path: pathlib.Path, graph: Graph) -> Golden:

@@ -18,8 +18,9 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.devices import Choice, choose
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.doctor.cut import cut_node
+from dmlgraph.doctor.judge import is_exact
 from dmlgraph.doctor.shrink import Shrunk, shrink
-from dmlgraph.doctor.trials import Compare, Outcome, Trials, near
+from dmlgraph.doctor.trials import Compare, Outcome, Trials, exactly, near
 from dmlgraph.doctor.ways import Treatment, treat
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import OperatorNode
@@ -67,7 +68,7 @@ def diagnose(
     *,
     read: Mapping[str, Array] | None = None,
     fuse: bool = True,
-    compare: Compare = near,
+    compare: Compare | None = None,
     runs: int = 1,
 ) -> Diagnosis:
     """Shrinks a node and tries the ways round it.
@@ -79,13 +80,16 @@ def diagnose(
         device: where.
         read: what the node reads on the device, by field; by default what the reference computes.
         fuse: as the graph is compiled.
-        compare: an output of an operator with the expected one.
+        compare: an output of an operator with the expected one; by default to the bit where every device rounds alike.
         runs: of each trial; more than one where the results of the device change from run to run.
 
     Raises:
         GraphError: the node is not an operator.
         DmlGraphError: the reference cannot run the graph.
     """
+    wrong = graph.node(node)
+    if compare is None:
+        compare = exactly if isinstance(wrong, OperatorNode) and is_exact(wrong.operator) else near
     trials = Trials(device, compare, fuse=fuse, runs=runs)
     part, given = cut_node(graph, node, read_by(graph, node, inputs))
     given |= {name: array for name, array in (read or {}).items() if name in given}

@@ -19,8 +19,6 @@ Array = np.ndarray[Any, Any]
 Compare = Callable[[Array, Array], Comparison]  # what a device computed, and what is expected
 
 _ALLOWED = {np.dtype(np.float16): (8, 2e-3), np.dtype(np.float32): (64, 1e-5), np.dtype(np.float64): (64, 1e-13)}
-
-
 WHOLE = 16  # times the tolerance of one operator: what a graph of many may differ by
 
 
@@ -34,6 +32,11 @@ def tolerance(expected: Array, times: int = 1) -> Tolerance:
 def near(got: Array, expected: Array) -> Comparison:
     """Whether the output of an operator is as expected."""
     return compare(got, expected, tolerance(expected))
+
+
+def exactly(got: Array, expected: Array) -> Comparison:
+    """Whether the output of an operator whose result every device rounds alike is as expected."""
+    return compare(got, expected, Tolerance(0, 0.0, 0.0))
 
 
 def near_as_a_whole(got: Array, expected: Array) -> Comparison:

@@ -67,7 +67,7 @@ def test_only_chosen_values_are_recorded() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the software adapter is that of Linux")
-def test_a_fault_is_reported(directml_path: pathlib.Path) -> None:
+def test_a_fault_is_reported(directml_path: pathlib.Path, folder: pathlib.Path) -> None:
     assert directml_path
     from dmlgraph.devices.directml.software import adapter
 
@@ -77,6 +77,7 @@ def test_a_fault_is_reported(directml_path: pathlib.Path) -> None:
     try:
         planted.plant_fault(f"kernel={planted.dispatched()[0]},element,float32")
         done = call("doctor", "graph.yaml", "--device", "directml:software", "--no-fuse")
+        treated = call("doctor", "graph.yaml", "--device", "directml:software", "--no-fuse", "-o", "diagnosis", "--json")
     finally:
         planted.plant_fault("")
     lines = done.stdout.splitlines()
@@ -85,3 +86,16 @@ def test_a_fault_is_reported(directml_path: pathlib.Path) -> None:
     assert lines[1] == "  multiply of float32 [4], float32 [4]"
     assert "  axis 0: only 1 of 0 to 3" in lines
     assert lines[-2:] == ["  | @  |", "  5 executions on the device"]
+    assert json.loads(treated.stdout)["node"] == "product"
+    assert "report.txt: the report, for the vendor" in treated.stderr
+    report = (folder / "diagnosis" / "report.txt").read_text("utf-8")
+    assert "multiply" in report
+    assert "product" not in report
+    assert len((folder / "diagnosis" / "case.yaml").read_text("utf-8").splitlines()) < 20
+
+
+def test_nothing_is_written_of_a_sound_device(folder: pathlib.Path) -> None:
+    done = call("doctor", "graph.yaml", "--device", "cpu", "-o", "diagnosis")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1] == "diagnosis: not written, because no node computes something else than it should"
+    assert not (folder / "diagnosis").exists()
