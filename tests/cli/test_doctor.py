@@ -76,8 +76,8 @@ def test_a_fault_is_reported(directml_path: pathlib.Path, folder: pathlib.Path) 
     assert call("run", "graph.yaml", "--device", "directml:software", "--random", "0", "--no-fuse").exit_code == 0
     try:
         planted.plant_fault(f"kernel={planted.dispatched()[0]},element,float32")
-        done = call("doctor", "graph.yaml", "--device", "directml:software", "--no-fuse")
-        treated = call("doctor", "graph.yaml", "--device", "directml:software", "--no-fuse", "-o", "diagnosis", "--json")
+        command = "doctor", "graph.yaml", "--device", "directml:software", "--no-fuse"
+        done, treated = call(*command), call(*command, "-o", "diagnosis", "--json")
     finally:
         planted.plant_fault("")
     lines = done.stdout.splitlines()
@@ -97,5 +97,5 @@ def test_a_fault_is_reported(directml_path: pathlib.Path, folder: pathlib.Path) 
 def test_nothing_is_written_of_a_sound_device(folder: pathlib.Path) -> None:
     done = call("doctor", "graph.yaml", "--device", "cpu", "-o", "diagnosis")
     assert done.exit_code == 0
-    assert done.stdout.splitlines()[-1] == "diagnosis: not written, because no node computes something else than it should"
+    assert done.stdout.splitlines()[-1].startswith("diagnosis: not written, because no node")
     assert not (folder / "diagnosis").exists()
