@@ -113,6 +113,12 @@ class Workaround:
             self.driver_below is None or found < version(self.driver_below)
         )
 
+    def within(self, graph: Graph) -> Workaround | None:
+        """What is left of the entry in a graph from which nodes are removed; None if nothing is."""
+        nodes = {pattern: kind for pattern, kind in self.nodes.items() if _operators(graph, pattern)}
+        does_more = self.without or not all(getattr(self, name) for name in PERMISSIONS)
+        return dataclasses.replace(self, nodes=nodes) if nodes or does_more else None
+
     def plain(self) -> dict[str, Any]:
         """The entry as a mapping for a graph file."""
         driver = {"from": self.driver_from, "below": self.driver_below}
@@ -177,15 +183,21 @@ class Applied:
         return other, kept, tuple(record)
 
 
+def _operators(graph: Graph, pattern: str) -> list[str]:
+    """The operators that a name or a pattern means."""
+    names = [node.name for node in graph.nodes if isinstance(node, OperatorNode) and not node.operator.is_view]
+    return [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+
+
 def _matched(graph: Graph, pattern: str) -> list[str]:
     """The operators that a name or a pattern means.
 
     Raises:
         GraphError: it means nothing.
     """
-    names = [node.name for node in graph.nodes if isinstance(node, OperatorNode) and not node.operator.is_view]
-    found = [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
+    found = _operators(graph, pattern)
     if not found:
+        names = _operators(graph, "*")
         raise GraphError(
             "no operator has this name",
             code="unknown-node",

@@ -282,6 +282,8 @@ class Graph(EditableGraph):
         for name in removed:
             self.names.release(name)
         self.origin.forget(removed)
+        left = (each.within(self) for each in self.origin.workarounds)
+        self.origin.workarounds = tuple(each for each in left if each is not None)
         own = (each.without(removed) for each in self.own_gradients)
         self.own_gradients = tuple(each for each in own if each is not None)
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dmlgraph as dg
+from dmlgraph.formats.yaml import dumps
 
 X = np.array([[1, -2, 3], [0.5, 4, -8]], np.float32)
 W = np.array([[1, 2], [-1, 0.5], [3, 0]], np.float32)
@@ -354,3 +355,23 @@ def test_a_field_of_a_node_says_how_it_is_changed(g: dg.Graph) -> None:
             setattr(node, name, 2)
     with pytest.raises(AttributeError, match=r"g\.set"):
         node.operator.alpha = 2
+
+
+def test_workarounds_of_removed_nodes_go() -> None:
+    graph = dg.loads("""
+        dmlgraph: 1
+        inputs: {x: {dtype: float32, sizes: [2]}}
+        nodes: {a: {op: sin, input: x}, b: {op: activation_relu, input: a}}
+        outputs: [b]
+        workarounds:
+        - {device: directml, nodes: {a: apart, b: decomposed}}
+        - {device: cpu, nodes: {b: apart}}
+        - {device: cpu, fuse: false, nodes: {"b*": apart}}
+    """)
+    part = graph.cut(["a"])
+    assert [each.plain() for each in part.origin.workarounds] == [
+        {"device": "directml", "nodes": {"a": "apart"}},
+        {"device": "cpu", "fuse": False},
+    ]
+    assert len(graph.origin.workarounds) == 3
+    assert dg.loads(dumps(part)).outputs.keys() == {"a"}
