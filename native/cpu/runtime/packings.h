@@ -44,12 +44,11 @@ void count_packed(std::size_t more, std::size_t less);
 template <class Made>
 std::shared_ptr<const Made> counted(std::unique_ptr<const Made> made) {
     const std::size_t bytes = made->bytes();
-    std::shared_ptr<const Made> result(made.release(), [bytes](const Made* each) {
+    count_packed(bytes, 0);
+    return std::shared_ptr<const Made>(made.release(), [bytes](const Made* each) {  // also if there is no memory for the count
         delete each;
         count_packed(0, bytes);
     });
-    count_packed(bytes, 0);
-    return result;
 }
 
 // What has the key `Key`, in the whole process; several threads may use it.
