@@ -24,16 +24,37 @@ using ErrorText = char[1024];
 
 // Calls the compiler. Its language runtime may end a thread inside it with pthread_exit when the process exits. The
 // caller's stack must not be unwound, since its objects may still be needed: the thread sleeps until the process ends.
+[[noreturn]] void sleep_forever() {
+    while (true) {
+        std::this_thread::sleep_for(std::chrono::hours(1));
+    }
+}
+
+#ifdef __GLIBCXX__
 template <class Function>
 int outlive(const Function& function) {
     try {
         return function();
     } catch (__cxxabiv1::__forced_unwind&) {
-        while (true) {
-            std::this_thread::sleep_for(std::chrono::hours(1));
-        }
+        sleep_forever();
     }
 }
+#else  // libc++ has no name for it; what the compiler is called through throws nothing else
+template <class Function>
+int outlive(const Function& function) {
+    struct Guard {
+        bool returned = false;
+        ~Guard() {
+            if (!returned) {
+                sleep_forever();
+            }
+        }
+    } guard;
+    const int result = function();
+    guard.returned = true;
+    return result;
+}
+#endif
 
 std::string register_name(const SwResourceRange& range) {
     constexpr char letters[] = "tubs";  // by resource class
