@@ -41,7 +41,7 @@ def compare(
     absolute: float,
     dims: dict[str, int],
 ) -> None:
-    """Compare what becomes of an ONNX model with what ONNX Runtime computes.
+    """Compare what a model computes here and in ONNX Runtime.
 
     Both run the model on the same inputs; those that are not given are filled with random numbers, the same every
     time.  It prints the largest difference of each output in units in the last place (ULP).  If outputs differ, every

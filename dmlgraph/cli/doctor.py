@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pathlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.base.report import Report
+from dmlgraph.cli import reports
 from dmlgraph.cli.completion import complete_devices
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.options import (
@@ -24,7 +24,6 @@ from dmlgraph.cli.options import (
     without_fusion,
     writing,
 )
-from dmlgraph.cli.output import print_document
 from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, NEW_FOLDER, Number
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ def doctor(
         right = chosen(against) if golden is None else golden
         finding = find(graph, choice, arrays, against=right, fuse=not no_fuse, time_limit=time_limit)
     if as_json:
-        print_document(json.dumps(plain(graph, finding), indent=2) + "\n")
+        reports.print_report("doctor", plain(graph, finding))
     else:
         click.echo("\n".join(described(graph, finding)))
     if image is not None and finding.measures is not None:

@@ -136,6 +136,21 @@ SHAPES: dict[str, Mapping[str, str]] = {
         "device": "Where it ran.",
         "outputs": "Each output's `dtype`, `sizes` and `data` in row-major order, by name.",
     },
+    "doctor": {
+        **_GENERAL,
+        "kind": "What was found, one of [the kinds](doctor.md#what-it-finds).",
+        "device": "The device that was examined.",
+        "node": "The first node that is computed wrong, or null.",
+        "operator": "Its operator with the data types and sizes that it reads, or null.",
+        "place": "Its place in the file, or null.",
+        "group": "A list of the nodes that are wrong together, if one alone is right.",
+        "rules": "A list of the fusion rules that made the node.",
+        "why": "What else is known, in a sentence; may be empty.",
+        "executions": "How often the device ran something.",
+        "measures": "How far the first wrong output is off, or null.",
+        "places": "A list of where along each axis the errors lie.",
+        "outputs": "The same measures of each output of the graph, by name.",
+    },
 }
 
 

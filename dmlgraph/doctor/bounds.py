@@ -135,10 +135,10 @@ def moved(inputs: dict[str, Array], seed: int) -> dict[str, Array]:
     return {name: one(array) for name, array in inputs.items()}
 
 
-def differing(got: Array, runs: Sequence[Array], units: int, near: float) -> Array:
+def differing(got: Array, runs: Sequence[Array], units: int, near: float, slack: Array | float = 0.0) -> Array:
     """Where a result is not near those of the reference on inputs that differ in their last bits only.
 
-    If these disagree on whether it is finite, infinite or NaN, any result is allowed.
+    If these disagree on whether it is finite, infinite or NaN, any result is allowed.  `slack` is allowed besides.
     """
     low, high, spread = hull(runs)
     if got.dtype.kind != "f":
@@ -146,7 +146,7 @@ def differing(got: Array, runs: Sequence[Array], units: int, near: float) -> Arr
     finite = np.isfinite(runs)
     settled = ~(finite.any(0) & ~finite.all(0)) & ~(np.isnan(runs).any(0) & ~np.isnan(runs).all(0))
     with np.errstate(invalid="ignore"):
-        margin = 2 * spread + units * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
+        margin = slack + 2 * spread + units * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
         margin += near * np.fmax(1, np.fmax(np.abs(low), np.abs(high))) * (2**13 if got.dtype == np.float16 else 1)
         is_near = np.where(finite.all(0), (got >= low - margin) & (got <= high + margin), got == runs[0])
     return np.asarray(settled & ~is_near & ~(np.isnan(got) & np.isnan(runs[0])))

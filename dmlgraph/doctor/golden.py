@@ -25,7 +25,7 @@ from dmlgraph.devices.compile import compile_ir, fuse_graph
 from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.judge import RUNS, Judge
 from dmlgraph.doctor.measures import Measures
-from dmlgraph.doctor.values import Values, arguments, at_first, changed, evaluate, given, operators, written
+from dmlgraph.doctor.values import Values, arguments, at_first, evaluate, given, operators, rounded_otherwise, written
 from dmlgraph.files.untrusted import reason
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.arrays import read_array
@@ -115,9 +115,14 @@ class Golden:
                 raise GraphError(message, code="sizes", node=name, got=list(value.shape), allowed=str(list(sizes)))
 
     def named(self, graph: Graph) -> Iterator[tuple[str, Array]]:
-        """The values that the graph has, by reference."""
+        """The values that the graph has, by reference; tensors of a model have their sizes in the graph."""
         outputs = {name: value.reference for name, value in graph.outputs.items()}
         for name, value in self.values.items():
+            tensor = graph.origin.tensors.get(name, "")
+            if tensor and _has(graph, tensor):
+                desc = graph.value(tensor).desc
+                yield tensor, value.reshape(desc.sizes) if value.size == desc.element_count else value
+                continue
             reference = name if _has(graph, name) else outputs.get(name)
             if reference is not None:
                 yield reference, value
@@ -176,8 +181,9 @@ def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden
         group = tuple(name for name in order if name in own)
         read = arguments(ir, node, runs[0])
         for index, (values, rng) in enumerate(zip(runs, rngs, strict=True)):
-            for source, value in zip(written(node), evaluate(node, arguments(ir, node, values)), strict=True):
-                values[source] = changed(value, 1, rng) if index else value
+            arrays = arguments(ir, node, values)
+            results = rounded_otherwise(node, arrays, 1, rng) if index else evaluate(node, arrays)
+            values.update(zip(written(node), results, strict=True))
         right = known.get(node.name)
         for source in written(node):
             since[source] = () if right is not None else group

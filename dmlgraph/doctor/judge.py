@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dmlgraph.doctor.bounds import ALLOWED, ULPS, Allowed, differing, moved
+from dmlgraph.doctor.sums import FREE_ORDER, LINEAR, magnitudes_of
 from dmlgraph.operators.declaration.operator import Operator
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +27,6 @@ EXACT = frozenset(
     )
 )  # fmt: skip
 
-LINEAR = ("convolution", "gemm")  # sums of products: which of them overflow is known for each element
 CANCELLING = 1e-5  # an operator with a larger bound cancels digits, and the more so the larger the numbers are
 SQUARES = 1e15  # float32 numbers whose squares, and sums of these, do not overflow
 
@@ -64,10 +64,13 @@ class Judge:
             return False
         units = 0 if exact else ULPS.get(self.family, 0)
         near = 0.0 if exact else allowed.near
-        free = _overflowing(operator, inputs) if is_linear else _kept_nans(operator, inputs, got)
+        magnitudes = magnitudes_of(operator, inputs)
+        free = _overflowing(magnitudes, got) if is_linear else _kept_nans(operator, inputs, got)
+        slack = [FREE_ORDER * each for each in magnitudes] or [0.0] * len(got)
 
         def off(runs: Sequence[Sequence[Array]]) -> bool:
-            found = (self._off(each, right, units, near) for each, *right in zip(got, *runs, strict=True))
+            rows = zip(slack, got, *runs, strict=True)
+            found = (self._off(each, right, units, near, more) for more, each, *right in rows)
             return any(bool((each & ~any_result).any()) for each, any_result in zip(found, free, strict=True))
 
         if not off([expected]):
@@ -78,12 +81,14 @@ class Judge:
         """Whether an array is as near to some results as those of a single node may be."""
         return not self._off(got, runs, ULPS.get(self.family, 0), 0.0).any()
 
-    def _off(self, got: Array, runs: Sequence[Array], units: int, near: float) -> Array:
+    def _off(
+        self, got: Array, runs: Sequence[Array], units: int, near: float, slack: Array | float = 0.0
+    ) -> Array:
         """The elements that are too far from those of some runs."""
         if len(runs) == 1 and got.dtype.kind != "f":
             return np.asarray(got != runs[0])
         with np.errstate(all="ignore"):
-            off = differing(got, runs, units, near)
+            off = differing(got, runs, units, near, slack)
             if got.dtype.kind == "f" and off.any():  # devices may flush what is below the normal numbers
                 tiny = float(np.finfo(got.dtype).tiny)
                 small = (np.abs(got.astype(np.float64)) <= tiny) & (np.abs(runs[0].astype(np.float64)) <= tiny)
@@ -111,13 +116,10 @@ def _kept_nans(operator: Operator, inputs: Sequence[Array | None], got: Sequence
     return [np.isnan(each) & np.isnan(now) for each, now in zip(before, got, strict=True)]
 
 
-def _overflowing(operator: Operator, inputs: Sequence[Array | None]) -> list[Array | bool]:
+def _overflowing(magnitudes: Sequence[Array], got: Sequence[Array]) -> list[Array | bool]:
     """By output, where a sum of products may overflow or is not finite, on the way too: any result is allowed there."""
-    fields = {name: abs(value) for name, value in operator.attributes.items() if isinstance(value, float)}
-    without = operator.replace(fused_activation=None, **fields)
-    with np.errstate(all="ignore"):
-        sums = without.evaluate(*(None if each is None else np.abs(each) for each in inputs))
-        return [~(each <= np.finfo(each.dtype).max / 2) if each.dtype.kind == "f" else False for each in sums]
+    pairs = zip(magnitudes, got, strict=True)
+    return [~(each <= np.finfo(of.dtype).max / 2) if of.dtype.kind == "f" else False for each, of in pairs]
 
 
 def _is_finite(arrays: Sequence[Array | None]) -> bool:

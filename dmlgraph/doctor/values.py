@@ -11,6 +11,7 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Source
+from dmlgraph.doctor.sums import FREE_ORDER, magnitudes_of
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.network import Output
 from dmlgraph.graph.nodes import LENGTH, ConstantNode, InputNode, OperatorNode
@@ -99,19 +100,37 @@ def on_host(ir: IrGraph, inputs: Mapping[str, Array], off: int | None = None, se
     rng = np.random.default_rng(seed)
     values = given(ir, inputs)
     for node in operators(ir):
-        results = evaluate(node, arguments(ir, node, values))
-        for source, value in zip(written(node), results, strict=True):
-            values[source] = value if off is None else changed(value, off, rng)
+        read = arguments(ir, node, values)
+        results = evaluate(node, read) if off is None else rounded_otherwise(node, read, off, rng)
+        values.update(zip(written(node), results, strict=True))
     return values
 
 
-def changed(value: Array, off: int, rng: np.random.Generator) -> Array:
-    """Floats a few units in the last place away."""
+def rounded_otherwise(
+    node: IrNode, read: Sequence[Array | None], off: int, rng: np.random.Generator
+) -> list[Array]:
+    """The outputs of a node as another implementation might have them.
+
+    Args:
+        node: an operator.
+        read: what it reads, by port.
+        off: by how many units in the last place, at most, each float is changed; sums of many terms by more.
+        rng: of the changes.
+    """
+    results = evaluate(node, read)
+    magnitudes = magnitudes_of(node.computation, read) or [None] * len(results)
+    return [changed(value, off, rng, of) for value, of in zip(results, magnitudes, strict=True)]
+
+
+def changed(value: Array, off: int, rng: np.random.Generator, magnitudes: Array | None = None) -> Array:
+    """Floats a few units in the last place away; sums, of terms of these magnitudes, as much as their order makes."""
     if value.dtype.kind != "f":
         return value
     with np.errstate(all="ignore"):
         steps = (rng.integers(-off, off, value.shape, endpoint=True) * np.spacing(value)).astype(value.dtype)
         near = value + steps
+        if magnitudes is not None:
+            near = (near + FREE_ORDER * magnitudes * rng.uniform(-1, 1, value.shape)).astype(value.dtype)
     return np.asarray(np.where(np.isfinite(near), near, value), value.dtype)
 
 

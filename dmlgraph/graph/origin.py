@@ -16,6 +16,7 @@ class Origin:
 
     Attributes:
         is_model: whether it is an ONNX model, whose nodes depend on the target.
+        tensors: of a model: by the name of a tensor its value's reference, where they differ.
         remarks: warnings of the file, which are not of the graph's nodes.
         fixed: by dim: what cannot follow it.
         tests: the tests beside the graph, by name: each a `dmlgraph.formats.yaml.tests.GraphTest`.
@@ -25,6 +26,7 @@ class Origin:
     """
 
     is_model: bool = False
+    tensors: Mapping[str, str] = dataclasses.field(default_factory=dict)
     remarks: tuple[Problem, ...] = ()
     fixed: dict[str, str] = dataclasses.field(default_factory=dict)
     tests: Mapping[str, Any] = dataclasses.field(default_factory=dict)

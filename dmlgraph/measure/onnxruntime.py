@@ -76,7 +76,7 @@ def compare_with_onnxruntime(
         **options: as for `dg.load`: `dims`, `values`, `target`, `convert`.
 
     Raises:
-        ModelError: a package is missing, or ONNX Runtime refuses the model.
+        ModelError: a package is missing, ONNX Runtime refuses the model, or an output has other sizes there.
         DmlGraphError: as when importing, compiling and running the graph.
     """
     _need()
@@ -87,9 +87,9 @@ def compare_with_onnxruntime(
     inner: Mapping[str, Comparison] = {}
     if not all(each.equal for each in outputs.values()):
         with tempfile.TemporaryDirectory() as folder:
-            exposing = _exposing(path, pathlib.Path(folder))
-            everything = models.load(exposing, **options)
-            found = _compared(everything, exposing, {**given, **values}, device, tolerance, fuse)
+            exposed = exposing(path, pathlib.Path(folder))
+            everything = models.load(exposed, **options)
+            found = _compared(everything, exposed, {**given, **values}, device, tolerance, fuse)
             inner = {name: each for name, each in found.items() if name not in outputs}
     return Compared(graph, outputs, inner, random)
 
@@ -103,8 +103,8 @@ def _need() -> None:
         raise ModelError("the comparison needs the package 'onnxruntime'", code="extra", hint=hint) from None
 
 
-def _exposing(path: str | os.PathLike[str], folder: pathlib.Path) -> pathlib.Path:
-    """The model with every inner value as an output, in the order of its nodes."""
+def exposing(path: str | os.PathLike[str], folder: pathlib.Path) -> pathlib.Path:
+    """The model with every inner value as an output, in the order of its nodes: a file in a folder."""
     import onnx
 
     model = onnx.load(os.fspath(path))
@@ -142,11 +142,12 @@ def _compared(
     with compile_graph(graph, device, fuse=fuse) as executable:
         names_here = {node.name for node in graph.inputs}
         ours = executable.run({name: array for name, array in inputs.items() if name in names_here})
-    return {
-        name: compare(ours[name], _as_here(theirs[name], ours[name]), tolerance)
-        for name in names
-        if name in ours and isinstance(theirs[name], np.ndarray) and theirs[name].size == ours[name].size
-    }
+    both = [name for name in names if name in ours and isinstance(theirs[name], np.ndarray)]
+    for name in both:
+        if theirs[name].size != ours[name].size:
+            sizes = ours[name].shape, theirs[name].shape
+            raise ModelError(f"the output '{name}' has the sizes {sizes[0]} here and {sizes[1]} there", code="model")
+    return {name: compare(ours[name], _as_here(theirs[name], ours[name]), tolerance) for name in both}
 
 
 def _as_asked(array: Array, asked: Any) -> Array:

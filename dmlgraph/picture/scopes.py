@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import operator
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import networkx as nx
 
@@ -155,16 +155,19 @@ def _inside(drawing: Drawing, scope: Scope, edges: Sequence[Edge], title: str) -
         groups[index], *more = (_inside(drawing, part, within[part.name], part.title) for part in parts)
         if more:
             copies[index] = tuple(more)
-    merged: list[Edge] = []
-    for (start, end), group in among.items():
-        if start in groups or end in groups:
-            merged.append(joined(start, end, group))
-        else:
-            merged += (dataclasses.replace(edge, source=start, target=end) for edge in group)
-    made = _without_cycles(boxes, merged)
+    made = _without_cycles(boxes, list(_merged(among, groups)))
     return Drawing(
         title, tuple(boxes), tuple(made), groups, () if scope.name else drawing.notes, copies, drawing.overlay
     )
+
+
+def _merged(among: Mapping[tuple[int, int], Sequence[Edge]], groups: Collection[int]) -> Iterator[Edge]:
+    """The edges among boxes: those from or to a group are one."""
+    for (start, end), group in among.items():
+        if start in groups or end in groups:
+            yield joined(start, end, group)
+        else:
+            yield from (dataclasses.replace(edge, source=start, target=end) for edge in group)
 
 
 def inner_name(name: str, scope: str) -> str:

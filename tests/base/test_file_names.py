@@ -16,6 +16,7 @@ import dmlgraph as dg
 from dmlgraph.base.file_names import LONGEST_FILE_NAME, FileNames, names_a_device, spelled_otherwise, why_unportable
 from dmlgraph.cli.commands import main
 from dmlgraph.files import whole as files
+from dmlgraph.formats import yaml as document
 
 HEAD = "dmlgraph: 1\n"
 DEVICES = ("con", "PRN", "Aux", "nul", "COM1", "com9", "LPT0", "lpt¹", "CONIN$", "conout$")
@@ -136,7 +137,7 @@ def test_constants_whose_names_differ_in_case_are_saved_and_loaded(tmp_path: pat
     g = dg.Graph()
     for number, name in enumerate(("W", "w", "nul", "a/b", "A/B")):
         g.output(f"{number}", g.constant(name, np.full(100, number, np.float32)))
-    g.save(tmp_path / "g.yaml")
+    document.save(g, tmp_path / "g.yaml")  # with a file for each array
     listed = sorted(each.name for each in tmp_path.iterdir())
     assert len({each.casefold() for each in listed}) == len(listed) == 6
     results = dg.load(tmp_path / "g.yaml").compile("reference").run()

@@ -66,6 +66,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], Callable[[Any], list[tuple[str, Any]]
         ("bench", "g.yaml", "--device", "reference", "--repeats", "1"),
         lambda got: [("measurement", got["devices"][0])],
     ),
+    "doctor": (("doctor", "g.yaml", "--device", "cpu"), lambda got: []),
     "run": (("run", "g.yaml", "--random", "0", "--device", "reference"), lambda got: []),
 }
 

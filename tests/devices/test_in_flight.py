@@ -86,12 +86,12 @@ def failing(exe: Executable, bad: float, error: Exception) -> Iterator[list[floa
     began: list[float] = []
     run, slot = exe._run, [each.name for each in exe.graph.inputs].index("x")
 
-    def failing_run(arrays: Any, targets: Any) -> dict[str, Array]:
+    def failing_run(arrays: Any, targets: Any, *more: Any) -> dict[str, Array]:
         first = float(arrays[slot][0])
         if first == bad:
             raise error
         began.append(first)
-        return run(arrays, targets)
+        return run(arrays, targets, *more)
 
     with mock.patch.object(exe, "_run", failing_run):
         yield began

@@ -184,7 +184,6 @@ class TestReduce(OperatorTests):
             ([1, -1], "axes.1", -1),
             ([1, 1], "axes.1", 1),
             ([0.5], "axes.0", 0.5),
-            (1, "axes", 1),
         ],
     )
     def test_axes_are_the_tensors_each_once(self, axes: object, field: str, got: object) -> None:

@@ -293,7 +293,7 @@ def test_the_recipe_for_conda_is_of_this_project() -> None:
 def test_the_source_has_all_that_a_build_reads(tmp_path: pathlib.Path) -> None:
     """`pip wheel` of it needs nothing else: no file of the native code is fetched when it is configured."""
     code = "import sys; from scikit_build_core.build import build_sdist; print(build_sdist(sys.argv[1]))"
-    command = [sys.executable, "-c", code, str(tmp_path)]
+    command = [sys.executable, "-P", "-c", code, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     with tarfile.open(tmp_path / done.stdout.split()[-1]) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}

@@ -157,7 +157,7 @@ nodes:
 outputs: [y]
 """,
     "unknown-dim": 'dg.Graph(dims={"N": 8}).input("x", sizes=["M", 3], dtype="float32")\n',
-    "not-a-value": _X + "dg.add(x, np.zeros((2, 3), np.float32))\n",
+    "not-a-value": _X + 'dg.add(x, "w")\n',
     "foreign-value": _X + 'dg.Graph("other").output("y", x)\n',
     "cycle": "dmlgraph: 1\nnodes: {a: {op: exp, input: b}, b: {op: exp, input: a}}\noutputs: [a]\n",
     "unknown-template": _TEMPLATE.format("", _BLOCK, "{use: blok, x: x}"),

@@ -105,6 +105,9 @@ class Importer:
             self._settle()
         self._outputs(env)
         self._settle()
+        made = ((each.name, tensor.made) for each, tensor in env.items() if tensor is not None)
+        found = {name: value.reference for name, value in made if name is not None and value is not None}
+        self.graph.origin.tensors = {name: reference for name, reference in found.items() if name != reference}
         if self.decoder.is_active:  # a branch of a merged decoder does not read all inputs
             states = (each.state for each in self.pairs.by_past.values() if each.state is not None)
             self.graph.remove_unread(0, [*self.graph.outputs.values(), *self.graph.next_values.values(), *states])

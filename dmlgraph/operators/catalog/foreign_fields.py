@@ -162,8 +162,9 @@ def meant_field(name: str, known: Collection[str], value: object = None, *, pyth
         python: whether the hint is for Python, else for a file.
     """
     row = next((each for each in _ROWS.get(plain(name), ()) if each.fits(known)), None)
-    if row is None:
-        near = nearest(name, known)
+    own = next((each for each in known if each == name.strip("_")), None)
+    if row is None or own:
+        near = own or nearest(name, known)
         return Meant(near, f"did you mean '{near}'?" if near else None)
     field = next((each for each in row.ours.split() if each in known), None)
     if row.written is None or field is None:

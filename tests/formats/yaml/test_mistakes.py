@@ -445,7 +445,7 @@ def test_an_array_of_no_directml_type_is_refused(array: np.ndarray[Any, Any], tm
 
 @pytest.mark.parametrize(
     ("shape", "text"),
-    [((), "a tensor has 1 to 8 dimensions"), ((0,), "a size must be at least 1"), ((1,) * 9, "a tensor has 1 to 8")],
+    [((0,), "a size must be at least 1"), ((1,) * 9, "a tensor has 1 to 8")],
 )
 def test_an_array_of_no_tensors_shape_is_refused(shape: tuple[int, ...], text: str, tmp_path: pathlib.Path) -> None:
     np.save(tmp_path / "w.npy", np.zeros(shape))

@@ -1,0 +1,35 @@
+"""Sums of many terms, whose order is free: how far two right results may be apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.directml_enums import ReduceFunction
+from dmlgraph.operators.reduction import Reduce
+
+Array = np.ndarray[Any, Any]
+
+LINEAR = ("convolution", "gemm")  # sums of products
+# Where the terms of a sum cancel, this part of the sum of their magnitudes may be left as an error: adding float32 one
+# after the other errs by half of 2^-23 of it in the mean, both sides do, and there are many elements.
+FREE_ORDER = 4 * 2.0**-23
+
+
+def magnitudes_of(operator: Operator, inputs: Sequence[Array | None]) -> list[Array]:
+    """By output of an operator that adds up, the sums of the magnitudes of its terms, in float64; else nothing."""
+    numbers = {name: value for name, value in operator.attributes.items() if isinstance(value, float)}
+    fields: dict[str, Any] = {name: abs(value) for name, value in numbers.items()}
+    if isinstance(operator, Reduce):
+        if operator.function not in (ReduceFunction.SUM, ReduceFunction.AVERAGE) or not operator.output.dtype.is_float:
+            return []
+    elif operator.function_name() not in LINEAR:
+        return []
+    else:
+        fields["fused_activation"] = None
+    with np.errstate(all="ignore"):
+        given = (None if each is None else np.abs(each) for each in inputs)
+        return [each.astype(np.float64) for each in operator.replace(**fields).evaluate(*given)]
