@@ -66,7 +66,7 @@ class Judge:
         near = 0.0 if exact else allowed.near
         magnitudes = magnitudes_of(operator, inputs)
         free = _overflowing(magnitudes, got) if is_linear else _kept_nans(operator, inputs, got)
-        slack = [FREE_ORDER * each for each in magnitudes] or [0.0] * len(got)
+        slack: Sequence[Array | float] = [FREE_ORDER * each for each in magnitudes] or [0.0] * len(got)
 
         def off(runs: Sequence[Sequence[Array]]) -> bool:
             rows = zip(slack, got, *runs, strict=True)

@@ -118,7 +118,7 @@ def rounded_otherwise(
         rng: of the changes.
     """
     results = evaluate(node, read)
-    magnitudes = magnitudes_of(node.computation, read) or [None] * len(results)
+    magnitudes: Sequence[Array | None] = magnitudes_of(node.computation, read) or [None] * len(results)
     return [changed(value, off, rng, of) for value, of in zip(results, magnitudes, strict=True)]
 
 
@@ -130,7 +130,7 @@ def changed(value: Array, off: int, rng: np.random.Generator, magnitudes: Array 
         steps = (rng.integers(-off, off, value.shape, endpoint=True) * np.spacing(value)).astype(value.dtype)
         near = value + steps
         if magnitudes is not None:
-            near = (near + FREE_ORDER * magnitudes * rng.uniform(-1, 1, value.shape)).astype(value.dtype)
+            near = (near + FREE_ORDER * magnitudes * rng.choice((-1.0, 1.0), value.shape)).astype(value.dtype)
     return np.asarray(np.where(np.isfinite(near), near, value), value.dtype)
 
 
