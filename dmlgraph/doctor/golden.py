@@ -192,7 +192,8 @@ def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden
         source = written(node)[0]
         right = right.astype(runs[0][source].dtype)
         got = runs[0][source]
-        if not judge.is_near(right, [values[source] for values in runs]):
+        through = [ir[name].computation for name in group]
+        if not judge.is_near(right, [values[source] for values in runs], through):
             alone = len(group) == 1
             why = (
                 "the device computes what the graph says; the value was recorded elsewhere, perhaps with other weights"

@@ -14,22 +14,30 @@ from dmlgraph.operators.reduction import Reduce
 Array = np.ndarray[Any, Any]
 
 LINEAR = ("convolution", "gemm")  # sums of products
+_OF_ELEMENTS = ("average_pooling", "average_pooling1", "cumulative_summation")  # and REDUCE of some functions
 # Where the terms of a sum cancel, this part of the sum of their magnitudes may be left as an error: adding float32 one
 # after the other errs by half of 2^-23 of it in the mean, both sides do, and there are many elements.
 FREE_ORDER = 4 * 2.0**-23
 
 
 def magnitudes_of(operator: Operator, inputs: Sequence[Array | None]) -> list[Array]:
-    """By output of an operator that adds up, the sums of the magnitudes of its terms, in float64; else nothing."""
+    """By output of an operator that adds up, the sums of the magnitudes of its terms, in float64; else nothing.
+
+    A fused activation that is steeper than 1 makes errors of the sum larger, and they count so many times.
+    """
+    activation = operator.attributes.get("fused_activation")
+    steepness = 1.0 if activation is None else max(1.0, abs(activation.attributes.get("alpha", 1.0)))
     numbers = {name: value for name, value in operator.attributes.items() if isinstance(value, float)}
     fields: dict[str, Any] = {name: abs(value) for name, value in numbers.items()}
-    if isinstance(operator, Reduce):
-        if operator.function not in (ReduceFunction.SUM, ReduceFunction.AVERAGE) or not operator.output.dtype.is_float:
-            return []
-    elif operator.function_name() not in LINEAR:
-        return []
-    else:
+    name = operator.function_name()
+    if name in LINEAR:
         fields["fused_activation"] = None
+    elif name not in _OF_ELEMENTS and not (
+        isinstance(operator, Reduce) and operator.function in (ReduceFunction.SUM, ReduceFunction.AVERAGE)
+    ):
+        return []
+    if not operator.first_output.dtype.is_float:
+        return []
     with np.errstate(all="ignore"):
         given = (None if each is None else np.abs(each) for each in inputs)
-        return [each.astype(np.float64) for each in operator.replace(**fields).evaluate(*given)]
+        return [steepness * each.astype(np.float64) for each in operator.replace(**fields).evaluate(*given)]

@@ -18,6 +18,7 @@ from dmlgraph.testing import random_inputs
 
 MODELS = {
     "magika": ("magika/models/standard_v3_3/model.onnx", {"bytes[0]": 1}),
+    "recogniser": ("rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx", {"x[0]": 1, "x[2]": 48, "x[3]": 64}),
 }
 
 
