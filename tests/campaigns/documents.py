@@ -579,8 +579,10 @@ def _use(graph: dg.Graph, text: str, file: str, *, is_read: bool) -> str | None:
 
 
 def _without_place(problems: Sequence[Problem], text: str, file: str, breaks: str) -> str | None:
-    lines = re.split(breaks, text.removeprefix("\ufeff"))
     for problem in problems[:50]:
+        # Bytes that are no text are found before it is known what breaks lines.
+        by = "\n" if "not UTF-8 text" in problem.message else breaks
+        lines = re.split(by, text.removeprefix("\ufeff"))
         place = problem.location
         if place is None:
             return f"no place: {problem}"

@@ -51,7 +51,9 @@ def _not_utf8(data: bytes, at: int, file: str) -> DocumentError:
     if latin is not None:
         message += f", which is '{latin}' in Windows-1252 and Latin-1"
         hint = SAVE.format("WINDOWS-1252")
-        line, column = data.count(b"\n", 0, at), at - data.rfind(b"\n", 0, at)
-        source = data.split(b"\n")[line].decode("cp1252", "replace").rstrip("\r")
+        before = data[:at].decode("utf-8-sig")
+        line, column = before.count("\n"), len(before) - before.rfind("\n")
+        rest = data[at:].partition(b"\n")[0].decode("cp1252", "replace").rstrip("\r")
+        source = before[len(before) - column + 1 :] + rest
         location = Location(file, line + 1, column, column + 1, source)
     return DocumentError(message, code="syntax", hint=hint, location=location)
