@@ -86,7 +86,7 @@ def test_a_graph_file_may_have_any_name(folder: pathlib.Path) -> None:
 def test_what_is_not_a_wheel_is_refused_also_where_the_library_is_installed() -> None:
     result = call("directml", "install", "--from", "g.yaml")
     assert result.exit_code == 1
-    assert "g.yaml is not a wheel, or damaged; allowed: the wheel of " in result.stderr
+    assert "g.yaml is not a wheel, or damaged" in result.stderr
 
 
 def test_a_folder_fails_where_a_file_looks_like_a_graph(folder: pathlib.Path) -> None:
