@@ -19,19 +19,23 @@ from dmlgraph.testing.records import Outcome
 from dmlgraph.testing.subprocess_runner import SECONDS, EndedError, ask
 
 if TYPE_CHECKING:
+    from dmlgraph.devices import Choice
     from dmlgraph.graph.graph import Graph
 
 Array = np.ndarray[Any, Any]
 Ended = tuple[Kind, str]
 
 
-def try_alone(graph: Graph, device: str, inputs: Mapping[str, Array], *, fuse: bool, seconds: float) -> Ended | None:
+def try_alone(
+    graph: Graph, device: Choice, inputs: Mapping[str, Array], *, fuse: bool, seconds: float
+) -> Ended | None:
     """Runs a graph in a process of its own: how it took the device or the process with it; None if it did not."""
     with tempfile.TemporaryDirectory(prefix="dmlgraph-", ignore_cleanup_errors=True) as folder:
         case = pathlib.Path(folder, "case.pickle")
-        case.write_bytes(pickle.dumps((graph, device, dict(inputs), fuse)))
+        permissions = {"metacommands": device.metacommands, "half_precision": device.half_precision}
+        case.write_bytes(pickle.dumps((graph, device.name, dict(inputs), {"fuse": fuse, **permissions})))
         try:
-            answer = ask({"task": "run", "case": os.fspath(case)}, seconds=seconds, shown=[graph.name, device])
+            answer = ask({"task": "run", "case": os.fspath(case)}, seconds=seconds, shown=[graph.name, device.name])
         except EndedError as error:
             kind = Kind.HANG if error.result.outcome is Outcome.TIMED_OUT else Kind.LOST
             return kind, error.result.report
@@ -40,7 +44,7 @@ def try_alone(graph: Graph, device: str, inputs: Mapping[str, Array], *, fuse: b
 
 def smallest_lost(
     graph: Graph,
-    device: str,
+    device: Choice,
     inputs: Mapping[str, Array],
     ended: Ended | None,
     *,
@@ -51,7 +55,7 @@ def smallest_lost(
 
     Args:
         graph: that does.
-        device: its name.
+        device: which.
         inputs: an array for every input.
         ended: how it ended in a process of its own; None if it has not been tried.
         fuse: as in `Graph.compile`.
@@ -59,7 +63,8 @@ def smallest_lost(
     """
     limit = SECONDS if seconds is None else seconds
     known: dict[tuple[str, int], Array] = {(name, 0): np.asarray(value) for name, value in inputs.items()}
-    nodes = [node.name for node in graph.nodes if isinstance(node, OperatorNode) and node.name in graph.live_nodes()]
+    live = graph.live_nodes()
+    nodes = [node.name for node in graph.nodes if isinstance(node, OperatorNode) and node.name in live]
     executions = 1
 
     def tried(names: Sequence[str]) -> Ended | None:
@@ -88,7 +93,7 @@ def smallest_lost(
     group = tuple(nodes[first:last])
     return Finding(
         kind,
-        device,
+        device.name,
         node=nodes[last - 1],
         group=group if len(group) > 1 else (),
         executions=executions,

@@ -54,13 +54,13 @@ def find(
         time_limit: seconds; the first run is then in a process of its own, which is killed after them.
 
     Raises:
-        DmlGraphError: as when compiling and running the graph, but for a removed device and a graph that is refused.
+        DmlGraphError: as when compiling and running the graph, except for a removed device and a refused graph.
     """
     choice = device if isinstance(device, Choice) else choose(device)
     if time_limit is not None:
-        ended = try_alone(graph, choice.name, inputs, fuse=fuse, seconds=time_limit)
+        ended = try_alone(graph, choice, inputs, fuse=fuse, seconds=time_limit)
         if ended is not None:
-            return smallest_lost(graph, choice.name, inputs, ended, fuse=fuse, seconds=time_limit)
+            return smallest_lost(graph, choice, inputs, ended, fuse=fuse, seconds=time_limit)
     right = against if isinstance(against, Choice) else choose("reference" if isinstance(against, Golden) else against)
     search = Search(graph, choice, right, inputs, fuse=fuse)
     try:
@@ -68,7 +68,7 @@ def find(
             finding = _found(search)
     except DeviceError as error:
         if error.code in LOST:
-            return smallest_lost(graph, choice.name, inputs, None, fuse=fuse, seconds=time_limit)
+            return smallest_lost(graph, choice, inputs, None, fuse=fuse, seconds=time_limit)
         if error.code != "refused":
             raise
         return _refused(search, error)

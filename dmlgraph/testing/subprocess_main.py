@@ -87,9 +87,9 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
 
     from dmlgraph.base.errors import DmlGraphError
 
-    graph, device, inputs, fuse = pickle.loads(pathlib.Path(request["case"]).read_bytes())
+    graph, device, inputs, options = pickle.loads(pathlib.Path(request["case"]).read_bytes())
     try:
-        with graph.compile(device, fuse=fuse) as executable:
+        with graph.compile(device, **options) as executable:
             executable.run(inputs)
     except DmlGraphError as error:
         return {"code": error.code, "report": str(error)}

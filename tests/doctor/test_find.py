@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from support.random_graphs import graph_of
 import dmlgraph as dg
 from dmlgraph.base.errors import Problem
 from dmlgraph.compiler.desc import GraphDesc
+from dmlgraph.devices import choose
 from dmlgraph.devices.directml import install
 from dmlgraph.devices.directml.errors import DirectMLError
 from dmlgraph.devices.directml.software import adapter
@@ -227,8 +229,9 @@ def test_a_lost_device_is_found(kernel_of: dict[str, str], monkeypatch: pytest.M
 def test_a_try_that_does_not_end_is_killed(kernel_of: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     graph = dg.Graph("short")
     graph.output("y", dg.exp(graph.input("x", sizes=[1, 4, 8, 8], dtype="float32"), name="decay"))
+    choice = choose(DEVICE)  # before the fault, which is for the other process
     monkeypatch.setenv("DMLGRAPH_SOFTWARE_FAULT", f"kernel={kernel_of['decay']},hang")
-    ended = try_alone(graph, DEVICE, {"x": np.zeros((1, 4, 8, 8), np.float32)}, fuse=False, seconds=8)
+    ended = try_alone(graph, choice, {"x": np.zeros((1, 4, 8, 8), np.float32)}, fuse=False, seconds=8)
     assert ended is not None
     assert ended[0] is Kind.HANG
     assert ended[1].startswith("no end after 8 s: the process was killed")
@@ -255,3 +258,16 @@ def test_another_device_may_be_right(right: DeviceName, monkeypatch: pytest.Monk
     finding = find(chain(9, 5), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, against=right, fuse=False)
     assert (finding.kind, finding.node, finding.group) == (Kind.FAULT, "n5", ())
     np.testing.assert_allclose(finding.got[0], np.sin(finding.inputs["input"]) * 1.01, rtol=1e-5)
+
+
+def test_a_process_of_its_own_has_the_same_permissions(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def ask(request: dict[str, str], **_: Any) -> dict[str, None]:
+        asked.append(pickle.loads(Path(request["case"]).read_bytes())[1:])
+        return {"code": None}
+
+    monkeypatch.setattr("dmlgraph.doctor.alone.ask", ask)
+    choice = choose("cpu", metacommands=False, half_precision=True)
+    assert try_alone(dg.Graph("g"), choice, {}, fuse=False, seconds=8) is None
+    assert asked == [("cpu", {}, {"fuse": False, "metacommands": False, "half_precision": True})]
