@@ -29,7 +29,8 @@ def split(graph: Graph, node: str) -> tuple[Graph, Graph]:
     """
     if graph.states:
         raise GraphError("has states, which two executions do not share here", code="states", node=graph.states[0].name)
-    computed = [each.name for each in graph.nodes if _is_computed(each) and each.name in graph.live_nodes()]
+    live = graph.live_nodes()
+    computed = [each.name for each in graph.nodes if _is_computed(each) and each.name in live]
     upstream = graph.upstream(node)
     first = [name for name in computed if name in upstream and name != node] or [node]
     rest = [name for name in computed if name not in first]
