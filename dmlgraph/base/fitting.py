@@ -3,7 +3,8 @@
     samples = probes({"batch": 2, "length": 16})
     fitted(samples, [f(**sample) for sample in samples])      # such as batch * length + 1
 
-An expression is found if it gives the number of every sample.  That is no proof: the caller checks what depends on it.
+An expression is found if it gives the number of every sample.  This does not prove it: the caller checks what depends
+on it.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
 
-# What users of other programs call commands, and what is not one.
+# Words that users of other programs take for commands, and what to write instead.
 _ELSEWHERE = {
     **{"help": "'dmlgraph --help' lists them, and 'dmlgraph COMMAND --help' explains one"},
     **{"version": "'dmlgraph --version' prints it"},

@@ -52,7 +52,7 @@ without_fusion = click.option("--no-fuse", is_flag=True, help="Run the nodes as 
 
 
 class Permissions(TypedDict):
-    """What `Graph.compile` is told of what DirectML may do."""
+    """The arguments of `Graph.compile` that say what DirectML may do."""
 
     metacommands: bool
     half_precision: bool

@@ -27,7 +27,7 @@ class Device(abc.ABC):
         level: the highest feature level it runs.
         newer: how to get a higher one; None if there is no way.
         adapter_name: of the hardware; empty where it makes no difference.
-        driver_version: numbers with dots between; empty where there is none.
+        driver_version: numbers with dots between; empty where nothing says it.
         remark: what who asked for its name may not expect; a phrase, mostly empty.
     """
 

@@ -3,7 +3,7 @@
     other, kept = take(graph, {"norm": "decomposed", "conv_1": "apart"})
 
 A detour is for a node of a graph before fusion.  Passes leave the nodes of detours alone (`kept`): they would undo most
-of them.  Views are none of these nodes.
+of them.  Views are not among these nodes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def take(graph: Graph, detours: Mapping[str, str], level: FeatureLevel | None = 
         level: that of the device; by default that of the graph.
 
     Raises:
-        GraphError: there is no operator or detour of a name, or the node has no such detour: says why.
+        GraphError: a name is not that of an operator or of a detour, or the node cannot take it; the message says why.
     """
     other, kept = copy.copy(graph), set[str]()
     for name, kind in detours.items():

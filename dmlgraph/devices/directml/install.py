@@ -261,7 +261,7 @@ def _remove_abandoned() -> None:
 
 
 def _check_wheel(wheel: Path) -> None:
-    """Refuses what is not a wheel, where it is not needed either.
+    """Refuses a file that is not a wheel, also where no wheel is needed.
 
     Raises:
         LibraryError: it is another kind of file.
