@@ -166,8 +166,11 @@ class Window:
         """Notes what became of a task."""
         from distributed.scheduler import KilledWorker
 
+        if future.status in ("lost", "pending"):  # its worker died with the result: the scheduler computes it again
+            future.add_done_callback(self._ended.put)
+            return
         _, batch = self._running.pop(future.key)
-        if future.status not in ("finished", "error"):
+        if future.status == "cancelled":
             raise self._lost(future.status)
         try:
             failed, seconds = future.result()

@@ -11,6 +11,7 @@ dies was doing, and the scheduler holds little, whatever the number of tests.
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -40,6 +41,7 @@ PATIENCE = 60.0  # seconds to wait for a worker, where none has the device any m
 _LOOK = 0.5  # seconds between looks at which workers there are
 _SURVEY = 120.0  # seconds for a worker to list its devices
 _SILENCE = 300.0  # seconds beyond its limit after which a test's worker is given up
+_FETCH = 60.0  # seconds in which an answer that is there arrives
 
 
 def sweep(
@@ -418,8 +420,8 @@ class Sweep:
         address = next((each for each, asked in self._surveys.items() if asked.key == future.key), None)
         if address is not None:  # not of a worker that has gone
             del self._surveys[address]
-            if future.status == "finished":
-                self._meet(address, future.result())
+            if (found := _answer(future)) is not None:
+                self._meet(address, found)
             elif future.status == "error":
                 self.refused[address] = _said(future.exception())
 
@@ -430,8 +432,8 @@ class Sweep:
     def _ended(self, task: _Task) -> Iterator[Record]:
         from distributed.scheduler import KilledWorker
 
-        if task.future.status == "finished":
-            yield self._record(task.trial, task.future.result())
+        if (answer := _answer(task.future)) is not None:
+            yield self._record(task.trial, answer)
             return
         error = task.future.exception() if task.future.status == "error" else None
         if error is None or isinstance(error, (KilledWorker, OSError)):
@@ -476,6 +478,13 @@ class Sweep:
 
     def _gone(self, error: Any) -> DeviceError:
         return DeviceError(f"the connection to the scheduler is lost: {_said(error)}", code="cluster")
+
+
+def _answer(future: Any) -> Any:
+    """What a task has returned; None if it failed, or if its worker died before anybody asked."""
+    with contextlib.suppress(TimeoutError):  # no other worker may compute it again, so that it would never come
+        return future.result(timeout=_FETCH) if future.status == "finished" else None
+    return None
 
 
 def _check(devices: Any, seconds: float) -> None:

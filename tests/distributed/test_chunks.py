@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import time
 import types
 from typing import Any
 
@@ -375,6 +376,46 @@ def test_a_chunk_that_ends_its_worker_is_a_failure(run: Any, monkeypatch: pytest
     monkeypatch.setattr(window, "TASK_SECONDS", 1000.0)
     summary = run(chunks={"batch": 2})
     assert (summary.done, summary.failed) == (5, 1)
+
+
+def test_a_result_that_its_worker_takes_along_is_computed_again(
+    g: dg.Graph, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may die after its task has ended, before anybody has asked for what the task returned."""
+    import distributed
+
+    gate = tmp_path / "closed"
+    compute, following = window.compute, window.Window._next
+    lost: list[str] = []
+
+    def behind_the_gate(job: Any, batch: Any) -> Any:
+        while gate.exists():
+            time.sleep(0.01)
+        return compute(job, batch)
+
+    def lose(tasks: window.Window) -> Any:
+        future = following(tasks)
+        if not lost:
+            gate.touch()
+            ((address,),) = client.who_has([future]).values()
+            (worker,) = (each for each in client.cluster.workers.values() if each.address == address)
+            client.sync(worker.close, executor_wait=False)
+            while future.status == "finished":
+                time.sleep(0.01)
+            lost.append(future.status)
+            gate.unlink()
+        return future
+
+    monkeypatch.setattr(window, "compute", behind_the_gate)
+    monkeypatch.setattr(window.Window, "_next", lose)
+    two: Any = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
+    with distributed.Client(**two, dashboard_address="127.0.0.1:0", set_as_default=False) as client:
+        options: Any = {"device": "cpu", "chunks": {"batch": 1}, "client": client, "progress": False}
+        summary = run_chunks(g, {"x": X, "b": B}, tmp_path / "out", **options)
+    assert lost == ["lost"]
+    assert (summary.done, summary.failed) == (11, 0)
+    np.testing.assert_array_equal(np.concatenate(results(tmp_path / "out", "y")), X * 2 + B)
+    assert computed(tmp_path / "out") in (11, 12)  # a thread of the closed worker may end its next task
 
 
 def test_the_last_tasks_are_small(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

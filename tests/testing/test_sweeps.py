@@ -30,6 +30,7 @@ import dmlgraph as dg
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.cli.commands import main
 from dmlgraph.distributed import sweep
+from dmlgraph.testing import sweeps
 from dmlgraph.testing.allowances import read
 from dmlgraph.testing.records import Record
 
@@ -149,6 +150,18 @@ def test_the_test_of_a_worker_that_dies_runs_again_and_is_lost_if_that_goes_on(l
     assert record.result.report.startswith("the worker died (tcp://127.0.0.1:")
     for process in killed:
         until(functools.partial(is_gone, process))
+
+
+def test_an_answer_that_its_worker_took_along_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweeps, "_FETCH", 0.5)
+    two: Any = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
+    with Client(**two, dashboard_address="127.0.0.1:0", set_as_default=False) as client:
+        first, second = client.cluster.workers.values()
+        futures = [client.submit(str, worker.name, workers=[worker.address], pure=False) for worker in (first, second)]
+        for future in futures:
+            future.exception()  # waits without fetching
+        client.sync(first.close)
+        assert [sweeps._answer(future) for future in futures] == [None, str(second.name)]
 
 
 def test_a_device_that_no_worker_has_is_said(lab: Any, folder: pathlib.Path) -> None:
