@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import time
 
 import pytest
@@ -63,8 +64,8 @@ def test_a_campaign_ends_after_many_failures():
     assert len(cases(always_fails, limit=Limit(600, 1000), here=True).failures) == MOST_FAILURES
 
 
-@pytest.mark.parametrize("campaign", known().values(), ids=lambda each: each.name)
-def test_a_case_of_every_campaign(campaign: Campaign):
-    report = run(campaign, 1_000_000, Limit(seconds=600, cases=1), quiet=True)
-    assert report.cases == 1
-    assert not report.failures, report.failures
+def test_every_campaign_is_known():
+    """`.ci/run` tries each of them for some seconds."""
+    names = {path.stem for path in pathlib.Path(__file__).parent.glob("*.py")}
+    assert set(known()) == names - {"__init__", "__main__", "campaign", "test_campaign"}
+    assert all(each.summary for each in known().values())

@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+import dmlgraph.devices.directml.software
+
 ROOT = Path(__file__).parents[2]
 ADAPTER = ROOT / "native" / "software_adapter"
 CHECKS = Path(__file__).parent / "software_adapter"
-INSTALLED = ROOT / "dmlgraph" / "devices" / "software"
+INSTALLED = [Path(folder) for folder in dmlgraph.devices.directml.software.__path__]  # of an editable one: two folders
+LIBRARIES = ("libd3d12.so", "libdxcore.so")
 FLAGS = ["-std=c++20", "-O1", "-Wall", "-Wextra", f"-I{ROOT / 'native'}", "-pthread"]
 
 pytestmark = pytest.mark.skipif(
@@ -64,10 +67,10 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
-            libraries = ("libd3d12.so", "libdxcore.so")
-            if all((INSTALLED / library).exists() for library in libraries):
+            libraries = [each / name for each in INSTALLED for name in LIBRARIES if (each / name).exists()]
+            if len(libraries) == len(LIBRARIES):
                 for library in libraries:
-                    shutil.copy(INSTALLED / library, folder)
+                    shutil.copy(library, folder)
             else:
                 build_libraries(folder)
             link = [f"-L{folder}", "-ld3d12", "-ldxcore", "-Wl,-rpath,$ORIGIN"]

@@ -32,7 +32,7 @@ from dmlgraph.operators.element_wise import Add, Divide, Identity, Multiply
 from dmlgraph.passes import RULES, Fused, fuse
 
 EXAMPLES_A_FOCUS = 120  # of 7: 840 graphs; the campaign `graphs` tries others
-SEEDS = range(150)
+SEEDS = range(75)
 ON_DIRECTML = 16  # graphs per focus
 DIRECTML_LEVEL = "6.2"  # the level of the library for Linux
 
