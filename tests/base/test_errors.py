@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph import DmlGraphError, Location, Problem
@@ -130,3 +132,13 @@ def test_names_of_elsewhere_are_taken_at_their_word() -> None:
 def test_a_listing_can_be_cut_short() -> None:
     assert listing("abc") == listing("abc", at_most=3) == "a, b, c"
     assert listing("abcde", at_most=3) == "a, b, c and 2 more"
+
+
+@pytest.mark.parametrize(
+    ("code", "fields"), [("kind", {}), ("range", {"node": "add"}), ("range", {"field": None}), ("range", {"got": [1]})]
+)
+def test_an_expected_problem_has_that_code_and_those_fields(code: str, fields: dict[str, Any]) -> None:
+    with raises(dg.GraphError, "range", node="scale", field="value.0", got=[1, 2], allowed="0 to 9", hint="try 3"):
+        raise dg.GraphError(WHOLE)
+    with pytest.raises(AssertionError, match="code"), raises(dg.GraphError, code, **fields):
+        raise dg.GraphError(WHOLE)

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 from support.passes.fusing import applied, operators, target_of
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.compiler import pipeline
@@ -117,14 +118,14 @@ class TestChoice:
 
     @pytest.mark.parametrize("asked", [7, None, 1.5])
     def test_something_else_is_an_error(self, asked: object):
-        with pytest.raises(dg.DmlGraphError, match="list of rules"):
+        with raises(dg.DmlGraphError, "kind", field="fuse", got=asked):
             fuse(self.GRAPH, rules=asked)  # type: ignore[arg-type]
 
     def test_compile_and_lower_pass_it_on(self):
         for fused, count in ((False, 5), (["share"], 4)):
             assert len(self.GRAPH.lower(fuse=fused).nodes) == count
             assert self.GRAPH.compile("reference", fuse=fused).stats["nodes"] == count
-        with pytest.raises(dg.DmlGraphError, match="is not a rule"):
+        with raises(dg.DmlGraphError, "unknown-rule", field="fuse", got="nothing"):
             self.GRAPH.compile("reference", fuse=["nothing"])
 
     def test_names_are_unique_and_effects_are_said(self):
@@ -204,7 +205,7 @@ def test_the_source_graph_stays_as_it_was():
 
 def test_a_fused_graph_cannot_be_saved(tmp_path: pathlib.Path):
     fused = fuse(chain(dg.exp)).graph
-    with pytest.raises(dg.DmlGraphError, match="save the graph before fusing"):
+    with raises(dg.DmlGraphError, "fused-graph", hint="save the graph before fusing"):
         fused.save(tmp_path / "fused.yaml")
 
 

@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.devices import choose, list_devices
@@ -47,7 +48,7 @@ def test_auto_says_what_it_took_and_why(graph: dg.Graph) -> None:
     ],
 )
 def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name: DeviceName, hint: str | None) -> None:
-    with pytest.raises(dg.DeviceError, match="is not a device") as caught:
+    with raises(dg.DeviceError, "unknown-device") as caught:
         graph.compile(device=name)
     assert (caught.value.field, caught.value.got, caught.value.hint) == ("device", name, hint)
     assert {"auto", "cpu", "reference"} <= set((caught.value.allowed or "").split(", "))
@@ -55,7 +56,7 @@ def test_an_unknown_device_is_refused_with_those_there_are(graph: dg.Graph, name
 
 @pytest.mark.parametrize("name", [None, 3, ["cpu"]])
 def test_a_device_is_a_name(graph: dg.Graph, name: Any) -> None:
-    with pytest.raises(dg.DeviceError, match="must be the name of a device") as caught:
+    with raises(dg.DeviceError, "kind") as caught:
         graph.compile(device=name)
     assert (caught.value.field, caught.value.got) == ("device", name)
 

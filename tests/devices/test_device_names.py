@@ -15,6 +15,7 @@ from dmlgraph.devices import names
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
 
 from generators import device_names
+from support.problems import raises
 
 QUANTUM = """
 from dmlgraph.devices.device import Family
@@ -50,7 +51,7 @@ def test_a_device_takes_one_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_FAMILIES", (*devices._FAMILIES, "quantum"))  # as it follows from the names
     assert devices.choose("quantum").device.description == "runs everything at once"
     assert "quantum" in [each.name for each in devices.list_devices()]
-    with pytest.raises(dg.DeviceError, match="is not a device"):
+    with raises(dg.DeviceError, "unknown-device", field="device", got="quantum:1"):
         devices.choose("quantum:1")
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 import pytest
+from support.problems import expect, raises
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
@@ -65,14 +66,12 @@ def test_missing_inputs_are_all_named_with_what_they_are(executable: Executable)
 
 def test_an_unknown_input_gets_a_suggestion(executable: Executable) -> None:
     error = refused(executable, {"x": X, "bais": BIAS})
-    assert str(error) == "field 'bais': is not an input of the graph; allowed: x, bias (did you mean 'bias'?)"
+    expect(error, "unknown-array", field="bais", allowed="x, bias")
 
 
 def test_an_input_of_another_data_type_is_told_how_to_convert(executable: Executable) -> None:
     error = refused(executable, {"x": X.astype(np.float64), "bias": BIAS})
-    assert str(error) == (
-        "field 'x': the input has another data type; got float64; allowed: float32 (array.astype('float32') converts)"
-    )
+    expect(error, "dtype", field="x", got="float64", allowed="float32")
 
 
 def test_an_input_of_another_byte_order_has_another_data_type(executable: Executable) -> None:
@@ -102,7 +101,7 @@ def test_a_list_of_numbers_is_no_array_of_the_data_type(executable: Executable) 
 def test_lists_of_different_lengths_are_not_an_array(executable: Executable) -> None:
     error = refused(executable, {"x": [[1, 2], [3]], "bias": BIAS})
     assert error.field == "x"
-    assert "the input is not an array" in str(error)
+    expect(error, "kind", field="x")
 
 
 def test_a_closed_executable_does_not_run(executable: Executable) -> None:
@@ -211,7 +210,7 @@ def test_out_that_cannot_hold_the_output_is_refused(executable: Executable, arra
 
 def test_an_unknown_output_gets_a_suggestion(executable: Executable) -> None:
     error = refused(executable, {"x": X, "bias": BIAS}, {"sane": Y})
-    assert str(error) == "field 'sane': is not an output of the graph; allowed: y, same (did you mean 'same'?)"
+    expect(error, "unknown-array", field="sane", allowed="y, same")
     assert refused(executable, {"x": X, "bias": BIAS}, [Y]).field == "out"
 
 
@@ -336,7 +335,7 @@ def test_outputs_may_not_share_memory():
     g.output("b", dg.log(x))
     executable = g.compile("reference")
     x_values, buffer = np.ones(4, np.float32), np.zeros(8, np.float32)
-    with pytest.raises(dg.BindingError, match="shares memory with the array of 'a'") as caught:
+    with raises(dg.BindingError, "shared-memory") as caught:
         executable.run({"x": x_values}, out={"a": buffer[:4], "b": buffer[2:6]})
     assert caught.value.field == "b"
     results = executable.run({"x": x_values}, out={"a": buffer[::2], "b": buffer[1::2]})
@@ -348,5 +347,5 @@ def test_an_output_may_not_be_written_onto_itself():
     g = dg.Graph("one")
     g.output("y", dg.exp(g.input("x", sizes=[4], dtype="float32")))
     repeated = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), [4], [0], writeable=True)
-    with pytest.raises(dg.BindingError, match="elements of the array share memory"):
+    with raises(dg.BindingError, "shared-memory", field="y", got="strides of [0] bytes"):
         g.compile("reference").run({"x": np.ones(4, np.float32)}, out={"y": repeated})

@@ -17,6 +17,7 @@ from dmlgraph.distributed import connect
 pytest.importorskip("distributed.client")
 
 import dask
+from support.problems import raises
 
 
 def place() -> tuple[int, str | None]:
@@ -61,7 +62,7 @@ def test_patience_ends_with_the_cluster(spawned: Any) -> None:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "tls://127.0.0.1:1", "smoke://127.0.0.1:1"])
 def test_an_address_where_nobody_answers_is_an_error(address: str) -> None:
-    with pytest.raises(dg.DeviceError, match="cannot be reached") as told, connect(address, seconds=0.5):
+    with raises(dg.DeviceError, "cluster", field="scheduler") as told, connect(address, seconds=0.5):
         pass
     assert (told.value.code, told.value.field, told.value.got) == ("cluster", "scheduler", address)
 
@@ -81,14 +82,14 @@ def test_a_scheduler_without_workers_is_an_error() -> None:
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True])
 def test_the_number_of_workers_is_checked(workers: Any) -> None:
-    with pytest.raises(dg.DmlGraphError, match="at least 1") as told, connect(workers=workers):
+    with raises(dg.DmlGraphError, "range", field="workers", got=workers) as told, connect(workers=workers):
         pass
     assert told.value.field == "workers"
 
 
 @pytest.mark.parametrize("given", [{"workers": 2}, {"memory": 1 << 30}])
 def test_a_scheduler_has_its_own_workers(given: dict[str, int]) -> None:
-    with pytest.raises(dg.DmlGraphError, match="local cluster") as told, connect("tcp://127.0.0.1:1", **given):
+    with raises(dg.DmlGraphError, "conflict") as told, connect("tcp://127.0.0.1:1", **given):
         pass
     assert told.value.code == "conflict"
 
@@ -96,7 +97,7 @@ def test_a_scheduler_has_its_own_workers(given: dict[str, int]) -> None:
 def test_a_missing_package_names_the_extra() -> None:
     with (
         mock.patch.dict(sys.modules, {"distributed": None}),
-        pytest.raises(dg.DmlGraphError, match=r"dmlgraph\[distributed\]") as told,
+        raises(dg.DmlGraphError, "extra", hint='pip install "dmlgraph[distributed]"') as told,
         connect(),
     ):
         pass

@@ -16,6 +16,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
@@ -125,7 +126,7 @@ def test_a_model_is_recognized_with_its_fields_in_any_order() -> None:
 def test_a_model_that_is_cut_is_a_damaged_model(tmp_path: pathlib.Path) -> None:
     data = _model().SerializeToString()
     (tmp_path / "model").write_bytes(data[:-10])
-    with pytest.raises(dg.ModelError, match="damaged"):
+    with raises(dg.ModelError, "model"):
         dg.load(tmp_path / "model")
 
 

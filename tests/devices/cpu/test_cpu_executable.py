@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph import _native
@@ -173,7 +174,7 @@ def test_stats_say_what_ran_how() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
 def test_a_number_of_threads_that_is_none(threads: Any) -> None:
-    with pytest.raises(dg.DeviceError, match="must be a number of threads") as caught:
+    with raises(dg.DeviceError, "range", field="threads") as caught:
         CpuDevice(threads)
     assert caught.value.got == threads
 
@@ -219,7 +220,7 @@ def test_an_error_in_an_evaluation_names_the_node(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(type(executable.graph.nodes[-1].operator), "evaluate", fail)  # type: ignore[union-attr]
     for _ in range(2):  # the executable outlives it
-        with pytest.raises(dg.DeviceError, match="the evaluation failed: by zero") as caught:
+        with raises(dg.DeviceError, "evaluation") as caught:
             executable.run({"x": np.zeros(6, "uint8")})
         assert caught.value.node == "broken"
 

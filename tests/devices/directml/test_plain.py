@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.compiler.lowering import lower
@@ -67,10 +68,10 @@ def test_both_ways_give_the_same(directml: DirectMLDevice) -> None:
         first, second = exe.run({"x": given})["y"], exe.run({"x": given})["y"]
         np.testing.assert_array_equal(first, expected)
         assert not np.shares_memory(first, second)
-    with pytest.raises(dg.BindingError, match="data type"):
+    with raises(dg.BindingError, "dtype", field="x", got="int32"):
         exe.run({"x": X.astype(np.int32)})
     exe.close()
-    with pytest.raises(dg.DeviceError, match="closed"):
+    with raises(dg.DeviceError, "closed"):
         exe.run({"x": X})
 
 

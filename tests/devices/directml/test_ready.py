@@ -11,6 +11,7 @@ import sysconfig
 import zipfile
 
 import pytest
+from support.problems import raises
 
 from dmlgraph import functions
 from dmlgraph.devices.directml import install as installer
@@ -165,7 +166,7 @@ def test_a_system_with_direct3d_needs_no_llvmlite(monkeypatch: pytest.MonkeyPatc
 
 def test_other_systems_get_no_llvmlite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with pytest.raises(LibraryError, match="for Linux and Windows on x86-64 only"):
+    with raises(LibraryError, "install", got="linux on aarch64"):
         ready.bring_llvmlite()
 
 

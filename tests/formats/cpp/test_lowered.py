@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.base.levels import FeatureLevel
@@ -44,7 +45,7 @@ def test_a_tensor_that_no_buffer_holds_is_an_error() -> None:
     g = dg.Graph("large")
     x = g.input("x", sizes=[2**30], dtype="float32")
     g.output("y", dg.identity(x))
-    with pytest.raises(dg.BindingError, match="larger than a buffer") as raised:
+    with raises(dg.BindingError, "too-large", field="x", got="4294967296 bytes") as raised:
         lowered(g, fuse=True, level=None)
     assert [problem.field for problem in raised.value.problems] == ["x", "y"]
     assert raised.value.problems[0].code == "too-large"

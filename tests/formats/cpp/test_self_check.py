@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 
 import numpy as np
-import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.formats import cpp
@@ -58,7 +58,7 @@ def test_expected_values_follow_the_inputs_buffers() -> None:
 
 
 def test_an_array_of_no_input_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(dg.BindingError, match="z"):
+    with raises(dg.BindingError, "unknown-array", field="z"):
         cpp.save(halves(), tmp_path, self_check=True, inputs={"z": np.ones(3, np.float32)})
 
 

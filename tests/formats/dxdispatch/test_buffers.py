@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import raises
 
 from dmlgraph.base.errors import OperatorError
 from dmlgraph.formats.dxdispatch.buffers import Buffer, read_buffer
@@ -166,5 +167,5 @@ def test_a_wrong_file_is_refused(tmp_path: pathlib.Path, initial: str, message: 
 
 def test_bytes_without_a_type_are_refused(tmp_path: pathlib.Path):
     (tmp_path / "a.dat").write_bytes(b"1234")
-    with pytest.raises(OperatorError, match="needs an initialValuesDataType"):
+    with raises(OperatorError, "missing", field="initialValues.sourcePath", got="a.dat"):
         read('{"initialValues": {"sourcePath": "a.dat"}}', tmp_path)

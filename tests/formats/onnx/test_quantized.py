@@ -17,6 +17,7 @@ import pytest
 from onnx import helper, numpy_helper
 from support.onnx.onnx_runtime import session
 from support.onnx.quantized_models import NETWORKS, quantized
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.compiler.desc import OperatorDescNode
@@ -288,5 +289,5 @@ def test_blocks_of_another_shape_are_refused(tmp_path: pathlib.Path) -> None:
     numbers = {"s": np.ones((4, 2), np.float32)}
     node = helper.make_node("DequantizeLinear", ["x", "s"], ["y"], axis=1, block_size=2)
     model, _ = single([node], np.zeros((4, 6), np.uint8), numbers, onnx.TensorProto.FLOAT)
-    with pytest.raises(dg.ModelError, match="number of blocks along the axis"):
+    with raises(dg.ModelError, "sizes", node="y", got=[4, 2]):
         compiled(model, "reference", tmp_path)

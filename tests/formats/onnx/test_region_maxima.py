@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.onnx.microsoft_cases import SOFTWARE, Case, Chance, Makers
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
@@ -54,5 +55,5 @@ def test_float16(device: DeviceName) -> None:
 
 def test_samples_whose_number_depends_on_the_regions_are_refused() -> None:
     case = dataclasses.replace(CASE, attributes={"mode": "max"})
-    with pytest.raises(dg.ModelError, match=r"field 'sampling_ratio': .*got 0; allowed: 1 and more"):
+    with raises(dg.ModelError, "unsupported", node="n", field="sampling_ratio", got=0, allowed="1 and more"):
         case.graph()
