@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.decoders import greedy, tokens_of
 from support.model_folders import END, config, write_config, write_graph, write_tokenizer
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.generation import Generator, Sampling
@@ -110,12 +111,12 @@ def test_what_is_wrong_has_its_place(folder: pathlib.Path, path: str, value: Any
 
 
 def test_folders_without_a_model(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(dg.DocumentError, match="nor one model") as caught:
+    with raises(dg.DocumentError, "folder", got="no file that ends in .onnx or .yaml") as caught:
         opened(tmp_path)
     assert caught.value.code == "folder"
     for name in ("a.onnx", "b.yaml"):
         (tmp_path / name).touch()
-    with pytest.raises(dg.DocumentError, match=r"a\.onnx, b\.yaml"):
+    with raises(dg.DocumentError, "folder", got="a.onnx, b.yaml"):
         opened(tmp_path)
     write_config(tmp_path, [])
     with pytest.raises(dg.DocumentError):

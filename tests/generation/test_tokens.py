@@ -8,6 +8,7 @@ import sys
 import pytest
 import tokenizers
 from support.model_folders import write_tokenizer
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.generation.tokens import Tokenizer, until
@@ -60,4 +61,4 @@ def test_what_is_missing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(dg.DmlGraphError) as extra:
         Tokenizer(path)
     assert extra.value.code == "extra"
-    assert "dmlgraph[generate]" in str(extra.value)
+    expect(extra.value, "extra", hint='pip install "dmlgraph[generate]"')

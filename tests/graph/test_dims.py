@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import expect, raises
 
 import dmlgraph as dg
 from dmlgraph.graph.nodes import OperatorNode
@@ -129,27 +130,27 @@ def test_wrong_sizes_are_errors_at_their_place(sizes: str, code: str, message: s
 
 
 @pytest.mark.parametrize(
-    ("alpha", "code", "message"),
+    ("alpha", "code", "got"),
     [
-        ('"0.5"', "kind", "is not a number; got 0.5"),
-        ("2 * M", "unknown-dim", "is not a dim of the graph; got M"),
-        ('"1 / (N - 4)"', "expression", "divides by zero; got 1 / (N - 4) with N = 4"),
-        ('"1 +"', "expression", "it ends where a number or name is expected, at character 4"),
+        ('"0.5"', "kind", "0.5"),
+        ("2 * M", "unknown-dim", "M"),
+        ('"1 / (N - 4)"', "expression", "1 / (N - 4) with N = 4"),
+        ('"1 +"', "expression", "1 +"),
     ],
 )
-def test_wrong_numbers_are_errors_at_their_place(alpha: str, code: str, message: str) -> None:
+def test_wrong_numbers_are_errors_at_their_place(alpha: str, code: str, got: object) -> None:
     nodes = f"nodes: {{y: {{op: activation_elu, input: x, alpha: {alpha}}}}}"
     with pytest.raises(dg.DocumentError) as error:
         dg.loads(f"{HEAD}inputs: {{x: {{dtype: float32, sizes: [2]}}}}\n{nodes}\noutputs: [y]\n")
     (problem,) = error.value.problems
     assert problem.code == code
-    assert message in str(problem)
+    expect(problem, code, node="y", field="alpha", got=got)
     assert problem.location is not None
     assert (problem.location.line, problem.location.column) == (4, 50)
 
 
 def test_an_unknown_dim_is_refused_with_a_hint() -> None:
-    with pytest.raises(dg.GraphError, match=r"is not a dim of the graph; got n; allowed: N, D \(did you mean 'N'\?\)"):
+    with raises(dg.GraphError, "unknown-dim", got="n", allowed="N, D"):
         graph().dim("n")
 
 
@@ -157,7 +158,7 @@ def test_python_may_reach_a_size_of_another_graph_by_name() -> None:
     n = dg.Graph(dims={"N": 2}).dim("N")
     other = dg.Graph(dims={"N": 5})
     assert other.input("x", sizes=[n + 1], dtype="int8").sizes == (6,)
-    with pytest.raises(dg.GraphError, match="is not a dim of the graph; got N"):
+    with raises(dg.GraphError, "unknown-dim", node="x", field="sizes.0", got="N"):
         dg.Graph().input("x", sizes=[n + 1], dtype="int8")
 
 
@@ -194,7 +195,7 @@ def test_a_dims_name_is_a_name_and_its_size_a_size(name: Any, size: Any) -> None
 
 @pytest.mark.parametrize("dims", [3, "N=1", [("N", 1)]])
 def test_dims_are_a_mapping(dims: Any) -> None:
-    with pytest.raises(dg.DocumentError, match="must be a mapping from names to sizes"):
+    with raises(dg.DocumentError, "kind", field="dims"):
         dg.loads("dmlgraph: 1\ndims: {N: 1}\ninputs: {x: {dtype: int8, sizes: [N]}}\noutputs: [x]\n", dims=dims)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
@@ -137,7 +138,7 @@ def test_what_is_neither_value_nor_number_is_refused(x: dg.Value, other: Any) ->
 
 
 def test_none_is_not_a_tensor(x: dg.Value) -> None:
-    assert str(refused(lambda: x == None, dg.OperatorError)) == "node 'logical_equals', field 'b': must be given"  # noqa: E711
+    expect(refused(lambda: x == None, dg.OperatorError), "missing", node="logical_equals", field="b")  # noqa: E711
 
 
 @pytest.mark.parametrize("function", [operator.add, operator.sub, operator.lt, operator.eq])
@@ -203,18 +204,18 @@ def test_tensors_may_be_given_by_name(graph: dg.Graph, x: dg.Value) -> None:
 
 def test_a_missing_tensor_and_an_unknown_keyword_are_named(x: dg.Value) -> None:
     error = refused(lambda: dg.add(x), dg.OperatorError)  # type: ignore[call-arg]
-    assert str(error) == "node 'add', field 'b': must be given"
+    expect(error, "missing", node="add", field="b")
     error = refused(lambda: dg.clip(x, mim=0, max=1), dg.OperatorError)  # type: ignore[call-arg]
-    assert (error.node, error.field, error.hint) == ("clip", "mim", "did you mean 'min'?")
+    expect(error, "unknown-field", node="clip", field="mim", hint="did you mean 'min'?")
 
 
 def test_numbers_alone_make_no_graph() -> None:
-    assert "needs at least one value of a graph" in str(refused(lambda: dg.add(1, 2), dg.OperatorError))
+    expect(refused(lambda: dg.add(1, 2), dg.OperatorError), "missing", node="add")
 
 
 def test_a_list_where_one_value_belongs_is_refused(x: dg.Value) -> None:
     error = refused(lambda: dg.exp([x]), dg.OperatorError)  # type: ignore[arg-type]
-    assert str(error) == "node 'exp', field 'input': takes one value, not a list of them; got 1 value"
+    expect(error, "kind", node="exp", field="input", got="1 value")
 
 
 def test_sizes_that_do_not_broadcast_are_refused(graph: dg.Graph, x: dg.Value) -> None:
@@ -224,10 +225,7 @@ def test_sizes_that_do_not_broadcast_are_refused(graph: dg.Graph, x: dg.Value) -
 
 def test_data_types_that_differ_are_refused(graph: dg.Graph, x: dg.Value) -> None:
     error = refused(lambda: x + graph.input("y", sizes=[2, 3], dtype="uint8"), dg.OperatorError)
-    assert str(error) == (
-        "node 'add', field 'b': must have the same dtype as 'a'; got uint8 [2,3]; allowed: float32 [2,3] "
-        "(cast one of them)"
-    )
+    expect(error, "dtype", node="add", field="b", got="uint8 [2,3]", allowed="float32 [2,3]")
 
 
 # Several outputs.
@@ -281,7 +279,7 @@ def test_a_name_is_taken_once(graph: dg.Graph, x: dg.Value) -> None:
         lambda: graph.fill_value_constant(sizes=[1], dtype="int8", value=1, name="x"),
     ):
         error = refused(call, dg.GraphError)
-        assert str(error) == "node 'x': there is already a node of this name (names are unique in a graph)"
+        expect(error, "duplicate", node="x")
     assert len(list(graph.nodes)) == 1
 
 
@@ -325,9 +323,15 @@ def test_an_unknown_node_gets_a_suggestion(graph: dg.Graph) -> None:
 def test_a_value_of_another_graph_is_refused(graph: dg.Graph, x: dg.Value) -> None:
     foreign = dg.Graph("other").input("f", sizes=[2, 3], dtype="float32")
     error = refused(lambda: x + foreign, dg.GraphError)
-    assert str(error) == "node 'add', field 'b': the value belongs to another graph, 'other'; got f"
-    assert "belongs to another graph" in str(refused(lambda: graph.output("y", foreign), dg.GraphError))
-    assert "inputs.1" in str(refused(lambda: dg.join([x, foreign], axis=0), dg.GraphError))
+    expect(error, "foreign-value", node="add", field="b", got="f")
+    expect(refused(lambda: graph.output("y", foreign), dg.GraphError), "foreign-value", got="f")
+    expect(
+        refused(lambda: dg.join([x, foreign], axis=0), dg.GraphError),
+        "foreign-value",
+        node="join",
+        field="inputs.1",
+        got="f",
+    )
     assert len(list(graph.nodes)) == 1
 
 
@@ -335,13 +339,13 @@ def test_a_value_of_another_graph_is_refused(graph: dg.Graph, x: dg.Value) -> No
 def test_an_output_is_a_value(graph: dg.Graph, thing: Any) -> None:
     error = refused(lambda: graph.output("y", thing), dg.GraphError)
     assert error.field == "outputs.y"
-    assert "is not a value of a graph" in str(error)
+    expect(error, "not-a-value", field="outputs.y")
 
 
 def test_an_output_is_named_once(graph: dg.Graph, x: dg.Value) -> None:
     graph.output("y", x)
     error = refused(lambda: graph.output("y", x), dg.GraphError)
-    assert str(error) == "field 'outputs.y': there is already an output of this name"
+    expect(error, "duplicate", field="outputs.y")
 
 
 def test_a_node_no_output_depends_on_is_allowed(graph: dg.Graph, x: dg.Value) -> None:
@@ -447,7 +451,13 @@ def test_an_unknown_dim_is_refused_where_it_stands() -> None:
     error = refused(lambda: g.fill_value_constant(sizes=["M"], dtype="int8", value=1), dg.GraphError)
     assert error.field == "output.sizes.0"
     assert refused(lambda: g.with_dims({"bach": 2}), dg.GraphError).hint == "did you mean 'batch'?"
-    assert "dims are declared with the graph" in str(refused(lambda: dg.Graph().input("v", sizes=["N"], dtype="int8")))
+    expect(
+        refused(lambda: dg.Graph().input("v", sizes=["N"], dtype="int8")),
+        "unknown-dim",
+        node="v",
+        field="sizes.0",
+        got="N",
+    )
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 1.0, "2", None])
@@ -455,7 +465,7 @@ def test_a_dim_is_a_whole_number_of_at_least_1(graph: dg.Graph, size: Any) -> No
     for call in (lambda: dg.Graph(dims={"N": size}), lambda: graph.with_dims({"N": size})):
         error = refused(call, dg.GraphError)
         assert (error.field, error.got) == ("dims.N", size)
-        assert "a dim is a whole number of at least 1" in str(error)
+        expect(error, "range", field="dims.N")
 
 
 @pytest.mark.parametrize("dims", [3, "N", [("N", 2)], 0])
@@ -496,10 +506,7 @@ def test_a_5_d_fill_at_2_1_is_told_the_level_at_which_it_becomes_legal() -> None
         lambda: g.fill_value_constant(sizes=[1] * 5, dtype="float32", value=1, name="big"), dg.OperatorError
     )
     assert (error.node, error.field) == ("big", "output.sizes")
-    assert str(error) == (
-        "node 'big', field 'output.sizes': FILL_VALUE_CONSTANT does not take 5 dimensions here at feature level 2.1; "
-        "legal from 4.0; got 5 dimensions; allowed: 4 dimensions"
-    )
+    expect(error, "level", node="big", field="output.sizes", got="5 dimensions")
     assert dg.Graph(target="4.0").fill_value_constant(sizes=[1] * 8, dtype="float32", value=1).sizes == (1,) * 8
 
 
@@ -519,9 +526,7 @@ def test_an_int64_sequence_below_5_0_is_told_the_level_at_which_it_becomes_legal
 def test_an_operator_newer_than_the_target_is_told_its_level() -> None:
     g = dg.Graph(target="1.0")
     error = refused(lambda: g.fill_value_constant(sizes=[1] * 4, dtype="float32", value=1), dg.OperatorError)
-    assert str(error) == (
-        "node 'fill_value_constant': FILL_VALUE_CONSTANT does not exist at feature level 1.0; it appears at 2.1"
-    )
+    expect(error, "level", node="fill_value_constant")
 
 
 def test_what_is_legal_nowhere_says_so() -> None:
@@ -529,7 +534,7 @@ def test_what_is_legal_nowhere_says_so() -> None:
     error = refused(
         lambda: g.fill_value_sequence(sizes=[1], dtype="float64", value_start=1, value_delta=1), dg.OperatorError
     )
-    assert "legal at no level" in str(error)
+    expect(error, "level", node="fill_value_sequence", field="output.dtype", got="float64")
 
 
 def test_a_refused_node_is_not_in_the_graph() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.base.codes import WARNINGS
@@ -80,20 +81,24 @@ def test_a_long_dead_chain_is_one_short_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "said"),
+    ("text", "place", "code", "node", "field"),
     [
         (
             "inputs:\n  x: {dtype: int8, sizes: [1]}\n  z: {dtype: int8, sizes: [1]}\n",
             (4, 3),
-            "the input is never read",
+            "unused-input",
+            "z",
+            None,
         ),
-        (f"{X}constants:\n  k: {{dtype: int8, sizes: [1], data: [1]}}\n", (4, 3), "the constant is never read"),
-        (f"dims: {{N: 4}}\n{X}", (2, 8), "nothing uses this dim"),
+        (f"{X}constants:\n  k: {{dtype: int8, sizes: [1], data: [1]}}\n", (4, 3), "unused-constant", "k", None),
+        (f"dims: {{N: 4}}\n{X}", (2, 8), "unused-dim", None, "dims.N"),
     ],
 )
-def test_what_is_declared_and_never_used_is_told_where_it_stands(text: str, place: tuple[int, int], said: str) -> None:
+def test_what_is_declared_and_never_used_is_told_where_it_stands(
+    text: str, place: tuple[int, int], code: str, node: str | None, field: str | None
+) -> None:
     (warning,) = dg.loads(f"{HEAD}{text}outputs: [x]\n").warnings()
-    assert warning.message == said
+    expect(warning, code, node=node, field=field)
     assert warning.location == dg.Location("<text>", *place)
     assert warning.location.source is not None
 

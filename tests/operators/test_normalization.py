@@ -28,6 +28,7 @@ from support.operators.harness import (
 )
 from support.operators.literal import Index, along, filled, mean, number, root, some, step
 from support.operators.onnx_model import evaluate
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
@@ -77,7 +78,7 @@ class FusionTests(OperatorTests):
 
     def test_data_types_agree(self) -> None:
         inputs = [self.sample.inputs[0].astype("float16"), *self.sample.inputs[1:]]
-        assert "dtype" in refused(self.operator, inputs, **self.sample.fields).problems[0].message
+        expect(refused(self.operator, inputs, **self.sample.fields), "dtype", node="node", got="float32 [1,3,1,1]")
 
     def test_activations_that_are_not_fused_are_refused(self) -> None:
         fields = {**self.sample.fields, "fused_activation": "exp"}
@@ -191,7 +192,7 @@ class TestBatchNormalizationTraining(FusionTests):
 
     def test_scale_and_bias_have_the_same_sizes(self) -> None:
         error = refused(self.operator, [X, SCALE, some([1] * 4), None], epsilon=1)
-        assert "same sizes" in error.problems[0].message
+        expect(error, "sizes", node="node", field="bias", got="float32 [1,1,1,1]")
 
 
 # Mean-variance normalization.

@@ -26,6 +26,7 @@ from support.operators.harness import (
     values,
 )
 from support.operators.onnx_model import evaluate
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
@@ -85,7 +86,7 @@ class PaddingTests(ShapedTests):
     def test_the_output_is_a_tensor(self) -> None:
         error = refused(self.operator, [array([1], "float32")], **around("edge", [2**31], [2**31]))
         assert (error.field, error.got) == ("output.sizes", [2**32 + 1])
-        assert "more than 2^32-1 elements" in str(error)
+        expect(error, "too-large", node="node", field="output.sizes", got=[4294967297])
 
     def test_modes(self) -> None:
         error = refused(self.operator, [array([1], "float32")], **around("mirror", [1], [1]))

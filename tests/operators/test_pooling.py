@@ -28,6 +28,7 @@ from support.operators.harness import (
     run_all,
 )
 from support.operators.harness_windows import IMAGE, VOLUME, PoolingTests, WindowTests, pooled, windows
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeName
@@ -498,7 +499,7 @@ class TestAveragePoolingGrad(WindowTests):
         fields = {key: value for key, value in self.sample.fields.items() if key != "output_gradient"}
         error = refused(self.operator, self.sample.inputs, **fields)
         assert error.field == "output_gradient.sizes"
-        assert "inputs of several sizes are pooled to the same size" in str(error)
+        expect(error, "undetermined", node="node", field="output_gradient.sizes")
 
     def test_sizes_are_those_that_are_pooled_to_the_gradients(self) -> None:
         error = refused(self.operator, self.sample.inputs, **self.sample.fields | of_sizes(1, 1, 4, 4))

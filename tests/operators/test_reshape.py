@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from support.operators.harness import refused
 from support.operators.views import ViewTests, again, numbers
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import dumps
@@ -78,4 +79,4 @@ outputs: [y]
                 "nodes:\n  y: {op: reshape, input: x, sizes: [4]}\noutputs: [y]\n"
             )
         assert "4:" in str(caught.value)
-        assert "node 'y', field 'sizes'" in str(caught.value)
+        expect(caught.value, "sizes", node="y", field="sizes", got="[4], 4 elements")

@@ -11,6 +11,7 @@ from support.operators import exact
 from support.operators.families import ShapedTests
 from support.operators.harness import FLOATS, INTEGERS, array, bits_of, case, each_dtype, refused, run, values
 from support.operators.onnx_model import evaluate
+from support.problems import expect
 
 from dmlgraph.devices.names import DeviceName
 
@@ -109,7 +110,7 @@ class TestSlice1(ShapedTests):
     def test_output_has_the_inputs_number_of_dimensions(self) -> None:
         x = array(GRID, "float32")
         error = refused("slice1", [x], output={"sizes": [3]}, **window([0, 0], [3, 6], [1, 1]))
-        assert error.problems[0].message == "must have the same number of dimensions as 'input'"
+        expect(error, "rank", node="node", field="output", got="float32 [3]")
 
 
 class TestSliceGrad(ShapedTests):
@@ -148,7 +149,7 @@ class TestSliceGrad(ShapedTests):
     def test_sizes_must_be_given(self) -> None:
         error = refused("slice_grad", [array([1], "float32")], **window([0], [1], [1]))
         assert error.field == "output_gradient.sizes"
-        assert error.problems[0].message == "must be given: nothing determines them"
+        expect(error, "undetermined", node="node", field="output_gradient.sizes")
 
     def test_window_lies_in_the_output(self) -> None:
         error = refused("slice_grad", [array([1, 2], "float32")], sizes=[3], **window([2], [2], [1]))

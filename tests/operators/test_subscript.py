@@ -10,6 +10,7 @@ import pytest
 from support.nodes import operator_of
 from support.operators.harness import refused
 from support.operators.views import ViewTests, again, numbers, viewed
+from support.problems import expect, raises
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import dumps
@@ -38,18 +39,18 @@ class TestSubscript(ViewTests):
         x = numbers((2, 3))
         np.testing.assert_array_equal(viewed(lambda v: v[1, 2], x), [x[1, 2]])
 
-    @pytest.mark.parametrize(("index", "field", "said"), [
-        ("4", "index.0", "is not an element of dimension 0"),
-        (":, -6", "index.1", "is not an element of dimension 1"),
-        ("0, 0, 0", "index", "names more dimensions than there are"),
-        ("..., ...", "index", "may have '...' once"),
-        ("::0", "index.0", "a step must not be zero"),
-        ("2:2", "index.0", "takes nothing of dimension 0; empty tensors do not exist in DirectML"),
+    @pytest.mark.parametrize(("index", "field", "code", "got"), [
+        ("4", "index.0", "range", 4),
+        (":, -6", "index.1", "range", -6),
+        ("0, 0, 0", "index", "rank", "3 indices"),
+        ("..., ...", "index", "duplicate", "..., ..."),
+        ("::0", "index.0", "range", "::0"),
+        ("2:2", "index.0", "sizes", "2:2"),
     ])  # fmt: skip
-    def test_wrong_indices(self, index: str, field: str, said: str) -> None:
+    def test_wrong_indices(self, index: str, field: str, code: str, got: object) -> None:
         error = refused("subscript", [numbers((4, 5))], index=index)
         assert error.field == field
-        assert said in str(error)
+        expect(error, code, node="node", field=field, got=got)
 
     @pytest.mark.parametrize(
         ("index", "said"),
@@ -63,9 +64,9 @@ class TestSubscript(ViewTests):
     @pytest.mark.parametrize("index", [True, [0, 1], 1.0, np.array([0, 1]), {}], ids=repr)
     def test_what_is_no_index(self, index: Any) -> None:
         x = dg.Graph("g").input("x", sizes=[4, 5], dtype="float32")
-        with pytest.raises(dg.OperatorError, match="is not an index"):
+        with raises(dg.OperatorError, "kind", field="index", got=index):
             x[index]
-        with pytest.raises(dg.OperatorError, match="is not an index"):
+        with raises(dg.OperatorError, "kind", field="index", got=index):
             x[:, index]
         with pytest.raises(dg.OperatorError) as caught:
             x[index]
@@ -73,7 +74,7 @@ class TestSubscript(ViewTests):
 
     def test_a_value_is_no_index(self) -> None:
         x = dg.Graph("g").input("x", sizes=[4], dtype="uint32")
-        with pytest.raises(dg.OperatorError, match=r"dg\.gather"):
+        with raises(dg.OperatorError, "kind", field="index"):
             x[x]
 
     def test_numpys_integers_are_indices(self) -> None:

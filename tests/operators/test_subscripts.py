@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import basic_indices
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.operators.common.subscripts import Mark, Range, as_text, entries, literal, take
@@ -55,5 +56,5 @@ def test_entries() -> None:
 
 @pytest.mark.parametrize("text", ["", ",", "1,,2", ", 1", "1,,"])
 def test_an_entry_is_missing(text: str) -> None:
-    with pytest.raises(dg.OperatorError, match="is not an index"):
+    with raises(dg.OperatorError, "kind", field="index", got=""):
         entries(text, literal)

@@ -6,6 +6,7 @@ import pathlib
 
 import pytest
 from support.picture.graphs import ramp
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph import picture
@@ -22,11 +23,11 @@ def test_the_suffix_says_the_format(suffix: str, format_: str, tmp_path: pathlib
 
 
 def test_an_unknown_suffix_format_or_view_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(dg.DmlGraphError, match=r"svg, \.html, \.dot, \.mmd"):
+    with raises(dg.DmlGraphError, "name", field="path", allowed="a name that ends in .svg, .html, .dot, .mmd"):
         picture.save(ramp(), tmp_path / "graph.png")
-    with pytest.raises(dg.DmlGraphError, match="did you mean 'mermaid'"):
+    with raises(dg.DmlGraphError, "unknown-name", field="format", got="mermaids", hint="did you mean 'mermaid'?"):
         picture.render(ramp(), "mermaids")
-    with pytest.raises(dg.DmlGraphError, match="source, fused, both"):
+    with raises(dg.DmlGraphError, "unknown-name", field="view", got="after", allowed="source, fused, both"):
         picture.render(ramp(), "dot", view="after")  # type: ignore[arg-type]
 
 

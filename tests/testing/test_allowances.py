@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 
 import pytest
+from support.problems import raises
 
 from dmlgraph.base.errors import DocumentError
 from dmlgraph.devices.names import DeviceName
@@ -84,10 +85,10 @@ def test_every_mistake_is_reported_with_its_place(tmp_path: pathlib.Path) -> Non
 
 
 def test_a_mapping_is_not_a_list(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(DocumentError, match="must be a list of what may fail"):
+    with raises(DocumentError, "kind", got={"graph": "a"}):
         allowances(tmp_path, "graph: a\n")
 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(DocumentError, match="cannot read"):
+    with raises(DocumentError, "unreadable"):
         read(tmp_path / "none.yaml")

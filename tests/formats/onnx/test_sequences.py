@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.onnx.parsed import assert_agrees, imported, model_of, run
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
@@ -114,19 +115,19 @@ def test_an_optional_value_that_is_there(device: DeviceName) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "message"),
+    ("body", "code", "node", "field", "got"),
     [
-        ("s = SequenceConstruct(x) y = SequenceAt(s, three)", "no such place"),
-        ("s = SequenceConstruct(x) y = Relu(s)", "a sequence of tensors is given"),
-        ("y = SequenceAt(x, three)", "needs a sequence"),
-        ("s = SplitToSequence(x, pair) y = SequenceAt(s, three)", "do not add up"),
-        ("s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s)", "no tensors"),
-        ("s = SequenceConstruct(x) y = ConcatFromSequence<axis = 2>(s)", "no such axis"),
+        ("s = SequenceConstruct(x) y = SequenceAt(s, three)", "range", "y", "input 1", 3),
+        ("s = SequenceConstruct(x) y = Relu(s)", "kind", "y", "X", None),
+        ("y = SequenceAt(x, three)", "kind", "y", "input 0", [4, 3]),
+        ("s = SplitToSequence(x, pair) y = SequenceAt(s, three)", "sizes", "s", None, [1, 1]),
+        ("s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s)", "range", "y", "input 0", None),
+        ("s = SequenceConstruct(x) y = ConcatFromSequence<axis = 2>(s)", "range", "y", "axis", 2),
     ],
 )
-def test_what_does_not_fit_is_refused(body: str, message: str) -> None:
+def test_what_does_not_fit_is_refused(body: str, code: str, node: str, field: str | None, got: object) -> None:
     graph = f"g (float[4,3] x) => (float[4,3] y) <int64 three = {{3}}, int64[2] pair = {{1, 1}}> {{{body}}}"
-    with pytest.raises(dg.ModelError, match=message) as caught:
+    with raises(dg.ModelError, code, node=node, field=field, got=got) as caught:
         imported(model_of(graph))
     assert caught.value.problems[0].node in ("y", "s")
 
@@ -141,7 +142,7 @@ def test_branches_of_an_unknown_condition_cannot_give_sequences() -> None:
             y = ConcatFromSequence<axis = 0>(s)
         }"""
     )
-    with pytest.raises(dg.ModelError, match="the condition is not known"):
+    with raises(dg.ModelError, "unknown-value", node="s", got=[[], []]):
         imported(model)
 
 

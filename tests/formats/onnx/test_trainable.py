@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from support.onnx.onnx_runtime import session
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.formats.safetensors import Archive
@@ -104,17 +105,19 @@ def test_states_are_saved_under_the_names_of_the_model(model: pathlib.Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("trainable", "message"),
+    ("trainable", "code", "field", "got"),
     [
-        (["*.kernel"], r"'trainable\.0': nothing has this name; got \*\.kernel"),
-        (["conv.weights"], r"did you mean 'conv\.weight'"),
-        (["order.weight"], r"'trainable\.order\.weight': only floats can be trained"),
-        (["order*"], "only floats can be trained"),
-        ("*.weight", r"write \['\*\.weight'\]"),
+        (["*.kernel"], "unknown-name", "trainable.0", "*.kernel"),
+        (["conv.weights"], "unknown-name", "trainable.0", "conv.weights"),
+        (["order.weight"], "dtype", "trainable.order.weight", "INT64"),
+        (["order*"], "dtype", "trainable", "order.weight"),
+        ("*.weight", "kind", "trainable", "*.weight"),
     ],
 )
-def test_what_cannot_be_trained_is_refused(model: pathlib.Path, trainable: Any, message: str) -> None:
-    with pytest.raises(dg.ModelError, match=message):
+def test_what_cannot_be_trained_is_refused(
+    model: pathlib.Path, trainable: Any, code: str, field: str, got: object
+) -> None:
+    with raises(dg.ModelError, code, node="weights", field=field, got=got):
         dg.load(model, trainable=trainable)
 
 
@@ -127,5 +130,5 @@ def test_quantized_weights_are_refused_by_name(tmp_path: pathlib.Path) -> None:
         }"""
     )
     onnx.save_model(made, tmp_path / "model.onnx")
-    with pytest.raises(dg.ModelError, match=r"'trainable\.weight': is quantized: DequantizeLinear reads it"):
+    with raises(dg.ModelError, "dtype", node="weights", field="trainable.weight", got="INT8"):
         dg.load(tmp_path / "model.onnx", trainable=["*"])

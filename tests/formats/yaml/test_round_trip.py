@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import dumps, loads
@@ -59,7 +60,7 @@ LIKE_NUMBERS = ("1e3", "12", "-1", "+1", "2026-11-21")
 
 @pytest.mark.parametrize("name", LIKE_NUMBERS)
 def test_a_number_is_not_the_name_of_a_dim(name: str) -> None:
-    with pytest.raises(dg.GraphError, match="is not a name for a dim"):
+    with raises(dg.GraphError, "name"):
         dg.Graph("g", dims={name: 2})
 
 
@@ -182,7 +183,7 @@ def test_constants_whose_names_differ_only_by_odd_characters_get_files_of_their_
 def test_a_large_constant_wants_a_file() -> None:
     g = dg.Graph()
     g.output("y", g.constant("c", np.zeros(100, np.float32)))
-    with pytest.raises(dg.GraphError, match="save it to a file"):
+    with raises(dg.GraphError, "no-folder", got=["graph.c.npy"]):
         dumps(g)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pathlib
-import re
 
 import numpy as np
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import loads, save
@@ -93,7 +93,7 @@ def test_rows_in_a_file(tmp_path: pathlib.Path) -> None:
         with pytest.raises(dg.DocumentError, match=r"field 'tests\.t\.states\.keys\.file'"):
             check_tests(g)
     (tmp_path / "k.npy").unlink()
-    with pytest.raises(dg.DocumentError, match=r"field 'tests\.t\.states\.keys\.file': there is no such file"):
+    with raises(dg.DocumentError, "unreadable", field="tests.t.states.keys.file", got="k.npy"):
         check_tests(g)
 
 
@@ -201,5 +201,5 @@ def test_saving_keeps_states_and_copies_their_files(tmp_path: pathlib.Path) -> N
 def test_a_dim_of_a_test_sizes_its_states() -> None:
     g = graph(f"{X}, states: {{keys: {{value: 1, length: 9}}}}, dims: {{capacity: 9}}, expect_states: {{same_as: cpu}}")
     check_tests(g)
-    with pytest.raises(dg.DocumentError, match=re.escape("got 9; allowed: 0 to 6")):
+    with raises(dg.DocumentError, "range", field="tests.t.states.keys.length", got=9, allowed="0 to 6"):
         graph(f"{X}, states: {{keys: {{value: 1, length: 9}}}}, expect_states: {{same_as: cpu}}")

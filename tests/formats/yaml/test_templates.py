@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.problems import expect
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import dumps, expansion, loads
@@ -542,22 +543,32 @@ def _without_files(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "expected"),
+    ("old", "new", "line", "code", "node", "field", "got"),
     [
-        ("layer.{index}.w: {rep", "layer.w: {rep", 6, "node 'layer.w': must contain {index}, the number of the copy"),
-        ("  x: {d", "  layer.1.w: {d", 6, "node 'layer.1.w': the name is taken (first in line 5)"),
-        ("w: {repeat: layers", "w: {repeat: 0", 6, "field 'repeat': must be a whole number of at least 1; got 0"),
-        ("w: {repeat: layers", "w: {repeat: layers / 2", 6, "field 'repeat': must be a whole number; got 1.5 = "),
-        ("w: {repeat: layers", "w: {repeat: layer", 6, "field 'repeat': is not a dim of the graph; got layer"),
-        ("w: {repeat: layers", "w: {repeat: 9999999", 6, "field 'repeat': makes too many copies; got 9999999"),
-        ("w: {repeat: layers", "w: {repeat: [1]", 6, "field 'repeat': must be a whole number of at least 1"),
+        ("layer.{index}.w: {rep", "layer.w: {rep", 6, "copies", "layer.w", None, None),
+        ("  x: {d", "  layer.1.w: {d", 6, "duplicate", "layer.1.w", None, None),
+        ("w: {repeat: layers", "w: {repeat: 0", 6, "copies", "layer.{index}.w", "repeat", 0),
+        (
+            "w: {repeat: layers",
+            "w: {repeat: layers / 2",
+            6,
+            "expression",
+            "layer.{index}.w",
+            "repeat",
+            "1.5 = layers / 2 with layers = 3",
+        ),
+        ("w: {repeat: layers", "w: {repeat: layer", 6, "unknown-dim", "layer.{index}.w", "repeat", "layer"),
+        ("w: {repeat: layers", "w: {repeat: 9999999", 6, "copies", "layer.{index}.w", "repeat", 9999999),
+        ("w: {repeat: layers", "w: {repeat: [1]", 6, "copies", "layer.{index}.w", "repeat", [1]),
     ],
 )
-def test_wrong_copies_are_told_at_their_place(old: str, new: str, line: int, expected: str):
+def test_wrong_copies_are_told_at_their_place(
+    old: str, new: str, line: int, code: str, node: str, field: str | None, got: object
+):
     text = _without_files(REPEATED)
     assert old in text
     (problem,) = problems(text.replace(old, new))
-    assert expected in str(problem)
+    expect(problem, code, node=node, field=field, got=got)
     assert problem.location.line == line
 
 
