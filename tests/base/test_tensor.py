@@ -115,7 +115,7 @@ def test_sizes_are_a_list_of_integers_and_nothing_else(value: object) -> None:
             ("must be an integer", f"sizes.{index}") for index in wrong
         ]
     else:
-        assert (error.problems[0].message, error.field) == ("must be a list of integers", "sizes")
+        assert (error.code, error.field) == ("kind", "sizes")
 
 
 @pytest.mark.parametrize("value", [1, "11", [1, "1"], [1, 0.5], [False, 1]])
@@ -127,7 +127,7 @@ def test_strides_are_a_list_of_integers_and_nothing_else(value: object) -> None:
             ("must be an integer", f"strides.{index}") for index in wrong
         ]
     else:
-        assert (error.problems[0].message, error.field) == ("must be a list of integers", "strides")
+        assert (error.code, error.field) == ("kind", "strides")
 
 
 @pytest.mark.parametrize("value", ["yes", "true", 1, 0.0, None])
@@ -187,7 +187,7 @@ def test_strides_reach_at_most_2_to_the_32_minus_1_elements() -> None:
 
 def test_an_unknown_member_gets_a_suggestion() -> None:
     error = refused(size=[1])
-    assert str(error).startswith("field 'size': is not known here; allowed: dtype, sizes, strides, owned")
+    expect(error, "unknown-field", field="size", allowed="dtype, sizes, strides, owned")
     assert error.hint == "did you mean 'sizes'?"
 
 

@@ -28,14 +28,13 @@ def words(dtype: DataType, count: int) -> np.ndarray:
     return np.arange(1, count + 1).astype(dtype.numpy)
 
 
-def made_or_message(make: Callable[[], Operator], level: FeatureLevel) -> Operator | None:
+def made_or_message(make: Callable[[], Operator]) -> Operator | None:
     """The operator; None where there is none and the message says so."""
     try:
         return make()
     except dg.GraphError as error:
         problem = error
     assert problem.code == "level"
-    assert f"DirectML has no operator that copies such a tensor at feature level {level}" in str(problem)
     assert problem.hint in ("a higher target has one", "no level copies this data type in another order")
     return None
 
@@ -45,7 +44,7 @@ def made_or_message(make: Callable[[], Operator], level: FeatureLevel) -> Operat
 def test_every_order_has_a_copy_or_a_message(dtype: DataType, level: FeatureLevel) -> None:
     for sizes, strides in ORDERS.values():
         desc = TensorDesc(dtype=dtype, sizes=sizes, strides=strides)
-        operator = made_or_message(functools.partial(packing, desc, level), level)
+        operator = made_or_message(functools.partial(packing, desc, level))
         if operator is None:
             assert dtype.bits in (4, 8, 16, 64)
             continue
@@ -70,7 +69,7 @@ def test_every_window_has_a_copy_or_a_message(dtype: DataType, level: FeatureLev
     starts, counts = (1, 1 if steps[1] > 0 else 4), (2, 2)
     data = words(dtype, 15).reshape(3, 5)
     desc = TensorDesc(dtype=dtype, sizes=(3, 5))
-    operator = made_or_message(lambda: window(desc, starts, steps, counts, level), level)
+    operator = made_or_message(lambda: window(desc, starts, steps, counts, level))
     if operator is None:
         return
     assert operator.level_problems(level) == []

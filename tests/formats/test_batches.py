@@ -6,6 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.formats.batches import Batches
@@ -87,19 +88,17 @@ def test_inputs_must_have_as_many_rows(tmp_path: pathlib.Path) -> None:
     np.save(tmp_path / "a.npy", X)
     for rows in (10, 3):  # three rows are not the same three for every step
         np.save(tmp_path / "b.npy", X[:rows])
-        with pytest.raises(dg.BindingError, match=f"{rows} rows in batches of 3; allowed: 11 rows"):
+        got, allowed = (f"{count} rows in batches of 3" for count in (rows, 11))
+        with raises(dg.BindingError, "sizes", field="b", got=got, allowed=allowed):
             Batches(g, {name: tmp_path / f"{name}.npy" for name in "ab"})
 
 
 def test_files_must_be_there(files: dict[str, pathlib.Path], tmp_path: pathlib.Path) -> None:
-    for path, message in {
-        tmp_path / "none.npy": "cannot read",
-        tmp_path / "empty": "there is no .npy file in",
-    }.items():
-        (tmp_path / "empty").mkdir(exist_ok=True)
-        with pytest.raises(dg.DmlGraphError, match=message):
-            Batches(graph(), files | {"x": path})
-    with pytest.raises(dg.BindingError, match="inputs are missing: x"):
+    (tmp_path / "empty").mkdir()
+    for name, code, field in (("none.npy", "unreadable", None), ("empty", "missing-input", "x")):
+        with raises(dg.DmlGraphError, code, field=field):
+            Batches(graph(), files | {"x": tmp_path / name})
+    with raises(dg.BindingError, "missing-input", hint="--input x=FILE.npy"):
         Batches(graph(), {"factor": files["factor"]})
     np.savez(tmp_path / "x.npz", X)
     with pytest.raises(dg.DmlGraphError, match=r"is an \.npz archive"):

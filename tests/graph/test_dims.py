@@ -105,26 +105,25 @@ def test_devices_get_the_numbers(n: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "code", "message"),
+    ("sizes", "code", "got"),
     [
-        ('["N / 3"]', "expression", "must be a whole number; got 1.3333333333333333 = N / 3 with N = 4"),
-        ('["N - 4"]', "sizes", "a size must be at least 1; empty tensors do not exist in DirectML; got 0"),
-        ('["2 * M"]', "unknown-dim", "is not a dim of the graph; got M; allowed: a number, N, D"),
-        ('["2 *"]', "expression", "it ends where a number or name is expected, at character 4; got 2 *"),
-        ('["N / 0"]', "expression", "divides by zero; got N / 0 with N = 4"),
-        ('["4"]', "unknown-dim", "write the number with digits only, without quotes"),
-        ('["10**1000/3"]', "expression", "is too large a number; got 10**1000/3"),
-        ('["N*10**5000"]', "expression", "is too large a number; got N*10**5000 with N = 4"),
-        (f'["{"-" * 3000}N"]', "expression", "it is nested more than 60 deep, at character 61"),
-        (f'["{"9" * 5000}"]', "expression", "a number has too many digits, at character 1"),
+        ('["N / 3"]', "expression", "1.3333333333333333 = N / 3 with N = 4"),
+        ('["N - 4"]', "sizes", 0),
+        ('["2 * M"]', "unknown-dim", "M"),
+        ('["2 *"]', "expression", "2 *"),
+        ('["N / 0"]', "expression", "N / 0 with N = 4"),
+        ('["4"]', "unknown-dim", "4"),
+        ('["10**1000/3"]', "expression", "10**1000/3"),
+        ('["N*10**5000"]', "expression", "N*10**5000 with N = 4"),
+        (f'["{"-" * 3000}N"]', "expression", f"{'-' * 3000}N"),
+        (f'["{"9" * 5000}"]', "expression", "9" * 5000),
     ],
 )
-def test_wrong_sizes_are_errors_at_their_place(sizes: str, code: str, message: str) -> None:
+def test_wrong_sizes_are_errors_at_their_place(sizes: str, code: str, got: object) -> None:
     with pytest.raises(dg.DocumentError) as error:
         dg.loads(f"{HEAD}inputs: {{x: {{dtype: float32, sizes: {sizes}}}}}\noutputs: [x]\n")
     (problem,) = error.value.problems
-    assert problem.code == code
-    assert message in str(problem)
+    expect(problem, code, node="x", field="sizes.0", got=got)
     assert problem.location is not None
     assert (problem.location.line, problem.location.column) == (3, 38)
 

@@ -51,7 +51,7 @@ def test_what_nothing_reads_is_told_once_with_what_only_it_reads() -> None:
         "nodes:\n  y: {op: exp, input: x}\n  a: {op: exp, input: k}\n  b: {op: add, a: a, b: y}\noutputs: [y]\n"
     )
     (warning,) = g.warnings()
-    assert (warning.node, warning.message) == ("b", "no output depends on it")
+    assert (warning.node, warning.code) == ("b", "unused-node")
     assert warning.hint == "only it reads: a, k"
     assert warning.location == dg.Location("<text>", 8, 3)
 

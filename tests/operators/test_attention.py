@@ -327,7 +327,7 @@ class AttentionTests(OperatorTests):
     def test_there_is_a_head(self) -> None:
         heads: dict[str, Any] = {name: 0 for name in self.fields() if name.endswith("head_count")}
         error = self.refused("query key value", **heads)
-        assert (error.problems[0].message, error.got) == ("must be at least 1", 0)
+        assert (error.code, error.got) == ("range", 0)
 
     def test_ones_may_stand_in_front(self, device: DeviceName) -> None:
         x, *others = self.sample.inputs

@@ -162,7 +162,6 @@ class TestClipGrad1(ClipGradTests):
     @pytest.mark.parametrize("field", ["min", "max"])
     def test_bounds_fit_the_type(self, field: str) -> None:
         inputs = [x.astype("uint8") for x in self.sample.inputs]
-        for value, words in ((256, "does not fit in uint8"), (0.5, "whole numbers only"), ("low", "is not a number")):
+        for value, code in ((256, "does-not-fit"), (0.5, "does-not-fit"), ("low", "kind")):
             error = refused(self.operator, inputs, **{"min": 0, "max": 1, field: value})
-            assert (error.field, error.got) == (field, value)
-            assert words in str(error)
+            expect(error, code, field=field, got=value)

@@ -194,34 +194,35 @@ def test_recurrent_networks_ask_for_sequences(opset: int) -> None:
 
 
 REFUSED = {
-    "another shape": (case("Add", 6, A, CHANNEL), "does not ask for broadcasting"),
-    "no suffix": (broadcast(6, PER_CHANNEL), "B's shape is not a part of A's from dimension 3 on"),
-    "another axis": (broadcast(6, PER_CHANNEL, axis=2), "B's shape is not a part of A's from dimension 2 on"),
-    "beyond the last axis": (broadcast(6, LOW, axis=3), "B's shape is not a part"),
-    "more dimensions": (case("Add", 6, CHANNEL, LOW, broadcast=1), "B's shape is not a part"),
-    "no axis": (broadcast(6, PER_CHANNEL, axis=4), "there is no such axis"),
-    "C": (case("Gemm", 6, ROWS, COLUMNS, CHANNEL[:4]), "field 'C': .*does not ask for broadcasting"),
-    "vectors": (case("Gemm", 6, CHANNEL, COLUMNS, CHANNEL[:4]), "the input has another rank"),
-    "training": (case("Dropout", 6, A, is_test=0), "field 'is_test': .*the node is in training"),
-    "batches": (case("BatchNormalization", 6, A, *STATISTICS, is_test=0), "field 'is_test'"),
-    "no type": (case("Cast", 1, A, to="INTEGER"), "field 'to': .*ONNX has no such type"),
-    "p": (case("GlobalLpPool", 1, A, p=1.5), "field 'p'"),
-    "p of NaN": (case("LpPool", 1, A, kernel_shape=[1, 1], p=float("nan")), "field 'p'"),
-    "scale": (case("Upsample", 1, A, height_scale=-1.0, width_scale=1.0), "must be positive"),
-    "image": (case("Upsample", 1, A[0], height_scale=2.0, width_scale=1.0), "needs an image"),
+    "another shape": (case("Add", 6, A, CHANNEL), "sizes", None),
+    "no suffix": (broadcast(6, PER_CHANNEL), "sizes", "B"),
+    "another axis": (broadcast(6, PER_CHANNEL, axis=2), "sizes", "B"),
+    "beyond the last axis": (broadcast(6, LOW, axis=3), "sizes", "B"),
+    "more dimensions": (case("Add", 6, CHANNEL, LOW, broadcast=1), "sizes", "B"),
+    "no axis": (broadcast(6, PER_CHANNEL, axis=4), "range", "axis"),
+    "C": (case("Gemm", 6, ROWS, COLUMNS, CHANNEL[:4]), "sizes", "C"),
+    "vectors": (case("Gemm", 6, CHANNEL, COLUMNS, CHANNEL[:4]), "rank", "A"),
+    "training": (case("Dropout", 6, A, is_test=0), "unsupported", "is_test"),
+    "batches": (case("BatchNormalization", 6, A, *STATISTICS, is_test=0), "unsupported", "is_test"),
+    "no type": (case("Cast", 1, A, to="INTEGER"), "unknown-dtype", "to"),
+    "p": (case("GlobalLpPool", 1, A, p=1.5), "unsupported", "p"),
+    "p of NaN": (case("LpPool", 1, A, kernel_shape=[1, 1], p=float("nan")), "unsupported", "p"),
+    "scale": (case("Upsample", 1, A, height_scale=-1.0, width_scale=1.0), "range", "scales"),
+    "image": (case("Upsample", 1, A[0], height_scale=2.0, width_scale=1.0), "rank", None),
     "tiles": (
         case("Tile", 1, A, np.array([2], np.float32), np.array([4], np.float32), known=(1, 2)),
-        "there is no such axis",
+        "range",
+        "axis",
     ),
-    "newer": (case("Sin", 6, A), "the operator is not read in this opset; allowed: opsets 7 to the newest"),
-    "another type": (case("Equal", 6, A, A), "the input has another type"),
+    "newer": (case("Sin", 6, A), "opset", None),
+    "another type": (case("Equal", 6, A, A), "dtype", "A"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_wrong_in_its_opset_is_refused(name: str) -> None:
-    made, message = REFUSED[name]
-    with pytest.raises(dg.ModelError, match=message):
+    made, code, field = REFUSED[name]
+    with raises(dg.ModelError, code, node="n", field=field):
         made.graph()
 
 
@@ -242,7 +243,7 @@ def test_the_first_files_do_not_say_their_opset(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(("version", "opsets"), [(3, {}), (8, {"com.microsoft": 1})])
 def test_later_ones_must(version: int, opsets: dict[str, int], tmp_path: pathlib.Path) -> None:
-    with pytest.raises(dg.ModelError, match="the model imports no opset of ONNX's operators"):
+    with raises(dg.ModelError, "opset", node="n"):
         dg.load(saved(tmp_path, version, **opsets))
 
 

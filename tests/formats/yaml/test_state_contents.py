@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from support.problems import raises
+from support.problems import expect, raises
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import loads, save
@@ -88,9 +88,9 @@ def test_rows_in_a_file(tmp_path: pathlib.Path) -> None:
     g, test = of(text, folder=tmp_path)
     assert test.state_arrays(g)["keys"].tolist() == [[1, 2, 3], [4, 5, 6]]
     check_tests(g)
-    for wrong in (np.zeros((2, 7), np.float32), np.zeros((3, 2), np.float32), np.zeros(4, np.float32)):
-        np.save(tmp_path / "k.npy", wrong)
-        with pytest.raises(dg.DocumentError, match=r"field 'tests\.t\.states\.keys\.file'"):
+    for wrong, code, got in (((2, 7), "range", 7), ((3, 2), "sizes", [3, 2]), (4, "sizes", [4])):
+        np.save(tmp_path / "k.npy", np.zeros(wrong, np.float32))
+        with raises(dg.DocumentError, code, field="tests.t.states.keys.file", got=got):
             check_tests(g)
     (tmp_path / "k.npy").unlink()
     with raises(dg.DocumentError, "unreadable", field="tests.t.states.keys.file", got="k.npy"):
@@ -112,55 +112,89 @@ def test_a_name_with_a_star_stands_for_several_states() -> None:
 
 SAME = f"{X}, expect_states: {{same_as: cpu}}"
 WRONG = [  # a test, a part of the message, and the text that is marked
-    (f"{{{X}}}", "field 'tests.t.expect': must be given", "t"),
-    (f"{{{X}, expect_states: {{}}}}", "field 'tests.t.expect': must be given", "t"),
-    (f"{{{X}, expect_states: 3}}", "'tests.t.expect_states': must be a mapping", "3"),
-    (f"{{{SAME}, states: [sum]}}", "'tests.t.states': must be a mapping", "[sum]"),
-    (f"{{{SAME}, states: {{summ: {{value: 1}}}}}}", "'tests.t.states.summ': is not a state of the graph", "summ"),
-    (f"{{{SAME}, states: {{sum: 3}}}}", "'tests.t.states.sum': must be a mapping", "3"),
-    (f"{{{SAME}, states: {{sum: {{data: [1, 2]}}}}}}", "states.sum.data': the data does not fill the sizes", "[1, 2]"),
-    (f"{{{SAME}, states: {{sum: {{value: 1, length: 2}}}}}}", "states.sum.length': the state does not grow", "2"),
-    (f"{{{SAME}, states: {{sum: {{same_as: cpu}}}}}}", "'tests.t.states.sum.same_as': is not known here", "same_as"),
-    (f"{{{SAME}, states: {{keys: {{value: 1}}}}}}", "states.keys.length': must be given", "{value: 1}"),
-    (f"{{{SAME}, states: {{keys: {{value: a, length: 1}}}}}}", "states.keys.value': is not a number", "a"),
-    (f"{{{SAME}, states: {{keys: {{value: 1, length: 7}}}}}}", "is not a number of rows of the state; got 7", "7"),
-    (f"{{{SAME}, states: {{keys: {{value: 1, length: -1}}}}}}", "is not a number of rows of the state; got -1", "-1"),
-    (f"{{{SAME}, states: {{keys: {{value: 1, length: true}}}}}}", "is not a number of rows", "true"),
-    (f"{{{SAME}, states: {{keys: {{value: 1, length: n / 4}}}}}}", "states.keys.length'", "n / 4"),
-    (f"{{{SAME}, states: {{keys: {{value: 1, length: m}}}}}}", "states.keys.length'", "m"),
-    (f"{{{SAME}, states: {{keys: {{data: [1, 2, 3]}}}}}}", "the data does not fill its last row; got 3", "[1, 2, 3]"),
-    (f"{{{SAME}, states: {{keys: {{data: 3}}}}}}", "states.keys.data'", "3"),
+    (f"{{{X}}}", "missing", "tests.t.expect", None, "t"),
+    (f"{{{X}, expect_states: {{}}}}", "missing", "tests.t.expect", None, "t"),
+    (f"{{{X}, expect_states: 3}}", "kind", "tests.t.expect_states", 3, "3"),
+    (f"{{{SAME}, states: [sum]}}", "kind", "tests.t.states", ["sum"], "[sum]"),
+    (f"{{{SAME}, states: {{summ: {{value: 1}}}}}}", "unknown-array", "tests.t.states.summ", None, "summ"),
+    (f"{{{SAME}, states: {{sum: 3}}}}", "kind", "tests.t.states.sum", 3, "3"),
+    (f"{{{SAME}, states: {{sum: {{data: [1, 2]}}}}}}", "sizes", "tests.t.states.sum.data", "2 numbers", "[1, 2]"),
+    (f"{{{SAME}, states: {{sum: {{value: 1, length: 2}}}}}}", "conflict", "tests.t.states.sum.length", 2, "2"),
+    (f"{{{SAME}, states: {{sum: {{same_as: cpu}}}}}}", "unknown-field", "tests.t.states.sum.same_as", None, "same_as"),
+    (f"{{{SAME}, states: {{keys: {{value: 1}}}}}}", "missing", "tests.t.states.keys.length", None, "{value: 1}"),
+    (f"{{{SAME}, states: {{keys: {{value: a, length: 1}}}}}}", "kind", "tests.t.states.keys.value", "a", "a"),
+    (f"{{{SAME}, states: {{keys: {{value: 1, length: 7}}}}}}", "range", "tests.t.states.keys.length", 7, "7"),
+    (f"{{{SAME}, states: {{keys: {{value: 1, length: -1}}}}}}", "range", "tests.t.states.keys.length", -1, "-1"),
+    (f"{{{SAME}, states: {{keys: {{value: 1, length: true}}}}}}", "range", "tests.t.states.keys.length", True, "true"),
+    (
+        f"{{{SAME}, states: {{keys: {{value: 1, length: n / 4}}}}}}",
+        "expression",
+        "tests.t.states.keys.length",
+        "0.5 = n / 4 with n = 2",
+        "n / 4",
+    ),
+    (f"{{{SAME}, states: {{keys: {{value: 1, length: m}}}}}}", "unknown-dim", "tests.t.states.keys.length", "m", "m"),
+    (
+        f"{{{SAME}, states: {{keys: {{data: [1, 2, 3]}}}}}}",
+        "sizes",
+        "tests.t.states.keys.data",
+        "3 numbers",
+        "[1, 2, 3]",
+    ),
+    (f"{{{SAME}, states: {{keys: {{data: 3}}}}}}", "sizes", "tests.t.states.keys.data", "1 number", "3"),
     (
         f"{{{SAME}, states: {{keys: {{data: [1, 2], length: 2}}}}}}",
-        "has another number of rows; got 1 row; allowed: 2",
+        "sizes",
+        "tests.t.states.keys.data",
+        "1 row",
         "[1, 2]",
     ),
-    (f"{{{SAME}, states: {{keys: {{data: [1, 2], length: 0}}}}}}", "rows; got 1 row; allowed: 0", "[1, 2]"),
-    (f"{{{SAME}, states: {{keys: {{length: 2}}}}}}", "states.keys.length': is not known here", "length"),
-    (f"{{{X}, expect_states: {{sum: {{random: {{}}}}}}}}", "expect_states.sum.random': is not known", "random"),
-    (f"{{{X}, expect_states: {{same_as: gpu}}}}", "expect_states.same_as': is not a device", "gpu"),
-    (f"{{{X}, expect_states: {{keys: {{same_as: 3}}}}}}", "expect_states.keys.same_as': is not a device", "3"),
-    (f"{{{SAME}, steps: 0}}", "'tests.t.steps': must be a whole number of at least 1; got 0", "0"),
-    (f"{{{SAME}, steps: true}}", "'tests.t.steps': must be a whole number", "true"),
-    (f"{{{SAME}, steps: n}}", "'tests.t.steps': must be a whole number", "n"),
-    (f"{{{SAME}, collect: sum}}", "'tests.t.collect': must be a list of outputs", "sum"),
-    (f"{{{SAME}, collect: [summ]}}", "'tests.t.collect.0': is not an output of the graph", "summ"),
-    (f"{{{SAME}, collect: [[sum]]}}", "'tests.t.collect.0': is not an output of the graph", "[sum]"),
-    (f"{{{SAME}, collect: [sum, sum]}}", "'tests.t.collect.1': is given twice", "sum"),
+    (
+        f"{{{SAME}, states: {{keys: {{data: [1, 2], length: 0}}}}}}",
+        "sizes",
+        "tests.t.states.keys.data",
+        "1 row",
+        "[1, 2]",
+    ),
+    (f"{{{SAME}, states: {{keys: {{length: 2}}}}}}", "unknown-field", "tests.t.states.keys.length", None, "length"),
+    (
+        f"{{{X}, expect_states: {{sum: {{random: {{}}}}}}}}",
+        "unknown-field",
+        "tests.t.expect_states.sum.random",
+        None,
+        "random",
+    ),
+    (f"{{{X}, expect_states: {{same_as: gpu}}}}", "unknown-device", "tests.t.expect_states.same_as", "gpu", "gpu"),
+    (
+        f"{{{X}, expect_states: {{keys: {{same_as: 3}}}}}}",
+        "unknown-device",
+        "tests.t.expect_states.keys.same_as",
+        3,
+        "3",
+    ),
+    (f"{{{SAME}, steps: 0}}", "kind", "tests.t.steps", 0, "0"),
+    (f"{{{SAME}, steps: true}}", "kind", "tests.t.steps", True, "true"),
+    (f"{{{SAME}, steps: n}}", "kind", "tests.t.steps", "n", "n"),
+    (f"{{{SAME}, collect: sum}}", "kind", "tests.t.collect", "sum", "sum"),
+    (f"{{{SAME}, collect: [summ]}}", "unknown-array", "tests.t.collect.0", "summ", "summ"),
+    (f"{{{SAME}, collect: [[sum]]}}", "unknown-array", "tests.t.collect.0", ["sum"], "[sum]"),
+    (f"{{{SAME}, collect: [sum, sum]}}", "duplicate", "tests.t.collect.1", "sum", "sum"),
     (
         f"{{{X}, steps: 2, collect: [sum], expect: {{sum: {{data: [1, 2, 3, 4]}}}}}}",
-        "does not fill the sizes; got 4 numbers; allowed: 8, for [2, 2, 2]",
+        "sizes",
+        "tests.t.expect.sum.data",
+        "4 numbers",
         "[1, 2, 3, 4]",
     ),
 ]
 
 
-@pytest.mark.parametrize(("test", "message", "marked"), WRONG, ids=[each[0] for each in WRONG])
-def test_a_wrong_test_is_one_problem_at_its_place(test: str, message: str, marked: str) -> None:
+@pytest.mark.parametrize(("test", "code", "field", "got", "marked"), WRONG, ids=[each[0] for each in WRONG])
+def test_a_wrong_test_is_one_problem_at_its_place(test: str, code: str, field: str, got: object, marked: str) -> None:
     with pytest.raises(dg.DocumentError) as caught:
         loads(f"{HEAD}tests:\n  t: {test}\n", file="t.yaml")
     (problem,) = caught.value.problems
-    assert message in str(problem)
+    expect(problem, code, field=field, got=got)
     place = problem.location
     assert place is not None
     assert place.source is not None

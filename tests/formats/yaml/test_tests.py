@@ -67,41 +67,41 @@ def test_an_output_called_same_as_is_an_output() -> None:
 
 FINE = f"{ONE}, expect: {{y: {{value: 1}}}}"
 WRONG = [  # a test, a part of the message, and the text that is marked
-    ("3", "must be a mapping", "3"),
-    (f"{{{ONE}}}", "field 'tests.t.expect': must be given", "t"),
-    (f"{{{ONE}, expect: {{}}}}", "field 'tests.t.expect': must be given", "{}"),
-    ("{expect: {y: {value: 1}}}", "field 'tests.t.inputs': inputs are missing; got ['x']", "t"),
-    ("{inputs: {}, expect: {y: {value: 1}}}", "field 'tests.t.inputs': inputs are missing", "t"),
-    ("{inputs: [x], expect: {y: {value: 1}}}", "field 'tests.t.inputs': must be a mapping", "[x]"),
-    (f"{{{ONE}, expect: {{w: {{value: 1}}}}}}", "'tests.t.expect.w': is not an output of the graph", "w"),
-    (f"{{{ONE}, expect: {{y: {{random: {{}}}}}}}}", "'tests.t.expect.y.random': is not known here", "random"),
-    (f"{{{ONE}, expect: {{y: {{data: [1, 2]}}}}}}", "'tests.t.expect.y.data': the data does not fill", "[1, 2]"),
-    ("{inputs: {x: {data: [1]}}, expect: {same_as: cpu}}", "'tests.t.inputs.x.data': the data does not fill", "[1]"),
-    ("{inputs: {x: {value: a}}, expect: {same_as: cpu}}", "'tests.t.inputs.x.value': is not a number", "a"),
-    (f"{{{ONE}, expect: {{same_as: gpu}}}}", "'tests.t.expect.same_as': is not a device; got gpu", "gpu"),
-    (f"{{{ONE}, expect: {{y: {{same_as: 3}}}}}}", "'tests.t.expect.y.same_as': is not a device; got 3", "3"),
-    (f"{{{FINE}, ulp: 1.5}}", "'tests.t.ulp': must be a whole number", "1.5"),
-    (f"{{{FINE}, ulp: true}}", "'tests.t.ulp': must be a whole number", "true"),
-    (f"{{{FINE}, relative: -1}}", "'tests.t.relative': must be a finite number", "-1"),
-    (f"{{{FINE}, absolute: {'9' * 399}}}", "'tests.t.absolute': must be a finite number", "9" * 399),
-    (f"{{{FINE}, absolute: .inf}}", "'tests.t.absolute': must be a finite", ".inf"),
-    (f"{{{FINE}, devices: cpu}}", "'tests.t.devices': must be a list of devices", "cpu"),
-    (f"{{{FINE}, devices: []}}", "'tests.t.devices': must be a list of devices", "[]"),
-    (f"{{{FINE}, devices: [cpu, cpu]}}", "'tests.t.devices.1': is given twice", "cpu"),
-    (f"{{{FINE}, devices: [cuda]}}", "'tests.t.devices.0': is not a device", "cuda"),
-    (f"{{{FINE}, devices: ['cpu:1']}}", "'tests.t.devices.0': is not a device", "'cpu:1'"),
-    (f"{{{FINE}, dims: {{M: 2}}}}", "'tests.t.dims.M': is not a dim of the graph", "M"),
-    (f"{{{FINE}, dims: {{N: 0}}}}", "'tests.t.dims.N': a dim is a whole number", "0"),
-    (f"{{{FINE}, upl: 2}}", "'tests.t.upl': is not known here", "upl"),
+    ("3", "kind", "tests.t", "3"),
+    (f"{{{ONE}}}", "missing", "tests.t.expect", "t"),
+    (f"{{{ONE}, expect: {{}}}}", "missing", "tests.t.expect", "{}"),
+    ("{expect: {y: {value: 1}}}", "missing-input", "tests.t.inputs", "t"),
+    ("{inputs: {}, expect: {y: {value: 1}}}", "missing-input", "tests.t.inputs", "t"),
+    ("{inputs: [x], expect: {y: {value: 1}}}", "kind", "tests.t.inputs", "[x]"),
+    (f"{{{ONE}, expect: {{w: {{value: 1}}}}}}", "unknown-array", "tests.t.expect.w", "w"),
+    (f"{{{ONE}, expect: {{y: {{random: {{}}}}}}}}", "unknown-field", "tests.t.expect.y.random", "random"),
+    (f"{{{ONE}, expect: {{y: {{data: [1, 2]}}}}}}", "sizes", "tests.t.expect.y.data", "[1, 2]"),
+    ("{inputs: {x: {data: [1]}}, expect: {same_as: cpu}}", "sizes", "tests.t.inputs.x.data", "[1]"),
+    ("{inputs: {x: {value: a}}, expect: {same_as: cpu}}", "kind", "tests.t.inputs.x.value", "a"),
+    (f"{{{ONE}, expect: {{same_as: gpu}}}}", "unknown-device", "tests.t.expect.same_as", "gpu"),
+    (f"{{{ONE}, expect: {{y: {{same_as: 3}}}}}}", "unknown-device", "tests.t.expect.y.same_as", "3"),
+    (f"{{{FINE}, ulp: 1.5}}", "kind", "tests.t.ulp", "1.5"),
+    (f"{{{FINE}, ulp: true}}", "kind", "tests.t.ulp", "true"),
+    (f"{{{FINE}, relative: -1}}", "kind", "tests.t.relative", "-1"),
+    (f"{{{FINE}, absolute: {'9' * 399}}}", "kind", "tests.t.absolute", "9" * 399),
+    (f"{{{FINE}, absolute: .inf}}", "kind", "tests.t.absolute", ".inf"),
+    (f"{{{FINE}, devices: cpu}}", "kind", "tests.t.devices", "cpu"),
+    (f"{{{FINE}, devices: []}}", "kind", "tests.t.devices", "[]"),
+    (f"{{{FINE}, devices: [cpu, cpu]}}", "duplicate", "tests.t.devices.1", "cpu"),
+    (f"{{{FINE}, devices: [cuda]}}", "unknown-device", "tests.t.devices.0", "cuda"),
+    (f"{{{FINE}, devices: ['cpu:1']}}", "unknown-device", "tests.t.devices.0", "'cpu:1'"),
+    (f"{{{FINE}, dims: {{M: 2}}}}", "unknown-dim", "tests.t.dims.M", "M"),
+    (f"{{{FINE}, dims: {{N: 0}}}}", "range", "tests.t.dims.N", "0"),
+    (f"{{{FINE}, upl: 2}}", "unknown-field", "tests.t.upl", "upl"),
 ]
 
 
-@pytest.mark.parametrize(("test", "message", "marked"), WRONG, ids=[each[0] for each in WRONG])
-def test_a_wrong_test_is_one_problem_at_its_place(test: str, message: str, marked: str) -> None:
+@pytest.mark.parametrize(("test", "code", "field", "marked"), WRONG, ids=[each[0] for each in WRONG])
+def test_a_wrong_test_is_one_problem_at_its_place(test: str, code: str, field: str, marked: str) -> None:
     with pytest.raises(dg.DocumentError) as caught:
         loads(f"{HEAD}tests:\n  t: {test}\n", file="t.yaml")
     (problem,) = caught.value.problems
-    assert message in str(problem)
+    expect(problem, code, field=field)
     place = problem.location
     assert place is not None
     assert place.source is not None
