@@ -8,7 +8,7 @@ import sys
 import pytest
 import tokenizers
 from support.model_folders import write_tokenizer
-from support.problems import expect
+from support.problems import expect, raises
 
 import dmlgraph as dg
 from dmlgraph.generation.tokens import Tokenizer, until
@@ -48,9 +48,8 @@ def test_characters_of_several_tokens_come_whole(tmp_path: pathlib.Path) -> None
 def test_what_is_missing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
     for code in ("unreadable", "file-kind", "file-kind"):
-        with pytest.raises(dg.DmlGraphError, match="tokenizer") as caught:
+        with raises(dg.DmlGraphError, code):
             Tokenizer(path)
-        assert caught.value.code == code
         path.write_text("{" if code == "unreadable" else "{}", "utf-8")
     path.write_bytes(b"\xff\xfe\xff")
     with pytest.raises(dg.DmlGraphError) as binary:
