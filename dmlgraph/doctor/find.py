@@ -80,14 +80,14 @@ def find(
 def _found(search: Search) -> Finding:
     first, second = search.whole()
     unstable = any(not _same(value, second[name]) for name, value in first.items())
-    suspect = search.first_wrong()
+    suspect = search.first_wrong(again=unstable)
     if suspect is not None:
         return search.accused(search.confirmed(suspect), unstable=unstable)
     if unstable:
-        return search.unstable(second if search.explains(first) else first)
+        return search.unstable(first, second)
     if search.explains(first):
         return _without_a_node(search, first)
-    suspect = search.merged(first)
+    suspect = search.merged()
     return _without_a_node(search, first) if suspect is None else search.accused(suspect, unstable=False)
 
 

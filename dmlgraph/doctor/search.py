@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,6 +85,7 @@ class Search:
     Attributes:
         executions: how often the device ran something.
         values: of the nodes on the device, as far as they are known.
+        again: the same of a second run, where one was asked for.
     """
 
     def __init__(self, graph: Graph, device: Choice, right: Choice, inputs: Mapping[str, Array], *, fuse: bool) -> None:
@@ -96,6 +97,7 @@ class Search:
         self.ir: IrGraph = self.fused.graph
         self.given = {**at_first(self.ir), **inputs}
         self.values: Values = {}
+        self.again: Values = {}
 
     # Running.
 
@@ -109,12 +111,15 @@ class Search:
                 results.append({name: np.array(value) for name, value in found.items()})
         return results[0], results[1]
 
-    def _exposing(self, batch: Sequence[Source]) -> Values:
-        """These values on the device."""
-        self.executions += 1
+    def _exposing(self, batch: Sequence[Source], runs: int = 1) -> list[Values]:
+        """These values on the device, by run."""
+        self.executions += runs
+        results = []
         with compile_ir(exposing(self.ir, batch), self.device) as executable:
-            found = executable.run(self.given)
-        return {source: found[self.ir.reference(*source)] for source in batch}
+            for _ in range(runs):
+                found = executable.run(self.given)
+                results.append({source: np.array(found[self.ir.reference(*source)]) for source in batch})
+        return results
 
     def _part(
         self, names: Sequence[str], values: Values, device: Choice, runs: int = 1, copied: Sequence[str] = ()
@@ -134,12 +139,18 @@ class Search:
 
     # Looking for a node.
 
-    def first_wrong(self) -> Suspect | None:
-        """The first node, in execution order, whose results are not those of what it read on the device."""
+    def first_wrong(self, *, again: bool) -> Suspect | None:
+        """The first node, in execution order, whose results are not those of what it read on the device.
+
+        Args:
+            again: whether to run each batch of values a second time, for `unstable`.
+        """
         self.values = given(self.ir, self.given)
         waiting = operators(self.ir)
         for batch in batches(values_of(self.ir)):
-            self.values |= self._exposing(batch)
+            found, *others = self._exposing(batch, 2 if again else 1)
+            self.values |= found
+            self.again |= dict(*others)
             while waiting and all(source in self.values for source in written(waiting[0])):
                 node = waiting.pop(0)
                 got, expected = self._outputs(node), self._expected(node, self.values)
@@ -147,8 +158,9 @@ class Search:
                     return Suspect((node.name,), node.name, got, expected)
         return None
 
-    def _outputs(self, node: IrNode) -> tuple[Array, ...]:
-        return tuple(self.values[source] for source in written(node))
+    def _outputs(self, node: IrNode, values: Values | None = None) -> tuple[Array, ...]:
+        known = self.values if values is None else values
+        return tuple(known[source] for source in written(node))
 
     def confirmed(self, suspect: Suspect) -> Suspect:
         """The suspect as it is alone; if it is right then, with the node that it reads too early."""
@@ -156,7 +168,7 @@ class Search:
         node, read = self.ir[name], arguments(self.ir, self.ir[name], self.values)
         self.executions += 2
         first, second = self._part([name], self.values, self.device, runs=2)
-        stable = all(a.tobytes() == b.tobytes() for a, b in zip(first, second, strict=True))
+        stable = _is_same(first, second)
         if not stable or any(
             self.judge.wrong(node.computation, read, got, suspect.expected) for got in (first, second)
         ):
@@ -164,22 +176,38 @@ class Search:
         for chain in self._chains(node):
             if self.executions + 3 > most_executions(len(self.ir)):
                 break
-            self.executions += 2
-            got = self._after_others([*chain, name])
+            (got,) = self._after_others([*chain, name])
             if self.judge.wrong(node.computation, read, got, suspect.expected):
                 return self._between(suspect, chain, got)
         return dataclasses.replace(suspect, why="it is right when it runs alone")
 
-    def _after_others(self, names: Sequence[str]) -> tuple[Array, ...]:
-        """The outputs of the last of some nodes after a run on other inputs, whose results may still be in memory."""
-        ir, inputs = part(self.ir, names, self.values)
+    def _after_others(
+        self, names: Sequence[str], *, copied: Sequence[str] = (), before: int = 0
+    ) -> list[tuple[Array, ...]]:
+        """The outputs of the last of some nodes after a run on other inputs, whose results may still be in memory.
+
+        Args:
+            names: of the nodes.
+            copied: as in `part`.
+            before: how many more runs there are before that; their outputs come first.
+        """
+        ir, inputs = part(self.ir, names, self.values, copied)
         others = {
             name: np.ascontiguousarray(value.ravel()[::-1].reshape(value.shape)) for name, value in inputs.items()
         }
+        order = [self.ir.reference(*source) for source in written(self.ir[names[-1]])]
+        self.executions += before + 2
+        results = []
         with compile_ir(ir, self.device) as executable:
-            executable.run(others)
-            found = executable.run(inputs)
-        return tuple(np.array(found[self.ir.reference(*source)]) for source in written(self.ir[names[-1]]))
+            for arrays in (*[inputs] * before, others, inputs):
+                found = executable.run(arrays)
+                results.append(tuple(np.array(found[name]) for name in order))
+        return [*results[:before], results[-1]]
+
+    def _is_changing(self, names: Sequence[str], copied: Sequence[str] = ()) -> bool:
+        """Whether a run on other inputs changes what the last of some nodes computes then."""
+        before, after = self._after_others(names, copied=copied, before=1)
+        return not _is_same(before, after)
 
     def _between(self, suspect: Suspect, chain: Sequence[str], got: tuple[Array, ...]) -> Suspect:
         """Whose fault it is that a node is wrong behind another one: its own if it also is behind a copy."""
@@ -190,7 +218,7 @@ class Search:
         with contextlib.suppress(DmlGraphError):
             (copied,) = self._part([*others, name], self.values, self.device, copied=[first])
             if not self.judge.wrong(node.computation, read, copied, suspect.expected):
-                why = f"'{name}' reads what '{first}' writes before it is there; both are right alone"
+                why = _too_early(name, first)
                 return dataclasses.replace(suspect, names=names, blamed=first, got=got, why=why)
         return dataclasses.replace(suspect, names=names, got=got, why=why)
 
@@ -210,27 +238,63 @@ class Search:
         names = {source.node for source in node.sources if source is not None}
         return [each for each in operators(self.ir) if each.name in names and each.computation.input_fields]
 
-    def unstable(self, results: Mapping[str, Array]) -> Finding:
+    def unstable(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Finding:
         """Two runs differ, and every node computed what it should: the first one whose results change.
 
         Args:
-            results: of the run that was wrong.
+            first, second: the outputs of the two runs.
         """
-        again: Values = {}
-        for batch in batches(values_of(self.ir)):
-            again |= self._exposing(batch)
-        for node in operators(self.ir):
-            got = self._outputs(node)
-            if any(a.tobytes() != again[source].tobytes() for a, source in zip(got, written(node), strict=True)):
-                others = tuple(again[source] for source in written(node))
-                suspect = Suspect((node.name,), node.name, others, got, is_stable=False)
-                return self.accused(suspect, unstable=True)
-        merged = None if self.explains(results) else self.merged(results)
-        if merged is not None:
-            early = self._between(dataclasses.replace(merged, names=merged.names[-1:]), merged.names[:-1], merged.got)
-            return self.accused(early, unstable=True)
+        changing = [node for node in operators(self.ir) if not _is_same(*self._twice(node))]
+        suspect = self._changing(changing[0]) if changing else self._not_yet_written(first, second)
+        if suspect is not None:
+            return self.accused(suspect, unstable=True)
         why = "two runs of the graph differ, but no node does when the values between the nodes are outputs"
         return Finding(Kind.UNSTABLE, self.device.name, executions=self.executions, why=why)
+
+    def _twice(self, node: IrNode) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """The outputs of a node in two runs."""
+        return self._outputs(node), self._outputs(node, self.again)
+
+    def _changing(self, node: IrNode) -> Suspect:
+        """The first node whose results change, or the one that it reads too early."""
+        expected, got = self._twice(node)
+        suspect = Suspect((node.name,), node.name, got, expected, is_stable=False)
+        for chain in self._chains(node):
+            if self.executions + 6 > most_executions(len(self.ir)):
+                break
+            if self._is_changing([*chain, node.name]):
+                first, *others = chain
+                with contextlib.suppress(DmlGraphError):
+                    if not self._is_changing([*others, node.name], copied=[first]):
+                        names, why = (*chain, node.name), _too_early(node.name, first)
+                        return dataclasses.replace(suspect, names=names, blamed=first, why=why)
+                break
+        return suspect
+
+    def _not_yet_written(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Suspect | None:
+        """No node changes when all values are outputs: the one that is read too early when it is none.
+
+        Args:
+            first, second: the outputs of two runs, which differ.
+        """
+        if self.explains(first) and self.explains(second):
+            return self._read_too_early(first, second)
+        merged = self.merged()
+        if merged is None:
+            return None
+        single = dataclasses.replace(merged, names=merged.names[-1:])
+        return self._between(single, merged.names[:-1], merged.got)
+
+    def _read_too_early(self, first: Mapping[str, Array], second: Mapping[str, Array]) -> Suspect | None:
+        """They differ by no more than rounding, but one may have the very bits, and the other one is wrong then."""
+        if self.is_exact(first) == self.is_exact(second):
+            return None
+        wrong, right = (first, second) if self.is_exact(second) else (second, first)
+        inner = self._healing(self.is_exact)
+        output = next(name for name, value in right.items() if not _is_same([value], [wrong[name]]))
+        names = (inner.name, self.ir.outputs[output].node)
+        why = f"the results change, but not while '{inner.name}' is an output: something reads it before it is there"
+        return Suspect(names, inner.name, (wrong[output],), (right[output],), why=why)
 
     # Several nodes that run as one.
 
@@ -241,43 +305,53 @@ class Search:
         runs = [on_host(self.ir, self.given, off, seed) for seed in range(RUNS)]
         return [outputs_of(self.ir, each) for each in (self.values, *runs)]
 
+    def is_exact(self, results: Mapping[str, Array]) -> bool:
+        """Whether the outputs are, to the bit, those that the values between the nodes led to."""
+        exact = outputs_of(self.ir, self.values)
+        return _is_same([results[name] for name in exact], list(exact.values()))
+
     def explains(self, results: Mapping[str, Array]) -> bool:
         """Whether the outputs are those that the values between the nodes led to, or as near as rounding may be."""
-        exact = outputs_of(self.ir, self.values)
-        if all(results[name].tobytes() == value.tobytes() for name, value in exact.items()):
+        if self.is_exact(results):
             return True
+        exact = outputs_of(self.ir, self.values)
         if all(self.judge.is_near(results[name], [value]) for name, value in exact.items()):
             return True
         return all(self.judge.is_near(results[name], [each[name] for each in self._near]) for name in exact)
 
-    def merged(self, results: Mapping[str, Array]) -> Suspect | None:
-        """The nodes that are wrong when the device runs them as one; None if none are when they run alone.
+    def merged(self) -> Suspect | None:
+        """The nodes that are wrong when the device runs them as one; None if none are when they run alone."""
+        inner = self._healing(self.explains)
+        pairs = (self._pair(inner, reader) for reader in self._readers(inner))
+        return next((pair for pair in pairs if pair is not None), None)
 
-        The outputs are right with all values as outputs, and wrong with none: a bisection finds the value that heals.
+    def _healing(self, is_right: Callable[[Mapping[str, Array]], bool]) -> IrNode:
+        """The node whose value heals the outputs when it is one of them.
+
+        They are right with all values as outputs, and wrong with none: a bisection finds it.
         """
         values = [source for source, _ in values_of(self.ir)]
         ends = list(self.ir.outputs.values())
         wrong, right = 0, len(values)
         while right - wrong > 1:
             middle = (wrong + right) // 2
-            found = self._exposing(list(dict.fromkeys([*values[:middle], *ends])))
-            if self.explains(outputs_of(self.ir, self.values | found)):
+            (found,) = self._exposing(list(dict.fromkeys([*values[:middle], *ends])))
+            if is_right(outputs_of(self.ir, self.values | found)):
                 right = middle
             else:
                 wrong = middle
-        inner = self.ir[values[right - 1].node]
-        for reader in operators(self.ir):
-            if any(source is not None and source.node == inner.name for source in reader.sources):
-                suspect = self._pair(inner, reader)
-                if suspect is not None:
-                    return suspect
-        return None
+        return self.ir[values[right - 1].node]
+
+    def _readers(self, node: IrNode) -> Iterator[IrNode]:
+        """The nodes that read what a node computes, in execution order."""
+        for each in operators(self.ir):
+            if any(source is not None and source.node == node.name for source in each.sources):
+                yield each
 
     def _pair(self, inner: IrNode, reader: IrNode) -> Suspect | None:
         """Two nodes, if they are wrong together."""
         names = (inner.name, reader.name)
-        self.executions += 2
-        got = self._after_others(names)
+        (got,) = self._after_others(names)
         expected = self._outputs(reader)
         off = ULPS.get(self.judge.family, 0)
         runs = [expected]
@@ -377,6 +451,15 @@ class Search:
         if value.dtype.kind != "f":
             return 0.0
         return Measures.of(self.values[source], value).normalised
+
+
+def _is_same(one: Sequence[Array], other: Sequence[Array]) -> bool:
+    """Whether arrays have the same bits."""
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+def _too_early(reader: str, writer: str) -> str:
+    return f"'{reader}' reads what '{writer}' writes before it is there; both are right alone"
 
 
 def _is_small(measures: Measures, expected: Array) -> bool:

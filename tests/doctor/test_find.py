@@ -23,6 +23,7 @@ from dmlgraph.devices.directml.software import adapter
 from dmlgraph.devices.executable import Array
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.doctor.alone import try_alone
+from dmlgraph.doctor.bounds import ULPS
 from dmlgraph.doctor.cut import cut_node
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Finding, Kind
@@ -117,6 +118,24 @@ def test_what_is_read_before_it_is_written_is_told_from_a_wrong_reader(kernel_of
 
 
 @ON_LINUX
+def test_a_late_write_that_changes_last_bits_only_is_named() -> None:
+    """A softmax that reads the old scores for its maximum gives nearly the same, but not the same at each run."""
+    graph = dg.load(Path(__file__).parents[2] / "examples" / "causal_attention" / "causal_attention.yaml")
+    inputs, _ = complete(graph, {}, seed=4)
+    planted = adapter.load()
+    planted.plant_fault("log")
+    with graph.compile(DEVICE) as executable:
+        executable.run(inputs)
+    planted.plant_fault(f"kernel={planted.dispatched()[0]},late")
+    finding = find(graph, DEVICE, inputs)
+    assert (finding.kind, finding.node, finding.group) == (Kind.UNSTABLE, "score", ("score", "weights"))
+    assert finding.why == "'weights' reads what 'score' writes before it is there; both are right alone"
+    assert finding.executions <= most_executions(7)
+    assert finding.measures is not None
+    assert finding.measures.normalised < 1e-6
+
+
+@ON_LINUX
 def test_a_node_that_is_wrong_only_behind_another_one_is_named() -> None:
     """Alone, the softmax reads another layout, with other kernels."""
     planted = adapter.load()
@@ -193,6 +212,25 @@ def test_two_nodes_that_are_wrong_as_one_are_found(at: int, monkeypatch: pytest.
     assert finding.got[0][3] == 7
     assert finding.measures is not None
     assert finding.measures.differing == 1
+
+
+def test_a_change_of_last_bits_that_an_output_heals_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sine is a bit off in the first run of an executable, unless the value before it is an output."""
+    monkeypatch.setitem(ULPS, "broken", 16)
+    ran: list[GraphDesc] = []
+
+    def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        if operator.name != "sin" or any(each is graph for each in ran):
+            return results
+        ran.append(graph)
+        is_output = "n4" in {output.name for output in graph.outputs}
+        return results if is_output else (np.nextafter(results[0], np.float32(9)),)
+
+    device: Any = make_broken(monkeypatch, fault)
+    finding = find(chain(20, 5), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, fuse=False)
+    assert (finding.kind, finding.node, finding.group) == (Kind.UNSTABLE, "n4", ("n4", "n19"))
+    assert finding.why == "the results change, but not while 'n4' is an output: something reads it before it is there"
+    assert finding.executions <= most_executions(20)
 
 
 @pytest.mark.parametrize("seed", [3, 11, 17, 201])
