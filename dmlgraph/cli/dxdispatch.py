@@ -85,6 +85,7 @@ def import_(
 @dxdispatch.command()
 @click.argument("file", type=GRAPH)
 @with_output("The model to write; by default it is printed.")
+@with_force
 @click.option(
     "--input",
     "inputs",
@@ -97,6 +98,7 @@ def import_(
 def export(
     file: pathlib.Path,
     output: pathlib.Path | None,
+    force: bool,
     inputs: dict[str, ArrayFile],
     dims: dict[str, int],
 ) -> None:
@@ -118,4 +120,4 @@ def export(
         print_document(writer.dumps(graph, inputs=arrays))
     else:
         with writing(output):
-            writer.save(graph, output, inputs=arrays)
+            writer.save(graph, output, inputs=arrays, force=force)

@@ -15,6 +15,7 @@ from dmlgraph.cli.options import (
     as_declared,
     each_size,
     load_graph,
+    with_force,
     with_inputs,
     with_output,
     with_sizes,
@@ -62,6 +63,7 @@ def _parse_level(_: click.Context, __: click.Parameter, given: str | None) -> Fe
     is_flag=True,
     help="With --to cpp: make every node an output, and add a program that prints the first one that is wrong.",
 )
+@with_force
 @with_inputs
 @with_sizes("with --to cpp make a graph")
 def export(
@@ -71,6 +73,7 @@ def export(
     fuse: bool | None,
     level: FeatureLevel | None,
     self_check: bool,
+    force: bool,
     inputs: dict[str, ArrayFile],
     dims: dict[str, list[int]],
 ) -> None:
@@ -112,20 +115,11 @@ def export(
         raise click.BadParameter("several are for --to cpp", param_hint="FILE")
     if any(len(sizes) > 1 for sizes in dims.values()):
         raise click.BadParameter("several sizes are for --to cpp", param_hint="--dim")
+    from dmlgraph.formats.load_save import save
+
     graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
     with writing(output):
-        _save_model(graph, output)
-
-
-def _save_model(graph: Graph, output: pathlib.Path) -> None:
-    if output.suffix.lower() == ".onnx":
-        from dmlgraph.formats import onnx
-
-        onnx.save(graph, output)
-    else:
-        from dmlgraph.formats.dxdispatch import writer
-
-        writer.save(graph, output)
+        save(graph, output, force=force)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def with_output(help: str, name: str = "output", **more: Any) -> Callable[[Calla
 
 
 # The option --force.
-with_force = click.option("--force", is_flag=True, help="Overwrite a graph file that is not as dmlgraph wrote it.")
+with_force = click.option("--force", is_flag=True, help="Overwrite a file that is not as dmlgraph wrote it.")
 
 
 def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Choice] = ()) -> Graph:

@@ -1,8 +1,10 @@
-"""A mark in text files that dmlgraph writes: it overwrites them only as long as nobody has changed them.
+"""A mark in files that dmlgraph writes: it overwrites them only as long as nobody has changed them.
 
     # Made by dmlgraph, sha256 0123456789abcdef: it overwrites this file only while the rest is as it was written.
 
-The mark is the first line, a comment with the beginning of the digest of the rest, so copies of the file have it too.
+The mark is a sentence that stands wherever a file's format has room for one: in a comment of YAML, a key of JSON, a
+property of an ONNX model.  It has the beginning of the digest of the whole file with zeros in that place, so copies of
+the file have it too.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import re
 
 from dmlgraph.base.errors import DmlGraphError
 
-_LINE = "# Made by dmlgraph, sha256 {}: it overwrites this file only while the rest is as it was written.\n"
-_MARK = re.compile(rb"# Made by dmlgraph, sha256 ([0-9a-f]{16}):[^\n]*\n")
+_DIGITS = 16
+MARK = f"Made by dmlgraph, sha256 {'0' * _DIGITS}: it overwrites this file only while the rest is as it was written."
+_SIGNED = re.compile(rb"Made by dmlgraph, sha256 ([0-9a-f]{%d}): it overwrites this file only while" % _DIGITS)
 
 
-def marked(text: str) -> bytes:
-    """A text, which may have comments, behind its mark."""
-    data = text.encode()
-    return _LINE.format(_digest(data)).encode() + data
+def signed(data: bytes) -> bytes:
+    """The content of a file with the digest in its `MARK`, the first if it has several."""
+    found = _SIGNED.search(data)
+    assert found is not None
+    return data[: found.start(1)] + _digest(data, found).encode() + data[found.end(1) :]
 
 
 def check_ours(path: pathlib.Path) -> None:
@@ -33,8 +37,8 @@ def check_ours(path: pathlib.Path) -> None:
     if not path.is_file():
         return
     data = path.read_bytes()
-    found = _MARK.match(data)
-    if found is not None and found[1].decode() == _digest(data[found.end() :]):
+    found = _SIGNED.search(data)
+    if found is not None and found[1].decode() == _digest(data, found):
         return
     if data.strip():
         what = "has been changed since dmlgraph wrote it" if found else "exists, and dmlgraph has not written it"
@@ -42,6 +46,9 @@ def check_ours(path: pathlib.Path) -> None:
         raise DmlGraphError(f"'{path}' {what}", code="unwritable", hint=hint)
 
 
-def _digest(data: bytes) -> str:
-    """That of a text, whatever its ends of lines are."""
-    return hashlib.sha256(data.replace(b"\r\n", b"\n")).hexdigest()[:16]
+def _digest(data: bytes, mark: re.Match[bytes]) -> str:
+    """That of a file with zeros in its mark, whatever its ends of lines are."""
+    digest = hashlib.sha256()
+    for part in (data[: mark.start(1)], b"0" * _DIGITS, data[mark.end(1) :]):
+        digest.update(part.replace(b"\r\n", b"\n"))
+    return digest.hexdigest()[:_DIGITS]

@@ -113,7 +113,7 @@ def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> 
         graph: not fused, unless it goes to DxDispatch.
         path: the file, `.yaml`, `.yml`, `.onnx` or `.json`; large constants go into one file beside it, of a graph file
             a safetensors file of its name.
-        force: overwrite a YAML file that somebody has changed since dmlgraph wrote it, or that it has not written.
+        force: overwrite a file that somebody has changed since dmlgraph wrote it, or that it has not written.
 
     Raises:
         DmlGraphError: the suffix is another one, or the file is there and is not as dmlgraph wrote it.
@@ -125,11 +125,11 @@ def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> 
     if suffix == ".onnx":
         from dmlgraph.formats import onnx
 
-        onnx.save(graph, path)
+        onnx.save(graph, path, force=force)
     elif suffix == ".json":
         from dmlgraph.formats.dxdispatch import writer
 
-        writer.save(graph, path)
+        writer.save(graph, path, force=force)
     elif suffix in (".yaml", ".yml") or is_special(path):
         from dmlgraph.formats import yaml as document
 

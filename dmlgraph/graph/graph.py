@@ -498,7 +498,7 @@ class Graph(EditableGraph):
     def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
         """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.
 
-        Large constants go into files beside it.  `force` overwrites a graph file that somebody has changed, too.
+        Large constants go into files beside it.  `force` overwrites a file that somebody has changed, too.
         """
         above("formats.load_save:save", self, path, force=force)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
 from collections.abc import Callable
 
 import pytest
+from click.testing import CliRunner
 from support.problems import raises
 
 import dmlgraph as dg
+from dmlgraph.cli.commands import main
 
 
 @pytest.fixture
@@ -63,3 +66,60 @@ def test_the_suffix_says_what_is_written(graph: dg.Graph, tmp_path: pathlib.Path
     for name in ("g.txt", "g"):
         with raises(dg.DmlGraphError, "file-name", field="path"):
             graph.save(tmp_path / name)
+
+
+def _changed_model(data: bytes) -> bytes:
+    """An ONNX model with another operator, written again by onnx."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load_from_string(data)
+    model.graph.node[0].op_type = "Abs"
+    written: bytes = model.SerializeToString()
+    return written
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("g.json", lambda data: data.replace(b"NEGATE", b"ABS")),
+        ("g.json", lambda data: json.dumps(json.loads(data)).encode()),
+        ("g.onnx", _changed_model),
+    ],
+)
+def test_models_that_somebody_has_changed_are_not_overwritten(
+    name: str, change: Callable[[bytes], bytes], graph: dg.Graph, tmp_path: pathlib.Path
+) -> None:
+    if name.endswith(".onnx"):
+        pytest.importorskip("onnx")
+    path, source = tmp_path / name, tmp_path / "g.yaml"
+    graph.save(source)
+    graph.save(path)
+    written = path.read_bytes()
+    graph.save(path)  # its own
+    assert path.read_bytes() == written
+    changed = change(written)
+    assert changed != written
+    path.write_bytes(changed)
+    with pytest.raises(dg.DmlGraphError, match="has been changed since dmlgraph wrote it"):
+        graph.save(path)
+    arguments = ["export", str(source), "-o", str(path)]
+    refused = CliRunner().invoke(main, arguments)
+    assert refused.exit_code == 1
+    assert "error[unwritable]" in refused.output
+    assert path.read_bytes() == changed
+    done = CliRunner().invoke(main, [*arguments, "--force"])
+    assert done.exit_code == 0, done.output
+    assert path.read_bytes() == written
+
+
+def test_a_file_that_others_wrote_is_not_overwritten(graph: dg.Graph, tmp_path: pathlib.Path) -> None:
+    for name in ("g.json", "g.onnx"):
+        if name.endswith(".onnx"):
+            pytest.importorskip("onnx")
+        path = tmp_path / name
+        path.write_bytes(b"{}")
+        with pytest.raises(dg.DmlGraphError, match="exists, and dmlgraph has not written it"):
+            graph.save(path)
+    with pytest.raises(dg.DmlGraphError, match="has not written it"):
+        dg.save_dxdispatch(graph, tmp_path / "g.json")
+    dg.save_dxdispatch(graph, tmp_path / "g.json", force=True)
+    assert dg.load_dxdispatch(tmp_path / "g.json").outputs.keys() == {"y"}

@@ -20,6 +20,7 @@ from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import Source
 from dmlgraph.compiler.views import remove_views
 from dmlgraph.devices.directml.target import target
+from dmlgraph.files.mark import MARK, check_ours, signed
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.arrays import INLINE_ELEMENTS
 from dmlgraph.formats.dxdispatch.binding import same_addresses
@@ -34,9 +35,12 @@ from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 
 Array = np.ndarray[Any, Any]
+NOTE = "note"  # the key of the mark, which the runner ignores
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any] | None = None) -> None:
+def save(
+    graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any] | None = None, force: bool = False
+) -> None:
     """Writes the graph as a DxDispatch model; large arrays go into .npy files beside it.
 
     Every operator on which an output depends becomes a dispatchable and a dispatch command, every value a buffer; the
@@ -46,22 +50,26 @@ def save(graph: Graph, path: str | os.PathLike[str], *, inputs: Mapping[str, Any
         graph: with at least one output.
         path: the JSON file.
         inputs: the content of inputs' buffers, by name; zeros by default.
+        force: overwrite a file that somebody has changed, or that dmlgraph has not written: see `dmlgraph.files.mark`.
 
     Raises:
+        DmlGraphError: the file is there, and is not as dmlgraph wrote it.
         GraphError: the graph has no outputs.
         BindingError: an array does not fit its input.
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
+    if not force:
+        check_ours(path)
     files: dict[str, Array] = {}
     with enough_memory("write", graph):
-        text = layout(_Writer(graph, inputs or {}, path.stem, files).model())
+        text = layout({NOTE: MARK} | _Writer(graph, inputs or {}, path.stem, files).model())
     with NewFiles() as new:
         for name, array in files.items():
             with new.open(path.parent / name) as stream:
                 np.save(stream, array)
         with new.open(path) as stream:
-            stream.write(text.encode())
+            stream.write(signed(text.encode()))
 
 
 def dumps(graph: Graph, *, inputs: Mapping[str, Any] | None = None) -> str:

@@ -125,10 +125,13 @@ def _at(path: str | os.PathLike[str]) -> Report:
     return Report(place=lambda problem: problem.at(location=start))
 
 
-def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Writes a graph as an ONNX model; its constants above 1 MB go into a file beside it.
 
+    `force` overwrites a file that somebody has changed, too.
+
     Raises:
+        DmlGraphError: the file is there, and is not as dmlgraph wrote it.
         GraphError: the graph is fused, or has no outputs.
         ModelError: every node that cannot be exported.
         OSError: a file cannot be written.
@@ -136,7 +139,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     need()
     from dmlgraph.formats.onnx import export
 
-    export.save(graph, path)
+    export.save(graph, path, force=force)
 
 
 def need() -> None:

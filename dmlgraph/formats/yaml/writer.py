@@ -19,7 +19,7 @@ from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.compiler.ir import IrGraph, not_saved
-from dmlgraph.files.mark import check_ours, marked
+from dmlgraph.files.mark import MARK, check_ours, signed
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats import safetensors
 from dmlgraph.formats.arrays import INLINE_ELEMENTS, to_stored
@@ -68,7 +68,7 @@ def save(graph: Graph, path: str | os.PathLike[str], *, weights: str | None = No
             with new.open(path.parent / name) as stream:
                 np.save(stream, array)
         with new.open(path) as stream:
-            stream.write(marked(text))
+            stream.write(signed(f"# {MARK}\n{text}".encode()))
 
 
 def dumps(graph: Graph) -> str:

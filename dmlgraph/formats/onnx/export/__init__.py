@@ -16,6 +16,7 @@ import onnx
 from dmlgraph.base.errors import GraphError, ModelError
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.compiler.ir import IrGraph, not_saved
+from dmlgraph.files.mark import MARK, check_ours, signed
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.onnx.export.emitter import Array
 from dmlgraph.formats.onnx.export.writer import Writer, Written
@@ -25,15 +26,23 @@ EXTERNAL_BYTES = 1 << 20  # constants of more bytes are in a file beside the mod
 ALIGNMENT = 4096  # of their places in it, so that it can be mapped into memory
 
 
-def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Writes the graph as an ONNX model; constants above 1 MB go into a file beside it, `model.onnx.data`.
 
+    Args:
+        graph: not fused.
+        path: the model.
+        force: overwrite a file that somebody has changed, or that dmlgraph has not written: see `dmlgraph.files.mark`.
+
     Raises:
+        DmlGraphError: the file is there, and is not as dmlgraph wrote it.
         GraphError: the graph is fused, or has no outputs.
         ModelError: every node that cannot be exported.
         OSError: a file cannot be written.
     """
     path = pathlib.Path(path)
+    if not force:
+        check_ours(path)
     with enough_memory("write", graph):
         written = _written(graph)
         data_name = f"{path.name}.data"
@@ -46,6 +55,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
             tensor = _external(name, array, data_name, offset)
             written.model.graph.initializer.append(tensor)
             offset = -(-(offset + array.nbytes) // ALIGNMENT) * ALIGNMENT
+    written.model.metadata_props.add(key="note", value=MARK)
     with NewFiles() as new:
         if large:
             with new.open(path.parent / data_name) as stream:
@@ -53,7 +63,7 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
                     stream.write(bytes(-stream.tell() % ALIGNMENT))
                     stream.write(np.ascontiguousarray(array).data)
         with new.open(path) as stream:
-            stream.write(written.model.SerializeToString())
+            stream.write(signed(written.model.SerializeToString()))
 
 
 def to_model(graph: Graph) -> onnx.ModelProto:
