@@ -109,10 +109,13 @@ def with_output(help: str, name: str = "output", **more: Any) -> Callable[[Calla
 with_force = click.option("--force", is_flag=True, help="Overwrite a file that is not as dmlgraph wrote it.")
 
 
-def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Choice] = ()) -> Graph:
+def load_graph(
+    file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Choice] = (), training: pathlib.Path | None = None
+) -> Graph:
     """The graph in a file or an ONNX model, or with `-` in standard input, which names files in the current folder.
 
-    Without --target, a model is imported for the lowest feature level of the devices on which it will run.
+    Without --target, a model is imported for the lowest feature level of the devices on which it will run.  `training`
+    is a file that says how the graph is trained.
     """
     from dmlgraph.base.levels import NEWEST
     from dmlgraph.formats.load_save import load
@@ -127,8 +130,10 @@ def load_graph(file: pathlib.Path, dims: Mapping[str, int], devices: Sequence[Ch
             # What `auto` cannot import for its first device may run on the next.
             hopeful = any(each.otherwise is not None for each in devices)
             with contextlib.suppress(*[ModelError] if hopeful else []):
-                return load(file, dims=dims, target=level, **of_models)
-        return load(file, dims=dims, **of_models)
+                return load(file, dims=dims, target=level, training=training, **of_models)
+        return load(file, dims=dims, training=training, **of_models)
+    if training is not None:
+        raise click.UsageError("--training needs a graph in a file of its own, rather than in standard input")
     for option in of_models:
         raise click.UsageError(f"--{option.rstrip('s')} is for ONNX models, and standard input holds a graph file")
     return loads(decode(read_stdin("the graph"), STDIN), folder=".", dims=dims, file=STDIN)

@@ -1,4 +1,4 @@
-"""`dmlgraph train`: trains a graph as its file says."""
+"""`dmlgraph train`: trains a graph or an ONNX model as a file says."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dmlgraph.cli.options import (
     with_permissions,
     writing,
 )
-from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, Whole
+from dmlgraph.cli.parameter_types import FILE, GRAPH, NEW_FILE, Whole
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -52,6 +52,13 @@ def _check_suffix(_: click.Context, __: click.Parameter, value: pathlib.Path | N
 
 @click.command()
 @click.argument("file", type=GRAPH)
+@click.option(
+    "--training",
+    "described",
+    type=FILE,
+    metavar="FILE.yaml",
+    help="A file with a section 'training', in the place of the graph's; an ONNX model needs it.",
+)
 @with_device("Where to train; 'dmlgraph devices' lists them.", default="auto", show_default=True)
 @click.option(
     "--input",
@@ -80,21 +87,31 @@ def _check_suffix(_: click.Context, __: click.Parameter, value: pathlib.Path | N
 @click.option("--json", "as_json", is_flag=True, help="Print the loss of every step as JSON.")
 @with_permissions
 @with_dims
-def train(file: pathlib.Path, device: str, dims: dict[str, int], as_json: bool, **options: Any) -> None:
-    """Train a graph as its file says.
+def train(
+    file: pathlib.Path,
+    described: pathlib.Path | None,
+    device: str,
+    dims: dict[str, int],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train a graph or an ONNX model as a file says.
 
-    The section 'training' of the file names the loss, what is trained and the optimizer.  Each step takes as many rows
-    as the inputs have, in an order that is another one in each epoch and follows from --seed.  With --checkpoint, a
-    training that was stopped or killed goes on from its last checkpoint, with the same numbers.
+    The section 'training' of the file, or of that which --training names, has the loss, what is trained and the
+    optimizer.  Each step takes as many rows as the inputs have, in an order that is another one in each epoch and
+    follows from --seed.  With --checkpoint, a training that was stopped or killed goes on from its last checkpoint,
+    with the same numbers.
 
     \b
     Examples:
       dmlgraph train model.yaml --input x=x.npy --input target=target.npy --save weights.safetensors
       dmlgraph train model.yaml --input x=images --input label=labels.npy --steps 5000 --picture loss.svg
       dmlgraph train model.yaml --input x=x.npy --checkpoint run.safetensors --every 500
+      dmlgraph train model.onnx --training how.yaml --dim batch=32 --input image=images --input label=labels.npy \
+        --save tuned.onnx
     """
     choice = chosen(device)
-    graph = load_graph(file, dims, [choice])
+    graph = load_graph(file, dims, [choice], described)
     with Report(place=graph.origin.located):
         run = _Run(graph, choice, options)
         run.train(quiet=as_json)
@@ -126,13 +143,15 @@ class _Run:
 
         self.options, self.training = options, graph.origin.training
         if self.training is None:
-            hint = "training: {loss: error, parameters: ['*.weight'], optimizer: {op: adam, rate: 1e-3}}"
+            from dmlgraph.formats.yaml.training import EXAMPLE
+
+            where = "--training takes a file with" if graph.origin.is_model else "add"
             message = "the file does not say how the graph is trained"
-            raise DmlGraphError(message, code="missing", field="training", hint=hint)
+            raise DmlGraphError(message, code="missing", field="training", hint=f"{where} {EXAMPLE}")
         self.model: Graph = self.training.model(graph)
-        self.batches: Batches = Batches(graph, options["inputs"], options["seed"])
-        self.held_out = Batches(graph, options["held_out"]) if options["held_out"] else None
         self.step, self.loss = self.training.step(self.model)
+        self.batches: Batches = Batches(self.step, options["inputs"], options["seed"])
+        self.held_out = Batches(self.step, options["held_out"]) if options["held_out"] else None
         tell(self.step.warnings())
         self.exe: Executable = compile_graph(self.step, choice)
         self.losses: list[float] = []
@@ -196,7 +215,7 @@ class _Run:
                 if target.suffix.lower() == ".safetensors":
                     safetensors.save(target, {node.name: self.states[node.name] for node in self.model.states})
                 else:
-                    save(self.model.with_states(self.states), target)
+                    save(self.training.tuned(self.model, self.states), target)
         if picture is not None:
             title = f"{self.model.name}: {self.loss} of {plural(len(self.losses), 'step')}"
             with writing(picture):

@@ -27,6 +27,7 @@ def load(
     states: Mapping[str, str] | Literal["auto", "padded"] | None = None,
     trainable: Sequence[str] | None = None,
     keep_dims: bool = False,
+    training: str | os.PathLike[str] | None = None,
 ) -> Graph:
     """The graph in a YAML file or of an ONNX model; the file's content says which it is.
 
@@ -42,15 +43,24 @@ def load(
             for any text.  Of a graph file, they are constants: see `Graph.make_trainable`.
         keep_dims: for a model: whether `dims` stay dims of the graph, wherever sizes follow them, as `dmlgraph import`
             has it; those that nothing can follow are fixed.  The model is imported a few times for that.
+        training: a YAML file whose section `training` says how the graph is trained, in the place of the graph file's.
+            Of a model, its parameters become states, and `dims` stay dims.
 
     Raises:
         DocumentError: every problem of a graph file, each with its line and column.
         ModelError: every problem of a model.
     """
+    section = None
+    if training is not None:
+        from dmlgraph.formats.yaml.training import read_file
+
+        section = read_file(pathlib.Path(training))
     if holds_model(path):
         from dmlgraph.formats import onnx
 
-        return onnx.load(
+        if section is not None and section.training.parameters:
+            trainable = [*(trainable or ()), *section.training.parameters]
+        graph = onnx.load(
             path,
             dims=dims,
             values=values,
@@ -58,10 +68,20 @@ def load(
             convert=convert,
             states=states,
             trainable=trainable,
-            keep_dims=keep_dims,
+            keep_dims=keep_dims or section is not None,
         )
+    else:
+        given = {"values": values, "target": target, "convert": convert, "states": states}
+        _check_for_models(path, given | {"keep_dims": keep_dims or None})
+        graph = _load_file(path, dims, trainable)
+    if section is not None:
+        section.put_on(graph)
+    return graph
+
+
+def _check_for_models(path: str | os.PathLike[str], given: Mapping[str, Any]) -> None:
+    """Refuses arguments that a graph file has no use for."""
     place = Location(os.fspath(path), 1, 1)
-    given = {"values": values, "target": target, "convert": convert, "states": states, "keep_dims": keep_dims or None}
     problems = [
         Problem("is for ONNX models; a graph file says this itself", code="unknown-field", field=key, location=place)
         for key, value in given.items()
@@ -69,11 +89,16 @@ def load(
     ]
     if problems:
         raise DocumentError(problems)
+
+
+def _load_file(path: str | os.PathLike[str], dims: Mapping[str, int] | None, trainable: Sequence[str] | None) -> Graph:
+    """The graph in a YAML file."""
     from dmlgraph.formats import yaml as document
     from dmlgraph.graph.trainable import make_trainable
 
     graph = document.load(path, dims=dims)
     if trainable is not None:
+        place = Location(os.fspath(path), 1, 1)
         with Report(DocumentError, place=lambda problem: graph.origin.located(problem).at(location=place)):
             make_trainable(graph, trainable, "trainable")
     return graph

@@ -41,7 +41,7 @@ def make_trainable(graph: Graph, patterns: Sequence[str], field: str = "patterns
 
 def make_parameters(graph: Graph, patterns: Sequence[str], field: str) -> list[Value]:
     """What training may change: as `make_trainable`, but the patterns mean states, too, that nothing changes yet."""
-    return _made(graph, patterns, field, _free(graph))
+    return _made(graph, patterns, field, free_states(graph))
 
 
 def _made(graph: Graph, patterns: Sequence[str], field: str, states: Sequence[str]) -> list[Value]:
@@ -61,7 +61,7 @@ def _made(graph: Graph, patterns: Sequence[str], field: str, states: Sequence[st
     return [Value(graph, name, 0) for name in chosen]
 
 
-def _free(graph: Graph) -> list[str]:
+def free_states(graph: Graph) -> list[str]:
     """The states of floats that nothing changes."""
     changed = graph.next_values
     free = (each.name for each in graph.states if each.desc.dtype.is_float and each.grows is None)
@@ -89,7 +89,7 @@ def named_states(graph: Graph, given: Sequence[Any], field: str) -> list[Any]:
     Raises:
         GraphError: a pattern means nothing.
     """
-    names = _free(graph)
+    names = free_states(graph)
     found: list[Any] = []
     for index, each in enumerate(given):
         if isinstance(each, str):

@@ -1,6 +1,7 @@
 """How a graph is trained, as its file says it: the loss, what is trained, and the optimizer.
 
     training: {loss: error, parameters: ["*.weight"], optimizer: {op: adam, rate: 1e-3}}
+    training: {loss: {op: huber, predictions: y, targets: target}, lora: {products: ["*"]}, optimizer: {op: adam}}
 
 The graph itself only computes: with the same states it evaluates what is trained.
 """
@@ -13,21 +14,41 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.base.errors import GraphError, listing, suggestion
 from dmlgraph.base.free_names import FreeNames
+from dmlgraph.base.report import Report
 from dmlgraph.graph import trainable
 from dmlgraph.graph.value import Value
+from dmlgraph.training import lora
 from dmlgraph.training.gradient import check_loss
+from dmlgraph.training.named_loss import NamedLoss, named_value
 from dmlgraph.training.optimizers import SGD, Adam, AdamW, Optimizer
 from dmlgraph.training.rates import rate_expression
 
 if TYPE_CHECKING:
+    from dmlgraph.base.errors import Problem
     from dmlgraph.graph.graph import Graph
 
 OPTIMIZERS: Mapping[str, type[Optimizer]] = {"sgd": SGD, "adam": Adam, "adamw": AdamW}
+
+
+@dataclasses.dataclass(frozen=True)
+class Lora:
+    """Low-rank pairs beside products: see `dg.add_lora`.
+
+    Attributes:
+        products: names of products or of their weights, in which `*` stands for any text.
+        rank: the smaller size of the small matrices.
+        alpha: the factor of a pair is alpha / rank; by default 1.
+        seed: of what the pairs are at first.
+    """
+
+    products: Sequence[str]
+    rank: int = 8
+    alpha: float | None = None
+    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,14 +56,16 @@ class Training:
     """How a graph is trained.
 
     Attributes:
-        loss: a reference to a value of one float, or the name of an output.
+        loss: a reference to a value of one float, the name of an output, or a loss of `dg.losses`.
         parameters: names of constants and states, in which `*` stands for any text.
         optimizer: its rate is a number or an expression.
+        lora: pairs that are trained too; None for none.
     """
 
-    loss: str
+    loss: str | NamedLoss
     parameters: tuple[str, ...]
     optimizer: Optimizer
+    lora: Lora | None = None
 
     def check(self, graph: Graph) -> None:
         """Checks the names and the rate against a graph.
@@ -50,8 +73,8 @@ class Training:
         Raises:
             GraphError: one is wrong; its field is that of the section `training`.
         """
-        check_loss(self._loss(graph))
-        trainable.make_parameters(copy.copy(graph), self.parameters, "parameters")
+        check_loss(self._loss(copy.copy(graph)))
+        self._model(graph, "")
         if isinstance(self.optimizer.rate, str):
             rate_expression(self.optimizer.rate, "optimizer.rate")
 
@@ -61,8 +84,16 @@ class Training:
         Raises:
             GraphError: a name means nothing, or cannot be trained.
         """
+        return self._model(graph, "training.")
+
+    def _model(self, graph: Graph, path: str) -> Graph:
         model = copy.copy(graph)
-        trainable.make_parameters(model, self.parameters, "training.parameters")
+        if self.parameters:
+            trainable.make_parameters(model, self.parameters, f"{path}parameters")
+        if self.lora is not None:
+            given = self.lora
+            with Report(place=lambda problem: _of_lora(problem).within(f"{path}lora")):
+                lora.add_lora(model, *given.products, rank=given.rank, alpha=given.alpha, seed=given.seed)
         return model
 
     def evaluation(self, model: Graph) -> tuple[Graph, str]:
@@ -82,46 +113,56 @@ class Training:
             GraphError: see `Graph.minimize`.
         """
         graph, name = self.evaluation(model)
-        parameters = trainable.make_parameters(graph, self.parameters, "training.parameters")
+        patterns = (*self.parameters, *([] if self.lora is None else [f"{lora.SCOPE}/*"]))
+        parameters = trainable.make_parameters(graph, patterns, "training.parameters")
         graph.minimize(graph.outputs[name], parameters, self.optimizer)
         return graph, name
 
+    def tuned(self, model: Graph, states: trainable.Arrays) -> Graph:
+        """The model with what states hold in the place of its states; weights take in their pairs where they can.
+
+        Quantized weights cannot: the pairs are constants beside them.
+        """
+        if self.lora is None or not lora.can_merge(model):
+            return model.with_states(states)
+        return lora.merge_lora(model, states)
+
     def _loss(self, graph: Graph) -> Value:
-        outputs = graph.outputs
-        try:
-            return graph.value(self.loss)
-        except GraphError:
-            if self.loss in outputs:
-                return outputs[self.loss]
-            known = [*outputs, *(node.name for node in graph.nodes)]
-            raise GraphError(
-                "no node and no output has this name",
-                code="unknown-node",
-                field="loss",
-                got=self.loss,
-                allowed=listing(known, at_most=8),
-                hint=suggestion(self.loss, known),
-            ) from None
+        return self.loss.value(graph) if isinstance(self.loss, NamedLoss) else named_value(graph, self.loss, "loss")
 
     def plain(self) -> dict[str, Any]:
         """The section of a file."""
-        return {"loss": self.loss, "parameters": list(self.parameters), "optimizer": plain_optimizer(self.optimizer)}
+        loss = self.loss.plain() if isinstance(self.loss, NamedLoss) else self.loss
+        found = {"loss": loss, "parameters": list(self.parameters), "optimizer": plain_optimizer(self.optimizer)}
+        if not self.parameters:
+            del found["parameters"]
+        return found if self.lora is None else found | {"lora": _changed(self.lora, ("products",))}
+
+
+def _of_lora(problem: Problem) -> Problem:
+    """A problem of `add_lora`, whose patterns are products here."""
+    field = problem.field and re.sub(r"^patterns\b", "products", problem.field)
+    return dataclasses.replace(problem, field=field)
+
+
+def _changed(given: Any, always: Sequence[str]) -> dict[str, Any]:
+    """Fields as a file says them: some, and those that differ from their defaults."""
+    members = {each.name: (getattr(given, each.name), each.default) for each in dataclasses.fields(given)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, (value, default) in members.items()
+        if name in always or value != default
+    }
 
 
 def plain_optimizer(optimizer: Optimizer) -> dict[str, Any]:
     """An optimizer as a file says it: its name, its rate, and what differs from the defaults."""
     op = next(name for name, kind in OPTIMIZERS.items() if type(optimizer) is kind)
-    members = {each.name: (getattr(optimizer, each.name), each.default) for each in dataclasses.fields(optimizer)}
-    return {"op": op} | {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, (value, default) in members.items()
-        if name == "rate" or value != default
-    }
+    return {"op": op} | _changed(optimizer, ("rate",))
 
 
-def kinds(optimizer: type[Optimizer], field: str) -> tuple[Any, ...]:
-    """What a field of an optimizer may be in a file: types, and texts that stand for themselves."""
-    hint = typing.get_type_hints(optimizer)[field]
+def kinds(hint: Any) -> tuple[Any, ...]:
+    """What something of a type may be in a file: types, and texts that stand for themselves."""
     several = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
     found: list[Any] = []
     for each in typing.get_args(hint) if several else (hint,):
@@ -129,9 +170,9 @@ def kinds(optimizer: type[Optimizer], field: str) -> tuple[Any, ...]:
     return tuple(each for each in found if each not in (Value, type(None)))
 
 
-def meaning(optimizer: type[Optimizer], field: str) -> str:
-    """What a field of an optimizer means: what its docstring says, or that of a base."""
-    for kind in optimizer.__mro__:
+def meaning(of: type, field: str) -> str:
+    """What a field of an optimizer or of `Lora` means: what its docstring says, or that of a base."""
+    for kind in of.__mro__:
         found = re.search(rf"^ *{field}: (.*(?:\n  .*)*)", inspect.cleandoc(kind.__doc__ or ""), re.MULTILINE)
         if found is not None:
             first, *rest = found[1].split("\n")

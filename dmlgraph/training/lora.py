@@ -129,14 +129,31 @@ def merge_lora(graph: Graph, states: Arrays) -> Graph:
         GraphError: as `with_states`; or weights are not constants themselves, such as quantized ones.
     """
     tuned = graph.with_states(states)
-    begin, end = f"{SCOPE}/", "/product"
-    products = [node for node in tuned.nodes if node.name.startswith(begin) and node.name.endswith(end)]
-    for node in products:
-        assert isinstance(node, OperatorNode)
-        product = _product(tuned, node)
-        assert product is not None
-        _merge(tuned, node.name.removeprefix(begin).removesuffix(end), product)
+    for name, product in _paired(tuned):
+        _merge(tuned, name, product)
     return tuned
+
+
+def can_merge(graph: Graph) -> bool:
+    """Whether the weights of all products with pairs are constants themselves, unlike quantized ones."""
+    try:
+        for _, product in _paired(graph):
+            _source(graph, product)
+    except GraphError:
+        return False
+    return True
+
+
+def _paired(graph: Graph) -> list[tuple[str, _Product]]:
+    """The products that have a pair, by the names that they had before."""
+    begin, end = f"{SCOPE}/", "/product"
+    found = []
+    for node in graph.nodes:
+        if isinstance(node, OperatorNode) and node.name.startswith(begin) and node.name.endswith(end):
+            product = _product(graph, node)
+            assert product is not None
+            found.append((node.name.removeprefix(begin).removesuffix(end), product))
+    return found
 
 
 def _check(rank: object, alpha: object, seed: object) -> None:

@@ -44,7 +44,7 @@ def softmax_cross_entropy(
         GraphError: the sizes or data types do not fit, or a number is out of its range.
     """
     _check_float("logits", logits)
-    axis = _checked_axis(axis, logits)
+    axis = checked_axis(axis, logits)
     _check_share(label_smoothing)
     logs = apply(ops.ActivationLogSoftmax1, logits, axes=[axis])
     classes = logits.sizes[axis]
@@ -79,7 +79,7 @@ def kl_divergence(logits: Value, target_logits: Value, *, axis: int = -1, reduct
     """
     _check_float("logits", logits)
     _check_alike("target_logits", target_logits, logits)
-    axis = _checked_axis(axis, logits)
+    axis = checked_axis(axis, logits)
     predicted, wanted = (apply(ops.ActivationLogSoftmax1, each, axes=[axis]) for each in (logits, target_logits))
     return _reduced(_sum(apply(ops.Exp, wanted) * (wanted - predicted), axis), reduction)
 
@@ -163,7 +163,12 @@ def _indices(labels: Value, logits: Value, axis: int) -> Value:
     return labels if labels.sizes == kept else labels.reshape(kept)
 
 
-def _checked_axis(axis: int, logits: Value) -> int:
+def checked_axis(axis: int, logits: Value) -> int:
+    """An axis of logits, counted from the first.
+
+    Raises:
+        GraphError: they have no such axis.
+    """
     rank = logits.rank
     if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
         raise _wrong("axis", "is not an axis", axis, "range", f"{-rank} to {rank - 1}")

@@ -11,13 +11,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
+from onnx import helper
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
 from dmlgraph.formats.safetensors import Archive
 
+Array = np.ndarray[Any, Any]
+Weights = dict[str, Array]
 LINE = """\
 dmlgraph: 1
 name: line
@@ -184,6 +188,110 @@ def test_wrong_usage(arguments: tuple[str, ...], status: int, message: str) -> N
     result = call("--steps", "1", *arguments)
     assert result.exit_code == status
     assert message in result.stderr
+
+
+ONNX_TRAINING = """\
+training:
+  loss: {op: softmax_cross_entropy, logits: scores, labels: label}
+  parameters: [last.*]
+  optimizer: {op: sgd, rate: 0.5}
+"""
+FIRST = np.array([[1, -1, 2], [0, 1, 1]], np.float32)  # {inputs, width}
+LABEL = (X[:, 0] > X[:, 1]).astype(np.int32)
+
+
+@pytest.fixture
+def model(folder: pathlib.Path) -> Weights:
+    """The weights of model.onnx, relu(x · first) · last + bias, as another tool writes it; its batch has no size."""
+    weights = {"first": FIRST, "last.w": np.zeros((3, 2), np.float32), "last.b": np.zeros(2, np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "first"], ["h"]),
+        helper.make_node("Relu", ["h"], ["relu"]),
+        helper.make_node("Gemm", ["relu", "last.w", "last.b"], ["scores"]),
+    ]
+    values = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["batch", 2]) for name in ("x", "scores")
+    ]
+    initializers = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "model", values[:1], values[1:], initializers)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "model.onnx")
+    (folder / "how.yaml").write_text(ONNX_TRAINING, "utf-8")
+    np.save(folder / "label.npy", LABEL)
+    return weights
+
+
+def train_model(*arguments: str) -> Result:
+    data = ("--input", "x=x.npy", "--input", "label=label.npy", "--dim", "batch=4", "--device", "cpu")
+    result = CliRunner().invoke(main, ["train", "model.onnx", "--training", "how.yaml", *data, *arguments])
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def scores(weights: Weights, x: Array) -> Array:
+    return np.asarray(np.maximum(x @ weights["first"], 0) @ weights["last.w"] + weights["last.b"])
+
+
+def descended(weights: Weights, steps: int) -> tuple[list[float], Weights]:
+    """The losses and the weights of the last layer's training, in NumPy and float64."""
+    weights, found = {name: each.astype(np.float64) for name, each in weights.items()}, []
+    for step in range(steps):
+        order = np.random.default_rng([0, step // 5]).permutation(22)[step % 5 * 4 :][:4]
+        h, exponentials = np.maximum(X[order] @ weights["first"], 0), np.exp(scores(weights, X[order]))
+        shares = exponentials / exponentials.sum(1, keepdims=True)
+        found.append(float(-np.log(shares[range(4), LABEL[order]]).mean()))
+        error = (shares - np.eye(2)[LABEL[order]]) / 4
+        changed = {"last.w": weights["last.w"] - 0.5 * h.T @ error, "last.b": weights["last.b"] - 0.5 * error.sum(0)}
+        weights = weights | changed
+    return found, weights
+
+
+def test_a_model_is_trained_and_written_under_its_own_names(model: Weights) -> None:
+    losses, weights = descended(model, 30)
+    result = train_model("--steps", "30", "--save", "tuned.onnx", "--json")
+    np.testing.assert_allclose(json.loads(result.stdout)["losses"], losses, rtol=1e-5)
+    tuned = onnx.load("tuned.onnx")
+    assert [each.name for each in (*tuned.graph.input, *tuned.graph.output)] == ["x", "scores"]
+    held = {each.name: onnx.numpy_helper.to_array(each) for each in tuned.graph.initializer}
+    for name, array in weights.items():
+        np.testing.assert_allclose(held[name], array, rtol=1e-5, atol=1e-6)
+    train_model("--steps", "30", "--save", "weights.safetensors")
+    archive = Archive(pathlib.Path("weights.safetensors"), "")
+    assert set(archive.entries) == {"last.w", "last.b"}
+    np.testing.assert_array_equal(archive.read("last.w"), held["last.w"])
+    train_model("--steps", "30", "--save", "tuned.yaml")
+    again = dg.load("tuned.yaml", dims={"batch": 22})
+    found = again.compile("reference").run({"x": X})["scores"]
+    np.testing.assert_allclose(found, scores(weights, X), rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_is_adapted_by_pairs_that_the_weights_take_in(model: Weights, folder: pathlib.Path) -> None:
+    pairs = "lora: {products: [h], rank: 2}"
+    (folder / "how.yaml").write_text(ONNX_TRAINING.replace("parameters: [last.*]", pairs), "utf-8")
+    random = np.random.default_rng(1).normal(size=(3, 2)).astype(np.float32)
+    changed = onnx.load("model.onnx")
+    changed.graph.initializer[1].CopyFrom(onnx.numpy_helper.from_array(random, "last.w"))
+    onnx.save(changed, "model.onnx")
+    held_out = ("--evaluate", "x=x.npy", "--evaluate", "label=label.npy")
+    result = train_model("--steps", "30", "--save", "tuned.onnx", "--json", *held_out)
+    tuned = {each.name: onnx.numpy_helper.to_array(each) for each in onnx.load("tuned.onnx").graph.initializer}
+    assert not any("lora" in name for name in tuned)
+    np.testing.assert_array_equal(tuned["last.w"], random)
+    assert abs(tuned["first"] - FIRST).max() > 0.1
+    logits = scores(tuned | {"last.b": model["last.b"]}, X[:20].astype(np.float64))
+    expected = np.log(np.exp(logits).sum(1)) - logits[range(20), LABEL[:20]]
+    assert json.loads(result.stdout)["evaluated"]["loss"] == pytest.approx(expected.mean(), rel=1e-5)
+    train_model("--steps", "1", "--save", "pairs.safetensors")
+    assert set(Archive(pathlib.Path("pairs.safetensors"), "").entries) == {"lora/h/down", "lora/h/up"}
+
+
+@pytest.mark.usefixtures("model")
+def test_a_model_needs_a_file_that_says_how() -> None:
+    result = CliRunner().invoke(main, ["train", "model.onnx", "--dim", "batch=4", "--device", "cpu"])
+    assert result.exit_code == 1
+    assert "--training takes a file with training: {loss: error" in result.stderr
+    result = CliRunner().invoke(main, ["train", "-", "--training", "how.yaml", "--device", "cpu"], input=LINE)
+    assert result.exit_code == 2
+    assert "--training needs a graph in a file of its own" in result.stderr
 
 
 def test_a_file_must_say_how_it_is_trained(folder: pathlib.Path) -> None:

@@ -466,7 +466,10 @@ class _Reader:
         if tree is not None and tree.value is not None:
             from dmlgraph.formats.yaml.training import read_training  # few files have it
 
-            self.graph.origin.training = read_training(tree, self.graph, self._actual, self.report)
+            section = read_training(tree, self._actual, self.report)
+            if section is not None and not self.report.problems:  # else names may be missing
+                with self.report.at():
+                    section.put_on(self.graph)
 
     def _workarounds(self) -> None:
         """What the file says of devices that compute nodes wrong; kept for those who compile or save the graph."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import typing
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -17,7 +18,9 @@ from dmlgraph.base.report import DocumentReport
 from dmlgraph.formats.text_tree.tree import parse
 from dmlgraph.formats.yaml import dumps, loads
 from dmlgraph.formats.yaml.schema import schema
-from dmlgraph.training.description import OPTIMIZERS, Training, kinds, meaning
+from dmlgraph.formats.yaml.training import read_file
+from dmlgraph.training.description import OPTIMIZERS, Lora, Training, kinds, meaning
+from dmlgraph.training.named_loss import LOSSES, MEANINGS, NamedLoss, options, tensors
 
 TEXT = """dmlgraph: 1
 name: line
@@ -107,6 +110,85 @@ MISTAKES = {
 }
 
 
+NAMED = "{op: huber, predictions: y, targets: wanted, delta: 0.5}"
+LORA = "{products: [p], rank: 1, alpha: 2}"
+FULL = f"training: {{loss: {NAMED}, lora: {LORA}, optimizer: {{op: sgd, rate: 0.1}}}}"
+
+
+def test_a_loss_and_pairs_are_named() -> None:
+    graph = loads(TEXT.replace(SECTION, FULL))
+    training = graph.origin.training
+    named = NamedLoss("huber", {"predictions": "y", "targets": "wanted"}, {"delta": 0.5})
+    assert training == Training(named, (), dg.SGD(0.1), Lora(["p"], rank=1, alpha=2))
+    assert loads(dumps(graph)).origin.training == training
+    step, loss = training.step(training.model(graph))
+    assert [(node.name, node.desc.sizes) for node in step.inputs if node.name == "wanted"] == [("wanted", (4, 1))]
+    assert sorted(step.next_values) == ["lora/p/down", "lora/p/up"]
+    exe = step.compile("reference")
+    ones = np.ones((4, 1), np.float32)
+    zeros = np.zeros((4, 1), np.float32)
+    assert exe.run({"x": ones, "target": zeros, "wanted": 2 * ones})[loss].item() == 0.5 * (2 - 0.25)
+
+
+MISTAKES |= {
+    "unknown loss of the library": ("loss: error", "loss: {op: hubr}", "unknown-name", "training.loss.op", 23),
+    "no op of a loss": ("loss: error", "loss: {}", "missing", "training.loss.op", 18),
+    "predictions are missing": (
+        "loss: error",
+        "loss: {op: huber, targets: x}",
+        "missing",
+        "training.loss.predictions",
+        18,
+    ),
+    "unknown predictions": (
+        "loss: error",
+        "loss: {op: huber, predictions: z, targets: t}",
+        "unknown-node",
+        "training.loss.predictions",
+        43,
+    ),
+    "targets that do not fit": (
+        "loss: error",
+        "loss: {op: huber, predictions: y, targets: line.b}",
+        "sizes",
+        "training.loss.targets",
+        55,
+    ),
+    "option out of its range": (
+        "loss: error",
+        "loss: {op: huber, predictions: y, targets: t, delta: 0}",
+        "range",
+        "training.loss.delta",
+        65,
+    ),
+    "option of another kind": (
+        "loss: error",
+        "loss: {op: huber, predictions: y, targets: t, delta: x}",
+        "kind",
+        "training.loss.delta",
+        65,
+    ),
+    "losses that are not reduced": (
+        "loss: error",
+        "loss: {op: huber, predictions: y, targets: t, reduction: none}",
+        "sizes",
+        "training.loss",
+        18,
+    ),
+    "no products": ('"line.*"]', '"line.*"], lora: {}', "missing", "training.lora.products", 55),
+    "pairs are a list": ('"line.*"]', '"line.*"], lora: [1]', "kind", "training.lora", 55),
+    "unknown product": (
+        '"line.*"]',
+        '"line.b"], lora: {products: [q]}',
+        "unknown-name",
+        "training.lora.products.0",
+        67,
+    ),
+    "rank": ('"line.*"]', '"line.b"], lora: {products: [p], rank: 0}', "range", "training.lora.rank", 77),
+    "neither parameters nor pairs": ('parameters: ["line.*"], ', "", "missing", "training.parameters", 11),
+}
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_have_places(mistake: str) -> None:
     before, after, code, field, column = MISTAKES[mistake]
@@ -126,14 +208,17 @@ def test_parameters_that_cannot_be_trained_are_refused() -> None:
         loads(text.replace('"line.*"', "rows"))
 
 
-@pytest.mark.parametrize("section", [SECTION, *(SECTION.replace(*each[:2]) for each in MISTAKES.values())])
+@pytest.mark.parametrize("section", [SECTION, FULL, *(SECTION.replace(*each[:2]) for each in MISTAKES.values())])
 def test_editors_know_it(section: str) -> None:
     report = DocumentReport()
     tree = parse(TEXT.replace(SECTION, section), "test.yaml", report)
     assert tree is not None
     errors = list(jsonschema.Draft202012Validator(schema()).iter_errors(tree.plain))
-    known_to_the_reader_alone = ("loss: eror", "loss: y", '"line.*", q', "beta1: 2", '"1 *"', '"stp"')
-    is_right = section == SECTION or any(each in section for each in known_to_the_reader_alone)
+    known_to_the_reader_alone = (
+        *("loss: eror", "loss: y", '"line.*", q', "beta1: 2", '"1 *"', '"stp"', "reduction: none"),
+        *("predictions: z", "targets: line.b", "delta: 0}", "products: [q]", "rank: 0"),
+    )
+    is_right = section in (SECTION, FULL) or any(each in section for each in known_to_the_reader_alone)
     assert is_right is not bool(errors)
 
 
@@ -165,4 +250,30 @@ def test_every_field_of_an_optimizer_has_a_meaning_and_a_kind() -> None:
     for kind in OPTIMIZERS.values():
         for field in dataclasses.fields(kind):
             assert meaning(kind, field.name) != field.name
-            assert kinds(kind, field.name)
+            assert kinds(typing.get_type_hints(kind)[field.name])
+
+
+@pytest.mark.parametrize("op", LOSSES)
+def test_every_argument_of_a_loss_has_a_meaning_and_a_kind(op: str) -> None:
+    assert LOSSES[op] is getattr(dg.losses, op)
+    assert {*tensors(op), *options(op)} <= {*MEANINGS}
+    assert all(map(kinds, options(op).values()))
+
+
+def test_a_file_of_its_own_has_the_section_alone(tmp_path: pathlib.Path) -> None:
+    path, graph = tmp_path / "how.yaml", tmp_path / "line.yaml"
+    path.write_text(FULL, "utf-8")
+    graph.write_text(TEXT, "utf-8")
+    assert dg.load(graph, training=path).origin.training == loads(TEXT.replace(SECTION, FULL)).origin.training
+    for text, message in (
+        ("", r"field 'training': must be given"),
+        ("[1]", r"field 'training': must be given"),
+        ("dmlgraph: 1\n" + FULL, r"how.yaml:1:1: field 'dmlgraph': is not known here"),
+        (FULL.replace("huber", "hubr"), r"how.yaml:1:23: .*'training.loss.op': is not a loss"),
+    ):
+        path.write_text(text, "utf-8")
+        with pytest.raises(dg.DocumentError, match=message):
+            read_file(path)
+    path.write_text(FULL.replace("[p]", "[q]"), "utf-8")
+    with pytest.raises(dg.GraphError, match=r"how.yaml:1:94: .*lora.products.0': nothing has this name"):
+        dg.load(graph, training=path)
