@@ -480,7 +480,14 @@ class Graph(EditableGraph):
         executable: Executable = above("devices.compile:compile_graph", graph, choice, fuse=fuse, debug=debug)
         return executable
 
-    def minimize(self, loss: Value, parameters: Sequence[Value | str], optimizer: Optimizer) -> None:
+    def minimize(
+        self,
+        loss: Value,
+        parameters: Sequence[Value | str],
+        optimizer: Optimizer,
+        *,
+        straight_through: bool = False,
+    ) -> None:
         """Makes each run a step of training: parameters go where the loss is less.
 
         Args:
@@ -489,11 +496,12 @@ class Graph(EditableGraph):
                 text; what the loss needs besides stays as it is.  Those of float16 are float32 together with what the
                 optimizer keeps beside them.
             optimizer: `dg.SGD`, `dg.Adam` or `dg.AdamW`.  What it keeps are states too, in the scope `optimizer`.
+            straight_through: whether rounding counts as the identity, as in `dg.gradient`.
 
         Raises:
             GraphError: a parameter is not such a state, the optimizer's rate does not fit, or `dg.gradient` refuses.
         """
-        above("training.minimize:minimize", self, loss, parameters, optimizer)
+        above("training.minimize:minimize", self, loss, parameters, optimizer, straight_through=straight_through)
 
     def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
         """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.

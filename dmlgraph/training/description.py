@@ -60,12 +60,14 @@ class Training:
         parameters: names of constants and states, in which `*` stands for any text.
         optimizer: its rate is a number or an expression.
         lora: pairs that are trained too; None for none.
+        straight_through: whether rounding counts as the identity, which trains quantized networks.
     """
 
     loss: str | NamedLoss
     parameters: tuple[str, ...]
     optimizer: Optimizer
     lora: Lora | None = None
+    straight_through: bool = False
 
     def check(self, graph: Graph) -> None:
         """Checks the names and the rate against a graph.
@@ -115,7 +117,8 @@ class Training:
         graph, name = self.evaluation(model)
         patterns = (*self.parameters, *([] if self.lora is None else [f"{lora.SCOPE}/*"]))
         parameters = trainable.make_parameters(graph, patterns, "training.parameters")
-        graph.minimize(graph.outputs[name], parameters, self.optimizer)
+        loss = graph.outputs[name]
+        graph.minimize(loss, parameters, self.optimizer, straight_through=self.straight_through)
         return graph, name
 
     def tuned(self, model: Graph, states: trainable.Arrays) -> Graph:
@@ -136,7 +139,9 @@ class Training:
         found = {"loss": loss, "parameters": list(self.parameters), "optimizer": plain_optimizer(self.optimizer)}
         if not self.parameters:
             del found["parameters"]
-        return found if self.lora is None else found | {"lora": _changed(self.lora, ("products",))}
+        if self.lora is not None:
+            found["lora"] = _changed(self.lora, ("products",))
+        return found | {"straight_through": True} if self.straight_through else found
 
 
 def _of_lora(problem: Problem) -> Problem:

@@ -25,18 +25,23 @@ from dmlgraph.operators.declaration.derivative import Backward, NoDerivativeErro
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.training.custom_gradient import OwnGradient, Port, port_of
+from dmlgraph.training.straight_through import straight_through_rules
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
 
-def gradient(loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0) -> list[Value]:
+def gradient(
+    loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0, straight_through: bool = False
+) -> list[Value]:
     """Adds nodes that compute the derivatives of a loss by values; they are in the scope `gradient`.
 
     Args:
         loss: one element of a float type.
         values: inputs, states, constants or outputs of nodes, of float types.
         seed: the gradient of the loss itself, by which all are multiplied: a number, or a value with one element.
+        straight_through: whether rounding counts as the identity: `round`, and `quantize_linear` that only
+            `dequantize_linear` read, which passes the gradient where nothing was clamped.
 
     Returns:
         For each value its gradient: the same sizes and data type.  Zeros where the loss depends on the value only
@@ -53,7 +58,7 @@ def gradient(loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0)
     count = len(graph.nodes)
     found: list[Value] = []
     try:
-        found = _gradients(graph, loss, targets, seed)
+        found = _gradients(graph, loss, targets, seed, straight_through)
     finally:
         graph.remove_unread(count, found)
     # A rule sees sizes, and not the dims that they came from.
@@ -61,7 +66,9 @@ def gradient(loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0)
     return found
 
 
-def _gradients(graph: Graph, loss: Value, targets: Sequence[Value], seed: Value | float) -> list[Value]:
+def _gradients(
+    graph: Graph, loss: Value, targets: Sequence[Value], seed: Value | float, straight_through: bool
+) -> list[Value]:
     upstream = graph.upstream(loss.node)
     for index, target in enumerate(targets):
         if target.node not in upstream:
@@ -77,7 +84,8 @@ def _gradients(graph: Graph, loss: Value, targets: Sequence[Value], seed: Value 
     nodes = [node for node in graph.nodes if node.name in upstream]
     with Scope(graph, "gradient"):
         builder = GraphBuilder(graph)
-        reverse = _Reverse(builder, nodes, targets)
+        more = straight_through_rules(graph, nodes) if straight_through else ()
+        reverse = _Reverse(builder, nodes, targets, more)
         found = reverse.run([(loss, _seed(builder, loss, seed))])
         pairs = zip(targets, found, strict=True)
         return [builder.fill(0, target.sizes, target.dtype) if each is None else each for target, each in pairs]
@@ -156,11 +164,21 @@ class _Reverse:
         builder: of the graph.
         nodes: in execution order.
         targets: whose gradients are wanted.
+        rules: of some nodes, beside those that the graph has.
     """
 
-    def __init__(self, builder: GraphBuilder, nodes: Sequence[Node], targets: Sequence[Value]) -> None:
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        nodes: Sequence[Node],
+        targets: Sequence[Value],
+        rules: Iterable[OwnGradient] = (),
+    ) -> None:
         self.builder, self.graph, self.nodes, self.targets = builder, builder.graph, nodes, targets
         self.own = {name: own for own in self.graph.own_gradients for name in own.nodes}  # by node
+        for own in rules:
+            if not own.nodes & self.own.keys():
+                self.own |= dict.fromkeys(own.nodes, own)
         self.varying = _varying(self.graph, nodes, targets, self.own)
         self.parts: dict[Port, list[Value]] = {}  # the gradients from each reader
         self.way: dict[str, str] = {}  # node → the reader from which its gradient comes

@@ -31,14 +31,16 @@ _GREATEST = float(np.finfo(np.float32).max)
 _FIRST_SCALE, _SCALES, _STEPS_TO_DOUBLE = 2.0**16, (2.0**-24, 2.0**24), 2000
 
 
-def minimize(graph: Graph, loss: Value, parameters: Sequence[Value | str], optimizer: Optimizer) -> None:
+def minimize(
+    graph: Graph, loss: Value, parameters: Sequence[Value | str], optimizer: Optimizer, *, straight_through: bool
+) -> None:
     """See `Graph.minimize`."""
     parameters = _checked(graph, parameters, optimizer)
     count, origin = len(graph.nodes), graph.origin.copy()
     try:
         with graph.scope(SCOPE):
             updates = _Updates(graph, optimizer)
-        gradients = gradient(loss, parameters, seed=updates.scale)
+        gradients = gradient(loss, parameters, seed=updates.scale, straight_through=straight_through)
         with graph.scope(SCOPE):
             updates.all(parameters, gradients)
     except Exception:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", bound=Optimizer | Lora)
 Name = typing.NewType("Name", str)
 EXAMPLE = "training: {loss: error, parameters: ['*.weight'], optimizer: {op: adam, rate: 1e-3}}"
-KEYS = ("loss", "parameters", "optimizer", "lora")
+KEYS = ("loss", "parameters", "optimizer", "lora", "straight_through")
 SECTION = "training"
 _EXAMPLES = {"loss": "loss: error", "parameters": 'parameters: ["*.weight"]', "optimizer": "optimizer: {op: adam}"}
 _TYPES: dict[Any, tuple[str, tuple[type, ...], Schema]] = {  # what a file may have: in words, in Python, in JSON Schema
@@ -111,10 +111,15 @@ def read_training(tree: Tree, actual: Callable[[str], str], report: Report) -> S
         report.problem(message, parameters, "kind", f"{SECTION}.parameters", got=parameters.plain, hint=hint)
     optimizer = _optimizer(tree.value["optimizer"], report) if "optimizer" in tree.value else None
     pairs = _made(tree.value["lora"], Lora, f"{SECTION}.lora", report) if "lora" in tree.value else None
+    through = tree.value.get("straight_through")
+    if through is not None and not isinstance(through.value, bool):
+        words = _TYPES[bool][0]
+        report.problem("is of another kind", through, "kind", f"{SECTION}.straight_through", allowed=words)
     if loss is None or optimizer is None or len(report.problems) > before:
         return None
     names = () if parameters is None else tuple(parameters.plain)
-    return Section(Training(loss, names, optimizer, pairs), _placing(tree, SECTION))
+    training = Training(loss, names, optimizer, pairs, through is not None and through.value)
+    return Section(training, _placing(tree, SECTION))
 
 
 def _loss(tree: Tree, actual: Callable[[str], str], report: Report) -> str | NamedLoss | None:
@@ -233,6 +238,7 @@ def training_schema() -> Schema:
         ),
         "optimizer": ({"anyOf": optimizers}, "How it changes."),
         "lora": (pairs, "Small matrices beside the weights of products, which are trained for them."),
+        "straight_through": (_TYPES[bool][2], "Whether rounding counts as the identity, for quantized networks."),
     }
     told = {name: schema | {"description": text} for name, (schema, text) in keys.items()}
     either = [{"required": ["parameters"]}, {"required": ["lora"]}]

@@ -185,6 +185,7 @@ MISTAKES |= {
         67,
     ),
     "rank": ('"line.*"]', '"line.b"], lora: {products: [p], rank: 0}', "range", "training.lora.rank", 77),
+    "a truth": ('"line.*"]', '"line.*"], straight_through: 1', "kind", "training.straight_through", 67),
     "neither parameters nor pairs": ('parameters: ["line.*"], ', "", "missing", "training.parameters", 11),
 }
 
