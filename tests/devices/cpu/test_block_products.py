@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cpu.plans import kinds
 
 import dmlgraph as dg
 from dmlgraph._native import cpu_kernels
@@ -75,9 +76,9 @@ def check(
     transform: Any = "transpose" if transposes else "none"
     g.output("y", dg.gemm(values["x"], matrix, values["c"], trans_b=transform))
     executable = g.compile("cpu", threads=threads, fuse=not known)  # rules may fold small constants
-    assert executable.stats["native"] == ["gemm"]
-    assert not executable.stats["python"]
-    assert len(executable.stats["regions"]) == (numbers == "float16")  # it converts the scales
+    assert kinds(executable) == (
+        ["region", "block_gemm"] if numbers == "float16" else ["block_gemm"]
+    )  # a region converts scales
     got = executable.run(fed(given, known))["y"].astype(np.float64)
 
     steps = stored.astype(np.float64) - (repeated(zero, sizes) if has_zeros else 0)
@@ -137,7 +138,7 @@ def check_integers(
     matrix = dg.dequantize(values["w"], [values["scale"], values["zero"]], quantization_type="scale_zero_point")
     g.output("y", dg.gemm(x, matrix, values["c"], trans_b="transpose"))
     executable = g.compile("cpu", threads=2, fuse=False)
-    assert (executable.stats["native"], bool(executable.stats["regions"])) == (["gemm"], dtype == "int8")
+    assert kinds(executable) == (["region", "block_gemm"] if dtype == "int8" else ["block_gemm"])
     got = executable.run(fed(given, known))["y"].astype(np.float64)
 
     sizes = (columns, depth)
@@ -180,7 +181,7 @@ def test_packed_weights_are_in_memory_once() -> None:
         assert [array() is None for array in arrays] == [True] * 3
         for name, each in given.items():
             np.testing.assert_array_equal(data_of(g, name), each)
-        assert executable.stats["native"] == ["gemm"]
+        assert kinds(executable) == ["block_gemm"]
 
 
 def data_of(graph: dg.Graph, name: str) -> Array:

@@ -6,6 +6,8 @@ import textwrap
 
 import dmlgraph as dg
 from dmlgraph.devices.cpu import CpuDevice
+from dmlgraph.devices.cpu.executable import CpuExecutable
+from dmlgraph.devices.executable import Executable
 
 
 def plan(graph: dg.Graph) -> str:
@@ -16,6 +18,12 @@ def plan(graph: dg.Graph) -> str:
 def steps(graph: dg.Graph) -> list[str]:
     """The lines of its steps."""
     return plan(graph).splitlines()[1:]
+
+
+def kinds(executable: Executable) -> list[str]:
+    """How each step of a compiled graph runs: the name of a kernel, `region`, or `python`, which evaluates a node."""
+    assert isinstance(executable, CpuExecutable)
+    return [line.partition(" ")[0] for line in executable.plan().splitlines()[1:]]
 
 
 def check_plan(graph: dg.Graph, expected: str) -> None:
