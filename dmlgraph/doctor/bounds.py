@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.operators import REGISTRY
 from dmlgraph.operators.catalog.examples import is_plain
+from dmlgraph.operators.declaration.operator import Operator
 
 Array = np.ndarray[Any, Any]
 
@@ -43,79 +45,79 @@ _INTERPOLATES = Allowed(near=1e-6, beyond=1e15, special=True)  # 0 · infinity; 
 _POLYNOMIAL = Allowed(near=1e-4, special=True)
 _INFINITELY_STEEP = Allowed(near=4e-6, beyond=1e15, special=True)  # ∞ / ∞
 
-_AVERAGES = ("average_pooling", "average_pooling1", "average_pooling_grad")
-_RESAMPLING = ("resample", "resample1", "resample2", "resample_grad", "resample_grad1", "upsample_2d")
+_AVERAGES = (ops.AveragePooling, ops.AveragePooling1, ops.AveragePoolingGrad)
+_RESAMPLING = (ops.Resample, ops.Resample1, ops.Resample2, ops.ResampleGrad, ops.ResampleGrad1, ops.Upsample2d)
 
-ALLOWED: Mapping[str, Mapping[str, Allowed]] = {
+ALLOWED: Mapping[str, Mapping[type[Operator], Allowed]] = {
     "directml:software": {
-        **dict.fromkeys(("asin", "acos", "atan", "atan_yx"), _POLYNOMIAL),
-        **dict.fromkeys(("erf", "tanh", "sinh", "atanh", "asinh", "acosh"), _APPROXIMATED),
+        **dict.fromkeys((ops.Asin, ops.Acos, ops.Atan, ops.AtanYx), _POLYNOMIAL),
+        **dict.fromkeys((ops.Erf, ops.Tanh, ops.Sinh, ops.Atanh, ops.Asinh, ops.Acosh), _APPROXIMATED),
         **{
-            name: _APPROXIMATED
-            for name in (each.function_name() for each in REGISTRY.values() if is_plain(each))
-            if name.startswith("activation_")
+            each: _APPROXIMATED
+            for each in REGISTRY.values()
+            if is_plain(each) and each.function_name().startswith("activation_")
         },
         **dict.fromkeys(
             (
-                "batch_normalization",
-                "batch_normalization_grad",
-                "batch_normalization_training_grad",
-                "convolution",
-                "gemm",
-                "local_response_normalization",
-                "local_response_normalization_grad",
-                "lp_normalization",
-                "mean_variance_normalization",
-                "mean_variance_normalization1",
+                ops.BatchNormalization,
+                ops.BatchNormalizationGrad,
+                ops.BatchNormalizationTrainingGrad,
+                ops.Convolution,
+                ops.Gemm,
+                ops.LocalResponseNormalization,
+                ops.LocalResponseNormalizationGrad,
+                ops.LpNormalization,
+                ops.MeanVarianceNormalization,
+                ops.MeanVarianceNormalization1,
             ),
             _OVERFLOWS,
         ),
-        "batch_normalization_training": Allowed(near=1e-3, beyond=100.0, special=True),  # mean · factor cancels
-        "multihead_attention": Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to masked scores
-        "adam_optimizer": Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
-        **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-5, beyond=1e4, special=True)),
+        ops.BatchNormalizationTraining: Allowed(near=1e-3, beyond=100.0, special=True),  # mean · factor cancels
+        ops.MultiheadAttention: Allowed(near=1e-3, beyond=100.0, special=True),  # −10000 is added to masked scores
+        ops.AdamOptimizer: Allowed(near=1e-3, beyond=100.0, special=True),  # 1 − beta^T cancels
+        **dict.fromkeys((ops.Gru, ops.Lstm, ops.Rnn), Allowed(near=1e-5, beyond=1e4, special=True)),
         **dict.fromkeys(_RESAMPLING, _INTERPOLATES),
-        **dict.fromkeys(("top_k", "top_k1"), Allowed(special=True)),
-        **dict.fromkeys(("activation_log_softmax", "activation_log_softmax1"), _OVERFLOWS),
-        **dict.fromkeys(("clip", "clip_grad", "padding"), Allowed(special=True)),  # integers and NaN
-        **dict.fromkeys(("roi_align", "roi_align1", "roi_align_grad"), _INTERPOLATES),
+        **dict.fromkeys((ops.TopK, ops.TopK1), Allowed(special=True)),
+        **dict.fromkeys((ops.ActivationLogSoftmax, ops.ActivationLogSoftmax1), _OVERFLOWS),
+        **dict.fromkeys((ops.Clip, ops.ClipGrad, ops.Padding), Allowed(special=True)),  # integers and NaN
+        **dict.fromkeys((ops.RoiAlign, ops.RoiAlign1, ops.RoiAlignGrad), _INTERPOLATES),
         **dict.fromkeys(_AVERAGES, Allowed(beyond=1e4)),  # a sum has the tensor's type
-        **dict.fromkeys(("lp_pooling", "lp_pooling1"), Allowed(near=1e-6, beyond=10.0)),  # so have powers and their sum
-        "dynamic_quantize_linear": Allowed(special=True),
-        "reduce": Allowed(beyond=1e15),
-        "activation_softplus": _INFINITELY_STEEP,
-        **dict.fromkeys(("pow", "constant_pow"), Allowed(beyond=1e9)),
-        "activation_celu": Allowed(near=4e-6, beyond=100.0),  # of a large alpha, e^(x / alpha) − 1 keeps few digits
+        **dict.fromkeys((ops.LpPooling, ops.LpPooling1), Allowed(near=1e-6, beyond=10.0)),  # powers and their sum, too
+        ops.DynamicQuantizeLinear: Allowed(special=True),
+        ops.Reduce: Allowed(beyond=1e15),
+        ops.ActivationSoftplus: _INFINITELY_STEEP,
+        **dict.fromkeys((ops.Pow, ops.ConstantPow), Allowed(beyond=1e9)),
+        ops.ActivationCelu: Allowed(near=4e-6, beyond=100.0),  # of a large alpha, e^(x / alpha) − 1 keeps few digits
     },
     "cpu": {
-        "activation_softplus": _INFINITELY_STEEP,
-        "activation_gelu": Allowed(near=1e-9),  # far below zero it is nearer to the true value
+        ops.ActivationSoftplus: _INFINITELY_STEEP,
+        ops.ActivationGelu: Allowed(near=1e-9),  # far below zero it is nearer to the true value
         **dict.fromkeys(
-            ("activation_log_softmax", "activation_log_softmax1", "batch_normalization"), Allowed(beyond=1e15)
+            (ops.ActivationLogSoftmax, ops.ActivationLogSoftmax1, ops.BatchNormalization), Allowed(beyond=1e15)
         ),
         # Sums, differences and products that overflow in float32 on the way.
         **dict.fromkeys(
             (
-                "gemm",
-                "convolution",
-                "roi_align",
-                "roi_align1",
-                "batch_normalization_grad",
-                "batch_normalization_training",
-                "batch_normalization_training_grad",
-                "mean_variance_normalization",
-                "mean_variance_normalization1",
+                ops.Gemm,
+                ops.Convolution,
+                ops.RoiAlign,
+                ops.RoiAlign1,
+                ops.BatchNormalizationGrad,
+                ops.BatchNormalizationTraining,
+                ops.BatchNormalizationTrainingGrad,
+                ops.MeanVarianceNormalization,
+                ops.MeanVarianceNormalization1,
             ),
             Allowed(beyond=1e15),
         ),
         # s^−beta: the rounding of s counts beta times.
         **dict.fromkeys(
-            ("local_response_normalization", "local_response_normalization_grad"), Allowed(near=1e-6, beyond=1e4)
+            (ops.LocalResponseNormalization, ops.LocalResponseNormalizationGrad), Allowed(near=1e-6, beyond=1e4)
         ),
         **dict.fromkeys(_RESAMPLING, Allowed(near=1e-6, beyond=1e15)),  # constants that cancel, too
         **dict.fromkeys(_AVERAGES, Allowed(near=1e-6, beyond=1e15)),
-        **dict.fromkeys(("gru", "lstm", "rnn"), Allowed(near=1e-6, beyond=1e15)),
-        "multihead_attention": Allowed(near=1e-3, beyond=1e15),
+        **dict.fromkeys((ops.Gru, ops.Lstm, ops.Rnn), Allowed(near=1e-6, beyond=1e15)),
+        ops.MultiheadAttention: Allowed(near=1e-3, beyond=1e15),
     },
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.doctor.bounds import ALLOWED, ULPS, Allowed, differing, moved
 from dmlgraph.doctor.sums import FREE_ORDER, LINEAR, magnitudes_of
 from dmlgraph.operators.declaration.operator import Operator
@@ -17,13 +18,14 @@ Array = np.ndarray[Any, Any]
 RUNS = 4  # of the reference on inputs with other last bits
 
 # Operators whose result is one rounding of the exact one on every device, beside those that only move elements.
-EXACT = frozenset(
+EXACT: frozenset[type[Operator]] = frozenset(
     (
-        "abs", "activation_identity", "activation_relu", "add", "bit_and", "bit_count", "bit_not", "bit_or",
-        "bit_shift_left", "bit_shift_right", "bit_xor", "ceil", "fill_value_constant", "floor", "identity",
-        "if_", "is_infinity", "is_nan", "logical_and", "logical_equals", "logical_greater_than",
-        "logical_greater_than_or_equal", "logical_less_than", "logical_less_than_or_equal", "logical_not",
-        "logical_or", "logical_xor", "max", "min", "multiply", "negate", "sign", "subtract",
+        ops.Abs, ops.ActivationIdentity, ops.ActivationRelu, ops.Add, ops.BitAnd, ops.BitCount, ops.BitNot,
+        ops.BitOr, ops.BitShiftLeft, ops.BitShiftRight, ops.BitXor, ops.Ceil, ops.FillValueConstant, ops.Floor,
+        ops.Identity, ops.If, ops.IsInfinity, ops.IsNan, ops.LogicalAnd, ops.LogicalEquals,
+        ops.LogicalGreaterThan, ops.LogicalGreaterThanOrEqual, ops.LogicalLessThan, ops.LogicalLessThanOrEqual,
+        ops.LogicalNot, ops.LogicalOr, ops.LogicalXor, ops.Max, ops.Min, ops.Multiply, ops.Negate, ops.Sign,
+        ops.Subtract,
     )
 )  # fmt: skip
 
@@ -58,8 +60,8 @@ class Judge:
             expected: those of the reference, or of another device, for the same inputs.
         """
         exact = is_exact(operator)
-        allowed = ALLOWED.get(self.family, {}).get(operator.function_name(), Allowed())
-        is_linear = operator.function_name() in LINEAR
+        allowed = ALLOWED.get(self.family, {}).get(type(operator), Allowed())
+        is_linear = type(operator) in LINEAR
         if not exact and not is_linear and _is_beyond(operator, inputs, allowed):
             return False
         units = 0 if exact else ULPS.get(self.family, 0)
@@ -85,7 +87,7 @@ class Judge:
         `through`: the operators that computed it, where one may be less exact than most.
         """
         table = ALLOWED.get(self.family, {})
-        near = max((table[name].near for each in through if (name := each.function_name()) in table), default=0.0)
+        near = max((table[kind].near for kind in map(type, through) if kind in table), default=0.0)
         return not self._off(got, runs, ULPS.get(self.family, 0), near).any()
 
     def _off(
@@ -107,7 +109,7 @@ def is_exact(operator: Operator) -> bool:
     """Whether every device gives the same bits, except for numbers below the normal ones."""
     if operator.attributes.get("scale_bias") is not None or _is_fused(operator):
         return False
-    return operator.only_moves or operator.function_name() in EXACT
+    return operator.only_moves or type(operator) in EXACT
 
 
 def _is_fused(operator: Operator) -> bool:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from dmlgraph import operators as ops
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import ReduceFunction
 from dmlgraph.operators.reduction import Reduce
 
 Array = np.ndarray[Any, Any]
 
-LINEAR = ("convolution", "gemm")  # sums of products
-_OF_ELEMENTS = ("average_pooling", "average_pooling1", "cumulative_summation")  # and REDUCE of some functions
+LINEAR = (ops.Convolution, ops.Gemm)  # sums of products
+_OF_ELEMENTS = (ops.AveragePooling, ops.AveragePooling1, ops.CumulativeSummation)  # and REDUCE of some functions
 # Where the terms of a sum cancel, this part of the sum of their magnitudes may be left as an error: adding float32 one
 # after the other errs by half of 2^-23 of it in the mean, both sides do, and there are many elements.
 FREE_ORDER = 4 * 2.0**-23
@@ -29,10 +30,10 @@ def magnitudes_of(operator: Operator, inputs: Sequence[Array | None]) -> list[Ar
     steepness = 1.0 if activation is None else max(1.0, abs(activation.attributes.get("alpha", 1.0)))
     numbers = {name: value for name, value in operator.attributes.items() if isinstance(value, float)}
     fields: dict[str, Any] = {name: abs(value) for name, value in numbers.items()}
-    name = operator.function_name()
-    if name in LINEAR:
+    kind = type(operator)
+    if kind in LINEAR:
         fields["fused_activation"] = None
-    elif name not in _OF_ELEMENTS and not (
+    elif kind not in _OF_ELEMENTS and not (
         isinstance(operator, Reduce) and operator.function in (ReduceFunction.SUM, ReduceFunction.AVERAGE)
     ):
         return []

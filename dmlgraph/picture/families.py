@@ -7,7 +7,10 @@ vision and all three kinds of colour blindness, on a light and on a dark backgro
 from __future__ import annotations
 
 import enum
+import functools
 from typing import TYPE_CHECKING
+
+from dmlgraph import operators as ops
 
 if TYPE_CHECKING:
     from dmlgraph.operators.declaration.operator import Operator
@@ -62,14 +65,6 @@ _OF_MODULES = {
     "trigonometric": Family.ARITHMETIC,
     "view": Family.MOVEMENT,
 }
-# Operators that are not like their modules.
-_OF_OPERATORS = {
-    "cast": Family.CONVERSION,
-    "identity": Family.MOVEMENT,
-    "quantized_linear_add": Family.ARITHMETIC,
-    "value_scale_2d": Family.ARITHMETIC,
-}
-
 # The colours of the lines, on a light and on a dark background.
 COLOURS = {
     Family.PRODUCT: ("#0044b6", "#196b99"),
@@ -83,6 +78,18 @@ COLOURS = {
 }
 
 
+@functools.cache
+def _unlike() -> dict[type[Operator], Family]:
+    """The operators that are not like their modules."""
+    return {
+        ops.Cast: Family.CONVERSION,
+        ops.Identity: Family.MOVEMENT,
+        ops.QuantizedLinearAdd: Family.ARITHMETIC,
+        ops.ValueScale2d: Family.ARITHMETIC,
+    }
+
+
 def family_of(operator: Operator | type[Operator]) -> Family:
     """The family of an operator."""
-    return _OF_OPERATORS.get(operator.name) or _OF_MODULES[operator.family]
+    kind = operator if isinstance(operator, type) else type(operator)
+    return _unlike().get(kind) or _OF_MODULES[kind.family]

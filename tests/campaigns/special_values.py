@@ -48,7 +48,7 @@ def operators(sample: Sample) -> list[Operator]:
 
 
 def allowance(operator: Operator, device: DeviceName) -> Allowed | None:
-    return ALLOWED[device].get(operator.function_name())
+    return ALLOWED[device].get(type(operator))
 
 
 def is_beyond(sample: Sample, allowed: Allowed) -> bool:
