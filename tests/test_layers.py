@@ -44,7 +44,7 @@ ABOVE = {
         "formats.yaml.portable:restore",
     },
     "devices/states.py": {"formats.safetensors:load", "formats.safetensors:save"},
-    "graph/graph.py": {
+    "graph/uses.py": {
         "devices.compile:compile_graph",
         "devices.compile:lower_graph",
         "devices:choose",

@@ -47,6 +47,8 @@ class EditableGraph(StatefulGraph):
     but for those of inputs and states that are removed.
     """
 
+    _outputs: dict[str, Output]  # by name
+
     def replace(self, old: Value | str, new: Value | str) -> None:
         """Lets everything that reads a value read another one: nodes, outputs and next values of states.
 
@@ -79,6 +81,29 @@ class EditableGraph(StatefulGraph):
         """
         draft = Draft(self._graph)
         draft.remove([self._name(each) for each in nodes])
+        draft.finish(self._graph)
+
+    def remove_output(self, name: str) -> None:
+        """Makes a value no output of the graph any more; its nodes stay.
+
+        Raises:
+            GraphError: there is no output of this name.
+        """
+        if name not in self._outputs:
+            hint = suggestion(name, self._outputs)
+            raise GraphError(
+                "is not an output of the graph", code="unknown-output", field=f"outputs.{name}", hint=hint
+            )
+        del self._outputs[name]
+
+    def take_over(self, name: str, value: Value, count: int) -> None:
+        """Lets a node compute what the node of a value does, of the same description; whoever reads it reads that then.
+
+        The node of the value, which nothing reads, is removed; the other nodes after the first `count` come before it.
+        """
+        assert value.desc == self._graph.desc(name, 0)
+        draft = Draft(self._graph)
+        draft.take_over(name, value.node)
         draft.finish(self._graph)
 
     def set(self, node: Value | str, **fields: Any) -> None:

@@ -13,12 +13,10 @@ exists, so a graph has no cycles, and the order in which nodes were added is an 
 from __future__ import annotations
 
 import inspect
-import pathlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dmlgraph.base.by_name import above
-from dmlgraph.base.errors import GraphError, Problem, listing, plural, suggestion
+from dmlgraph.base.errors import GraphError, listing, plural
 from dmlgraph.base.expressions import Expression, Size
 from dmlgraph.base.levels import NEWEST, FeatureLevel
 from dmlgraph.base.read_only import ReadOnly
@@ -28,13 +26,14 @@ from dmlgraph.graph import calls, lint, operands, references
 from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.constant_data import ConstantData, constant_array
 from dmlgraph.graph.dims import Dims
-from dmlgraph.graph.editing import Draft, EditableGraph, redeclared
+from dmlgraph.graph.editing import EditableGraph, redeclared
 from dmlgraph.graph.names import Names, check_name
 from dmlgraph.graph.network import Network, Output, Outputs
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode, kept
 from dmlgraph.graph.origin import Origin
 from dmlgraph.graph.scopes import Scope, check_scope
 from dmlgraph.graph.sizes import Sizes
+from dmlgraph.graph.uses import UsableGraph
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.number_types import hint_on_numbers
 from dmlgraph.operators.declaration.operator import Operator
@@ -43,11 +42,7 @@ from dmlgraph.operators.diagonal import DiagonalMatrix, DiagonalMatrix1
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
 
 if TYPE_CHECKING:
-    from dmlgraph.compiler.desc import GraphDesc
-    from dmlgraph.devices.executable import Executable
-    from dmlgraph.devices.names import DeviceName
     from dmlgraph.training.custom_gradient import OwnGradient
-    from dmlgraph.training.optimizers import Optimizer
 
 
 def _source(operator: type[Operator]) -> Callable[..., Value]:
@@ -67,7 +62,7 @@ def _source(operator: type[Operator]) -> Callable[..., Value]:
     return method
 
 
-class Graph(EditableGraph):
+class Graph(EditableGraph, UsableGraph):
     """A DirectML graph that is being built.
 
     Args:
@@ -246,19 +241,6 @@ class Graph(EditableGraph):
             raise GraphError("there is already an output of this name", code="duplicate", field=f"outputs.{name}")
         self._outputs[name] = value.node, value.port
 
-    def remove_output(self, name: str) -> None:
-        """Makes a value no output of the graph any more; its nodes stay.
-
-        Raises:
-            GraphError: there is no output of this name.
-        """
-        if name not in self._outputs:
-            hint = suggestion(name, self._outputs)
-            raise GraphError(
-                "is not an output of the graph", code="unknown-output", field=f"outputs.{name}", hint=hint
-            )
-        del self._outputs[name]
-
     def remove_unread(self, count: int, wanted: Iterable[Value]) -> None:
         """Removes the nodes after the first `count` on which no wanted value depends."""
         kept = self._network.upstream(value.node for value in wanted)
@@ -286,16 +268,6 @@ class Graph(EditableGraph):
         self.origin.workarounds = tuple(each for each in left if each is not None)
         own = (each.without(removed) for each in self.own_gradients)
         self.own_gradients = tuple(each for each in own if each is not None)
-
-    def take_over(self, name: str, value: Value, count: int) -> None:
-        """Lets a node compute what the node of a value does, of the same description; whoever reads it reads that then.
-
-        The node of the value, which nothing reads, is removed; the other nodes after the first `count` come before it.
-        """
-        assert value.desc == self.desc(name, 0)
-        draft = Draft(self)
-        draft.take_over(name, value.node)
-        draft.finish(self)
 
     def replace_source(self, node: StateNode | ConstantNode) -> None:
         """Puts a state or a constant in the place of the one of its name, which has the same description."""
@@ -430,89 +402,6 @@ class Graph(EditableGraph):
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {plural(len(self._network), 'node')}, outputs {listing(self._outputs) or 'none'}>"
-
-    # What higher folders do: nothing here imports them.
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """The canonical document: other processes, and other versions of dmlgraph, know nothing else of a graph."""
-        restore, content = above("formats.yaml.portable:pickled", self)
-        return restore, content
-
-    def warnings(self) -> list[Problem]:
-        """Probable mistakes that are legal, such as a node on which no output depends; see `dmlgraph.graph.lint`."""
-        return lint.warnings(self)
-
-    def lower(self, *, fuse: bool | Iterable[str] = True) -> GraphDesc:
-        """The graph in the form that DirectML gets; see `dmlgraph.compiler.lowering`.  `fuse` is as in `compile`."""
-        _, desc = above("devices.compile:lower_graph", self, fuse=fuse)
-        lowered: GraphDesc = desc
-        return lowered
-
-    def compile(
-        self,
-        device: DeviceName = "auto",
-        *,
-        fuse: bool | Iterable[str] = True,
-        dims: Mapping[str, int] | None = None,
-        threads: int | None = None,
-        debug: bool = False,
-        metacommands: bool = True,
-        half_precision: bool = False,
-    ) -> Executable:
-        """Compiles the graph for a device: "auto", "cpu", "reference", "directml", "directml:1", "directml:software".
-
-        Args:
-            device: where to run; `auto` chooses a hardware DirectML adapter if there is one, else `cpu`.
-            fuse: whether to fuse nodes first (`dmlgraph.compiler.passes`): True: all rules that are on by default;
-                False: no rules; else the rules of these names.
-            dims: other values for the graph's dims.
-            threads: the number of threads for a run on `cpu`; by default DMLGRAPH_THREADS, or one per processor.
-            debug: require the device's own checks and messages.  Those of Direct3D 12 can only be switched on before
-                the process first uses it: by the first compilation, or by DMLGRAPH_DEBUG=1.
-            metacommands: whether DirectML may use the driver's own implementations of operators, which are faster, and
-                differ from driver to driver.
-            half_precision: whether DirectML may compute float32 in float16 where the hardware is faster so.  `cpu` and
-                `reference` have neither: they compute the same with all permissions.
-        """
-        graph = self if dims is None else self.with_dims(dims)
-        permissions = {"metacommands": metacommands, "half_precision": half_precision}
-        choice = above("devices:choose", device, threads=threads, debug=debug, **permissions)
-        executable: Executable = above("devices.compile:compile_graph", graph, choice, fuse=fuse, debug=debug)
-        return executable
-
-    def minimize(
-        self,
-        loss: Value,
-        parameters: Sequence[Value | str],
-        optimizer: Optimizer,
-        *,
-        straight_through: bool = False,
-    ) -> None:
-        """Makes each run a step of training: parameters go where the loss is less.
-
-        Args:
-            loss: one float.
-            parameters: states, of float32 or float16, without next values, or their names, in which `*` stands for any
-                text; what the loss needs besides stays as it is.  Those of float16 are float32 together with what the
-                optimizer keeps beside them.
-            optimizer: `dg.SGD`, `dg.Adam` or `dg.AdamW`.  What it keeps are states too, in the scope `optimizer`.
-            straight_through: whether rounding counts as the identity, as in `dg.gradient`.
-
-        Raises:
-            GraphError: a parameter is not such a state, the optimizer's rate does not fit, or `dg.gradient` refuses.
-        """
-        above("training.minimize:minimize", self, loss, parameters, optimizer, straight_through=straight_through)
-
-    def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
-        """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.
-
-        Large constants go into files beside it.  `force` overwrites a file that somebody has changed, too.
-        """
-        above("formats.load_save:save", self, path, force=force)
-
-    def _repr_svg_(self) -> str:
-        """The picture that Jupyter shows; large graphs are folded.  See `dmlgraph.picture`."""
-        return str(above("picture:notebook", self))
 
 
 def _describe(value: Any) -> TensorDesc | tuple[TensorDesc, ...] | None:
