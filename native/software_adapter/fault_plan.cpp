@@ -48,7 +48,7 @@ Number number_of(std::string_view word, std::string_view digits, int base, const
 
 [[noreturn]] void refuse_word(std::string_view word) {
     std::string text = std::string(fault_variable) + " has the unknown word '" + std::string(word) +
-                       "'; words: kernel=HEX, dispatch=N, log";
+                       "'; words: kernel=HEX, shader=HEX, dispatch=N, log";
     for (const FaultWord& each : fault_words) {
         text.append(", ").append(each.name).append(each.count ? "=N" : "");
     }
@@ -63,8 +63,9 @@ void apply(std::string_view word, FaultPlan& plan) {
     const std::string_view name = word.substr(0, sign);
     const std::string_view digits = sign == word.npos ? std::string_view() : word.substr(sign + 1);
     constexpr auto positive = "a positive number, such as 3";
-    if (name == "kernel") {
-        plan.kernel = number_of<uint64_t>(word, digits, 16, "the hexadecimal number of a kernel, which 'log' tells");
+    if (name == "kernel" || name == "shader") {
+        const auto needed = "the hexadecimal number of a " + std::string(name) + ", which 'log' tells";
+        (name == "kernel" ? plan.kernel : plan.shader) = number_of<uint64_t>(word, digits, 16, needed.c_str());
     } else if (name == "dispatch") {
         plan.dispatch = number_of<uint64_t>(word, digits, 10, positive);
     } else if (word == "log") {
@@ -99,8 +100,12 @@ std::shared_ptr<const FaultPlan> parse_fault(std::string_view text) {
     if (plan->kind == FaultKind::nothing && !plan->logs) {
         throw std::invalid_argument(std::string(fault_variable) + " does not say what goes wrong, such as 'element'");
     }
-    if (plan->kind != FaultKind::nothing && !plan->kernel && !plan->dispatch) {
-        throw std::invalid_argument(std::string(fault_variable) + " does not say where: needs kernel=HEX, dispatch=N or both");
+    if (plan->kernel && plan->shader) {
+        throw std::invalid_argument(std::string(fault_variable) + " names both a kernel and a shader: a kernel has one");
+    }
+    if (plan->kind != FaultKind::nothing && !plan->kernel && !plan->shader && !plan->dispatch) {
+        throw std::invalid_argument(std::string(fault_variable) +
+                                    " does not say where: needs kernel=HEX, shader=HEX or dispatch=N");
     }
     const auto* word = std::ranges::find(fault_words, plan->kind, &FaultWord::kind);
     if (word != std::end(fault_words) && word->needs_type && !plan->type) {

@@ -25,7 +25,8 @@ struct FaultPlan {
     uint64_t count = 0;
     const NumberType* type = nullptr;
     uint64_t kernel = 0;    // 0: any
-    uint64_t dispatch = 0;  // its number in a list, among those of the kernel if one is given; 0: any
+    uint64_t shader = 0;    // 0: any
+    uint64_t dispatch = 0;  // its number in a list, among those of the kernel or shader if one is given; 0: any
     bool logs = false;
 };
 

@@ -47,22 +47,22 @@ Planted& planted() {
     return *all;
 }
 
-// What is computed, without the addresses: the shader, the formats of its views, the root constants and the grid.
-uint64_t identity(const DispatchCommand& dispatch) {
-    uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
-    const auto add = [&](const void* data, std::size_t size) {
-        for (const unsigned char each : std::span(static_cast<const unsigned char*>(data), size)) {
-            hash = (hash ^ each) * 0x100000001B3;
-        }
-    };
-    const auto shader = dispatch.pipeline->dxbc();
-    add(shader.data(), shader.size());
-    for (const SwView* view : dispatch.views) {
-        add(&view->format, sizeof view->format);
+// FNV-1a of bytes behind others.
+uint64_t hashed(const void* data, std::size_t size, uint64_t hash = 0xCBF29CE484222325) {
+    for (const unsigned char each : std::span(static_cast<const unsigned char*>(data), size)) {
+        hash = (hash ^ each) * 0x100000001B3;
     }
-    add(dispatch.constants.data(), dispatch.constants.size() * sizeof(uint32_t));
-    add(dispatch.grid, sizeof dispatch.grid);
     return hash;
+}
+
+// What is computed, without the addresses: the shader, the formats of its views, the root constants and the grid.
+uint64_t identity(const DispatchCommand& dispatch, uint64_t shader) {
+    uint64_t hash = shader;
+    for (const SwView* view : dispatch.views) {
+        hash = hashed(&view->format, sizeof view->format, hash);
+    }
+    hash = hashed(dispatch.constants.data(), dispatch.constants.size() * sizeof(uint32_t), hash);
+    return hashed(dispatch.grid, sizeof dispatch.grid, hash);
 }
 
 // The number in place of another one; `turn` counts the wrong runs.
@@ -117,16 +117,18 @@ FaultyList::~FaultyList() {
 
 void FaultyList::run(const DispatchCommand& dispatch) {
     ++dispatches_;
-    const uint64_t kernel = identity(dispatch);
+    const auto code = dispatch.pipeline->dxbc();
+    const uint64_t shader = hashed(code.data(), code.size()), kernel = identity(dispatch, shader);
     char line[64];
-    std::snprintf(line, sizeof line, "%016llx", static_cast<unsigned long long>(kernel));
+    std::snprintf(line, sizeof line, "kernel=%016llx shader=%016llx", static_cast<unsigned long long>(kernel),
+                  static_cast<unsigned long long>(shader));
     lines_.append(line) += '\n';
     if (plan_->logs) {
-        log("dispatch " + std::to_string(dispatches_) + ": kernel=" + line);
+        log("dispatch " + std::to_string(dispatches_) + ": " + line);
     }
     const Blocks late = std::move(late_);
     late_.clear();
-    if (is_meant(kernel)) {
+    if (is_meant(kernel, shader)) {
         run_wrongly(dispatch);
     } else {
         dispatch.run();
@@ -136,12 +138,14 @@ void FaultyList::run(const DispatchCommand& dispatch) {
     }
 }
 
-bool FaultyList::is_meant(uint64_t kernel) {
-    const uint64_t use = ++uses_[kernel];
-    if (plan_->kind == FaultKind::nothing || (plan_->kernel && plan_->kernel != kernel)) {
+bool FaultyList::is_meant(uint64_t kernel, uint64_t shader) {
+    const uint64_t named = plan_->kernel ? plan_->kernel : plan_->shader;
+    const bool is_here = !named || named == (plan_->kernel ? kernel : shader);
+    if (plan_->kind == FaultKind::nothing || !is_here) {
         return false;
     }
-    return !plan_->dispatch || plan_->dispatch == (plan_->kernel ? use : dispatches_);
+    ++uses_;
+    return !plan_->dispatch || plan_->dispatch == uses_;
 }
 
 void FaultyList::settle() {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +38,7 @@ private:
 
     explicit FaultyList(std::shared_ptr<const FaultPlan> plan) : plan_(std::move(plan)) {}
 
-    bool is_meant(uint64_t kernel);
+    bool is_meant(uint64_t kernel, uint64_t shader);
     void run_wrongly(const DispatchCommand& dispatch);
     static Blocks writable(const DispatchCommand& dispatch);
     // Takes back what was written, until the next dispatch.
@@ -48,7 +47,7 @@ private:
 
     const std::shared_ptr<const FaultPlan> plan_;
     uint64_t dispatches_ = 0;
-    std::map<uint64_t, uint64_t> uses_;  // dispatches by kernel
+    uint64_t uses_ = 0;                  // of them, those of the kernel or shader that the plan names
     Blocks late_;                        // what a late write will leave
     std::string lines_;
 };

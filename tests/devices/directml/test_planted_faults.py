@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,6 +53,28 @@ def test_a_fault_follows_a_node_into_another_graph() -> None:
         np.testing.assert_array_equal(executable.run({"x": X})["y"], right)
 
 
+def test_a_fault_of_a_shader_follows_an_operator_to_other_sizes() -> None:
+    """A normalization has several dispatches; the last one's shader is its own, for each data type another one."""
+    planted = adapter.load()
+
+    def normalized(sizes: tuple[int, ...], dtype: type[np.floating[Any]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        graph = dg.Graph("normalized")
+        x = graph.input("x", sizes=sizes, dtype=dtype)
+        fields: dict[str, Any] = {"axes": [len(sizes) - 1], "normalize_variance": True, "epsilon": 1e-5}
+        graph.output("y", dg.mean_variance_normalization1(x, None, None, **fields))
+        with graph.compile("directml:software") as executable:
+            values = np.arange(np.prod(sizes)).reshape(sizes).astype(dtype)
+            return executable.run({"x": values})["y"].astype(np.float64)
+
+    planted.plant_fault("log")
+    cases: list[Any] = [(sizes, dtype) for sizes in ((3, 64), (1, 2, 5)) for dtype in (np.float16, np.float32)]
+    right = [normalized(*case) for case in cases]
+    normalized(*cases[0])
+    planted.plant_fault(f"shader={planted.dispatched('shader')[-1]},element,float16")
+    wrong = [np.count_nonzero(normalized(*case) != each) for case, each in zip(cases, right, strict=True)]
+    assert wrong == [1, 0, 1, 0]
+
+
 def test_what_is_not_a_fault_is_said() -> None:
     with pytest.raises(SoftwareAdapterError, match="DMLGRAPH_SOFTWARE_FAULT has the unknown word 'melt'; words: "):
         adapter.load().plant_fault("dispatch=1,melt")
@@ -77,7 +100,8 @@ except dg.DmlGraphError as error:
 def test_the_environment_plants_faults(directml_path: Path) -> None:
     done = run(directml_path, "log,dispatch=1,element,float32")
     assert done.stdout == "[1.  1.5 1. ]\n"
-    assert re.fullmatch(r"dmlgraph software adapter: dispatch 1: kernel=[0-9a-f]{16}\n", done.stderr)
+    line = r"dmlgraph software adapter: dispatch 1: kernel=[0-9a-f]{16} shader=[0-9a-f]{16}\n"
+    assert re.fullmatch(line, done.stderr)
     assert run(directml_path, "dispatch=1,element").stdout.startswith(
         "SoftwareAdapterError software-adapter DMLGRAPH_SOFTWARE_FAULT: 'element' needs a data type"
     )

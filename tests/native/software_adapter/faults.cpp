@@ -15,12 +15,14 @@ std::string refusal(const char* fault) {
     return text ? text : "";
 }
 
-std::vector<std::string> kernels() {
+// The kernel of each dispatch, or the shader.
+std::vector<std::string> dispatched(const std::string& what = "kernel") {
     std::string text(sw_dispatched(nullptr, 0), '\0');
     sw_dispatched(text.data(), text.size());
     std::vector<std::string> lines;
     for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-        lines.push_back(text.substr(begin, end - begin));
+        const auto word = text.find(what + "=", begin);
+        lines.push_back(text.substr(word, text.find_first_of(" \n", word) - word));
     }
     return lines;
 }
@@ -77,9 +79,11 @@ ADAPTER_CHECK(a_fault_follows_its_kernel) {
     counts.dispatch(bench, 3);
     other.dispatch(bench, 4);
     bench.execute();
-    const auto ran = kernels();
+    const auto ran = dispatched();
     CHECK_EQUAL(ran.size(), 3);
     CHECK(ran[0] == ran[2] && ran[0] != ran[1]);  // not the buffer, but the grid
+    const auto shaders = dispatched("shader");
+    CHECK(shaders == std::vector(3, shaders[0]));
     const auto counted = [&](const std::string& fault) {
         plant(fault);
         OneBuffer one(bench, "count_groups", 4);
@@ -89,8 +93,12 @@ ADAPTER_CHECK(a_fault_follows_its_kernel) {
         bench.execute();
         return bench.read<uint32_t>(one.buffer.get());
     };
-    CHECK((counted("kernel=" + ran[1] + ",element,int32") == std::vector<uint32_t>{3, 2, 3, 2}));
-    CHECK((counted("dispatch=2,kernel=" + ran[0] + ",row=4,int32") == std::vector<uint32_t>{2, 2, 2, 3}));
+    CHECK((counted(ran[1] + ",element,int32") == std::vector<uint32_t>{3, 2, 3, 2}));
+    CHECK((counted("dispatch=2," + ran[0] + ",row=4,int32") == std::vector<uint32_t>{2, 2, 2, 3}));
+    CHECK((counted("dispatch=3," + shaders[0] + ",row=4,int32") == std::vector<uint32_t>{2, 2, 2, 3}));
+    plant(shaders[0] + ",element,int32");
+    OneBuffer doubles(bench, "double_words", 4);
+    CHECK((doubled(bench, doubles, {1.0f, 2.0f, 0.0f, -4.0f}) == std::vector{1.0f, 2.0f, 0.0f, -4.0f}));
 }
 
 ADAPTER_CHECK(a_late_write_is_seen_after_the_next_dispatch) {
@@ -120,7 +128,8 @@ ADAPTER_CHECK(a_dispatch_that_removes_the_device) {
 
 ADAPTER_CHECK(what_is_not_a_fault) {
     CHECK(refusal("dispatch=1,melt").starts_with(
-        "DMLGRAPH_SOFTWARE_FAULT has the unknown word 'melt'; words: kernel=HEX, dispatch=N, log, ulp=N, element"));
+        "DMLGRAPH_SOFTWARE_FAULT has the unknown word 'melt'; words: kernel=HEX, shader=HEX, dispatch=N, log, ulp=N, "
+        "element"));
     CHECK(refusal("dispatch=1,element").find("'element' needs a data type, such as float32") != std::string::npos);
     CHECK(refusal("dispatch=1,nan,int8").find("'int8' has no NaN") != std::string::npos);
     CHECK(refusal("dispatch=1,late,remove").find("two faults: 'remove' is the second") != std::string::npos);
@@ -128,6 +137,8 @@ ADAPTER_CHECK(what_is_not_a_fault) {
     CHECK(refusal("dispatch=1").find("does not say what goes wrong") != std::string::npos);
     CHECK(refusal("dispatch=0,late").find("'dispatch=0' is wrong: needs a positive number") != std::string::npos);
     CHECK(refusal("kernel=xyz,late").find("needs the hexadecimal number of a kernel") != std::string::npos);
+    CHECK(refusal("shader=xyz,late").find("needs the hexadecimal number of a shader") != std::string::npos);
+    CHECK(refusal("kernel=1,shader=1,late").find("names both a kernel and a shader") != std::string::npos);
     CHECK(refusal("").empty());
 }
 

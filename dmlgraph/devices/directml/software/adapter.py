@@ -11,7 +11,7 @@ import functools
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dmlgraph import _native
 from dmlgraph.devices.directml import software
@@ -213,9 +213,13 @@ class Adapter:
         if text is not None:
             raise SoftwareAdapterError(text.decode())
 
-    def dispatched(self) -> list[str]:
-        """The kernel of each dispatch of the last work that had any while a fault was planted, or logged."""
-        return self._text(self._library.sw_dispatched).splitlines()
+    def dispatched(self, what: Literal["kernel", "shader"] = "kernel") -> list[str]:
+        """The kernel or the shader of each dispatch of the last work that had any while a fault was planted, or logged.
+
+        They are the numbers that `kernel=HEX` and `shader=HEX` take in a fault.
+        """
+        lines = self._text(self._library.sw_dispatched).splitlines()
+        return [dict(word.split("=") for word in line.split())[what] for line in lines]
 
     def live_objects(self) -> list[tuple[str, str]]:
         """The type and the name of each existing object of Direct3D; a name is empty if there is none."""
