@@ -37,6 +37,7 @@ LEVELS = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
 # What lower folders call of higher ones, by name: see dmlgraph/base/by_name.py.
 ABOVE = {
+    "compiler/ir.py": {"formats.load_save:save"},
     "devices/recipe.py": {
         "formats.load_save:load",
         "formats.yaml.portable:digest_of",

@@ -72,7 +72,7 @@ ERRORS = {
     "no-outputs": "The graph has no output.",
     "unknown-rule": "No fusion rule has this name.",
     "other-graph": "A file holds another graph than the one that is meant.",
-    "fused-graph": "A fused graph cannot be written to a file.",
+    "fused-graph": "A fused graph cannot be written in this form.",
     # Files.
     "unreadable": "A file is missing or cannot be read.",
     "other-results": "A folder holds the results of another graph, or of other inputs.",

@@ -25,9 +25,11 @@ from dmlgraph.cli.parameter_types import GRAPH
 
 if TYPE_CHECKING:
     from dmlgraph.base.levels import FeatureLevel
+    from dmlgraph.compiler.ir import IrGraph
     from dmlgraph.graph.graph import Graph
 
 SUFFIXES = (".onnx", ".json")
+FUSED_SUFFIXES = (".json", ".yaml", ".yml")
 CPP = "cpp"
 
 
@@ -46,12 +48,14 @@ def _parse_level(_: click.Context, __: click.Parameter, given: str | None) -> Fe
 @click.command()
 @click.argument("files", metavar="FILE…", type=GRAPH, nargs=-1, required=True)
 @with_output(
-    "The model to write: .onnx, or .json for DxDispatch; with --to cpp a folder.",
+    "The model to write: .onnx, .json for DxDispatch, with --fuse also .yaml; with --to cpp a folder.",
     type=click.Path(path_type=pathlib.Path),
     required=True,
 )
 @click.option("--to", type=click.Choice([CPP]), help="Write C++ for Direct3D 12 into a folder.")
-@click.option("--fuse/--no-fuse", default=None, help="With --to cpp: fuse the nodes, which is the default, or not.")
+@click.option(
+    "--fuse/--no-fuse", default=None, help="Fuse the nodes, or not: by default C++ is fused, and a model is not."
+)
 @click.option(
     "--level",
     metavar="LEVEL",
@@ -83,6 +87,9 @@ def export(
     ONNX model constants above 1 MB are in a file beside it.  All nodes that ONNX cannot express are reported, with
     reasons.  ONNX needs the extra onnx: pip install "dmlgraph[onnx]".
 
+    --fuse writes what DirectML would run: every node after fusion, with its fields.  A .json has it for DxDispatch; a
+    .yaml is a graph file with the key 'fused', which is not fused again.
+
     With --to cpp the output is a folder: a class that records the graph on a command list of Direct3D 12, its weights,
     a program that runs it, and a README.md with the steps.  Several files, or several sizes of a dim, become graphs
     over the same weights, a folder each.  --self-check takes --input, or random numbers.
@@ -91,6 +98,7 @@ def export(
     Examples:
       dmlgraph export examples/ramp.yaml -o ramp.onnx
       dmlgraph export examples/ramp.yaml -o ramp.json --dim N=1
+      dmlgraph export examples/ramp.yaml -o fused.yaml --fuse
       dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp
       dmlgraph export examples/ramp.yaml --to cpp --self-check -o ramp_check
       dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp --dim N=1,4
@@ -100,15 +108,16 @@ def export(
         _export_cpp(files, output, choices, dims)
         return
     for given, option in (
-        (fuse is not None, "--fuse/--no-fuse"),
         (level is not None, "--level"),
         (self_check, "--self-check"),
         (bool(inputs), "--input"),
     ):
         if given:
             raise click.BadParameter("is for --to cpp", param_hint=option)
-    if output.suffix.lower() not in SUFFIXES:
-        raise click.BadParameter(f"'{output}' must end in {' or '.join(SUFFIXES)}", param_hint="--output")
+    allowed = FUSED_SUFFIXES if fuse else SUFFIXES
+    if output.suffix.lower() not in allowed:
+        what = f"'{output}' must end in {' or '.join(allowed)}{' with --fuse' if fuse else ''}"
+        raise click.BadParameter(what, param_hint="--output")
     if output.is_dir():
         raise click.BadParameter(f"'{output}' is a folder", param_hint="--output")
     if len(files) > 1:
@@ -118,8 +127,14 @@ def export(
     from dmlgraph.formats.load_save import save
 
     graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
-    with writing(output):
-        save(graph, output, force=force)
+    with writing(output), Report(place=graph.origin.located):
+        save(_fused(graph) if fuse else graph, output, force=force)
+
+
+def _fused(graph: Graph) -> IrGraph:
+    from dmlgraph.passes import fuse
+
+    return fuse(graph).graph
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -51,8 +51,9 @@ def lower(
         reports.print_report("lower", reports.lowered(desc, operator_count(graph.nodes), compiled))
         return
     if explain:
-        nothing = "nothing is fused: --no-fuse\n" if no_fuse else "nothing to fuse\n"
-        click.echo(textwrap.indent(fused.explain() or nothing, "# "), nl=False)
+        why = "nothing is fused: the file says that it is fused" if graph.origin.fused else "nothing to fuse"
+        nothing = "nothing is fused: --no-fuse" if no_fuse else why
+        click.echo(textwrap.indent(fused.explain() or f"{nothing}\n", "# "), nl=False)
     click.echo(str(desc), nl=False)
     for device in devices:
         needed = device.plan(desc) or "".join(_needs(device.needs(desc)))

@@ -11,11 +11,13 @@ operand is always a source and the description it is read by.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 
+from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import GraphError
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
@@ -173,9 +175,13 @@ class IrGraph(IrStructure):
         """Node → the nodes of the source graph that went into it."""
         return {name: node.origins for name, node in self._nodes.items()}
 
-    def save(self, path: object) -> NoReturn:
-        """Raises GraphError: only the graph that this one was made of can be saved."""
-        raise not_saved("a graph file")
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Writes a graph file that says that it is fused, or a model for DxDispatch; the rest is as in `Graph.save`.
+
+        Raises:
+            GraphError: it goes to ONNX, or has strides that a graph file cannot express.
+        """
+        above("formats.load_save:save", self, path, force=force)
 
     def __reduce__(self) -> NoReturn:
         raise not_saved("a graph file")

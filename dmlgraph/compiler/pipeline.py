@@ -151,7 +151,7 @@ def fuse(
     """Makes the IR of a graph, removes its views, and runs a target's passes over it.
 
     Args:
-        graph: with its dims resolved.
+        graph: with its dims resolved; one that was saved after fusion stays as it is.
         target: where the graph will run.
         enabled: the names of the rules that may run; by default those of the target that are on by default.
         check: called with the IR after each pass; raises where something is wrong.
@@ -160,7 +160,9 @@ def fuse(
     Raises:
         NotEnoughMemoryError: there is not enough memory.
     """
-    if enabled is None:
+    if graph.origin.fused:
+        enabled = frozenset()
+    elif enabled is None:
         enabled = frozenset(rule.name for each in target.passes for rule in each.rules if rule.default)
     with enough_memory("fuse", graph), collector_paused():
         ir = IrGraph.of(graph, target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from dmlgraph.base.errors import DmlGraphError, DocumentError, Location, Problem
 from dmlgraph.base.file_names import FileNames
@@ -14,6 +14,7 @@ from dmlgraph.files.kinds import kind_of, other_kind
 
 if TYPE_CHECKING:
     from dmlgraph.base.levels import FeatureLevel
+    from dmlgraph.compiler.ir import IrGraph
     from dmlgraph.graph.graph import Graph
 
 
@@ -131,33 +132,38 @@ def is_special(path: str | os.PathLike[str]) -> bool:
     return pathlib.Path(path).exists() and not pathlib.Path(path).is_file() and not pathlib.Path(path).is_dir()
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
+def save(graph: Graph | IrGraph, path: str | os.PathLike[str], *, force: bool = False) -> None:
     """Writes a graph to a YAML file, as an ONNX model, or as a model for DxDispatch; the suffix says which.
 
     Args:
-        graph: not fused, unless it goes to DxDispatch.
+        graph: one that is fused cannot go to ONNX; a graph file says that it is fused, and is not fused again.
         path: the file, `.yaml`, `.yml`, `.onnx` or `.json`; large constants go into one file beside it, of a graph file
             a safetensors file of its name.
         force: overwrite a file that somebody has changed since dmlgraph wrote it, or that it has not written.
 
     Raises:
         DmlGraphError: the suffix is another one, or the file is there and is not as dmlgraph wrote it.
-        GraphError: the graph is fused.
+        GraphError: the graph is fused, and goes to ONNX or has strides that a graph file cannot express.
         ModelError: every node that ONNX cannot express.
         OSError: a file cannot be written.
     """
     suffix = pathlib.PurePath(path).suffix.lower()
+    readable = cast("Graph", graph)  # a fused one is read with the same methods
     if suffix == ".onnx":
         from dmlgraph.formats import onnx
 
-        onnx.save(graph, path, force=force)
+        onnx.save(readable, path, force=force)
     elif suffix == ".json":
         from dmlgraph.formats.dxdispatch import writer
 
-        writer.save(graph, path, force=force)
+        writer.save(readable, path, force=force)
     elif suffix in (".yaml", ".yml") or is_special(path):
+        from dmlgraph.compiler.as_graph import as_graph
+        from dmlgraph.compiler.ir import IrGraph
         from dmlgraph.formats import yaml as document
 
+        if isinstance(graph, IrGraph):
+            graph = as_graph(graph)
         weights = f"{FileNames().take(pathlib.PurePath(path).stem)}.safetensors"
         document.save(graph, path, weights=weights, force=force)
     else:

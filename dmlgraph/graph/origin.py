@@ -21,6 +21,7 @@ class Origin:
         fixed: by dim: what cannot follow it.
         tests: the tests beside the graph, by name: each a `dmlgraph.formats.yaml.tests.GraphTest`.
         workarounds: for devices that compute nodes wrong: each a `dmlgraph.devices.workarounds.Workaround`.
+        fused: whether it was saved after fusion, so that nothing of it is to be fused again.
         training: how the graph is trained, a `dmlgraph.training.description.Training`; None if nothing says it.
         places: by node: its place, and those of its fields; by None: those of fields of the graph.
     """
@@ -31,6 +32,7 @@ class Origin:
     fixed: dict[str, str] = dataclasses.field(default_factory=dict)
     tests: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     workarounds: tuple[Any, ...] = ()
+    fused: bool = False
     training: Any = None
     places: dict[str | None, tuple[Placed | None, Mapping[str, Placed]]] = dataclasses.field(default_factory=dict)
 

@@ -98,7 +98,7 @@ class UsableGraph(Hinted):
         Raises:
             GraphError: a parameter is not such a state, the optimizer's rate does not fit, or `dg.gradient` refuses.
         """
-        above("training.minimize:minimize", self, loss, parameters, optimizer, straight_through=straight_through)
+        above("training.minimize:minimize", self._graph, loss, parameters, optimizer, straight_through=straight_through)
 
     def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
         """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.

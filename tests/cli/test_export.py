@@ -55,7 +55,7 @@ def test_a_level_that_is_too_low_is_an_error_at_its_place(graph: pathlib.Path, t
     [
         (["--to", "cpp", "-o", "graph.yaml"], "'graph.yaml' is a file, and C++ needs a folder"),
         (["--to", "cpp", "-o", "folder", "--level", "9"], "not a DirectML feature level"),
-        (["-o", "y.onnx", "--no-fuse"], "is for --to cpp"),
+        (["-o", "y.onnx", "--fuse"], "'y.onnx' must end in .json or .yaml or .yml with --fuse"),
         (["-o", "y.onnx", "--level", "5.1"], "is for --to cpp"),
         (["-o", "y.onnx", "--self-check"], "is for --to cpp"),
         (["-o", "y.onnx", "--dim", "N=1,2"], "several sizes are for --to cpp"),

@@ -186,7 +186,7 @@ with open("graph.yaml", "w") as file:
 with mock.patch("platform.node", lambda: "worker7"):  # a machine that has another file under the path
     SharedFile("graph.yaml", None, digest="0" * 64).graph
 """,
-    "fused-graph": "from dmlgraph.passes import fuse\n\n" + _EXP + 'fuse(g).graph.save("fused.yaml")\n',
+    "fused-graph": "from dmlgraph.passes import fuse\n\n" + _EXP + 'fuse(g).graph.save("fused.onnx")\n',
     "unreadable": 'dg.load("nowhere.yaml")\n',
     "other-results": """\
 from pathlib import Path

@@ -54,6 +54,7 @@ SECTIONS = (
     "dmlgraph",
     "name",
     "target",
+    "fused",
     "allow",
     "dims",
     "fixed",
@@ -217,7 +218,15 @@ class _Reader:
             dims = Graph(dims=dims).with_dims(overrides).dims
         self.graph = Graph(**fields, dims=dims)
         self.graph.origin.fixed |= fixed
+        self.graph.origin.fused = self._is_fused()
         self.graph.origin.places[None] = None, {f"dims.{dim}": place for dim, place in self._names("dims").items()}
+
+    def _is_fused(self) -> bool:
+        """Whether the file was saved after fusion."""
+        tree = self.tree.value.get("fused")
+        if tree is not None and not isinstance(tree.value, bool):
+            self.report.problem("must be true or false", tree, "kind", "fused", got=tree.plain)
+        return tree is not None and tree.value is True
 
     def _fixed(self, dims: Mapping[str, int]) -> dict[str, str]:
         """The dims that cannot have another value, and what keeps them."""

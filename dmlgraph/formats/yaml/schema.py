@@ -195,6 +195,7 @@ def schema() -> Schema:
             {"enum": [str(level) for level in FeatureLevel]},
             "The feature level at which every node must be legal, in quotes; the newest by default.",
         ),
+        "fused": ({"type": "boolean"}, "Whether the graph was saved after fusion; then nothing of it is fused again."),
         "allow": ({"type": "array", "items": {"enum": list(WARNINGS)}}, "Codes of warnings that are not reported."),
         "dims": (_named(_WHOLE), "Names for sizes, and their values; --dim gives them other values."),
         "fixed": (_named({"type": "string"}), "Dims that cannot have another value, and why; saved with the graph."),

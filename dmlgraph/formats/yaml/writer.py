@@ -117,6 +117,8 @@ def _document(graph: Graph, stem: str, weights: str | None, *, inline: int = INL
     top: dict[str, Any] = {"dmlgraph": FORMAT_VERSION, "name": graph.name}
     if graph.target is not None:
         top["target"] = str(graph.target)
+    if graph.origin.fused:
+        top["fused"] = True
     if graph.allow:
         top["allow"] = list(graph.allow)
     if graph.dims:
