@@ -7,9 +7,10 @@ import functools
 import pathlib
 import random
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from support.onnx.exported_nets import imported, in_float16, speech, squeezenet, transformer
 from support.random_graphs import graph_of
 
 import dmlgraph as dg
@@ -37,95 +38,15 @@ WHATS = ("element", "element", "row=8", "row=8", "nan", "random", "late", "ulp")
 # The ten graphs.
 
 
-def _weights(rng: np.random.Generator, *sizes: int) -> Array:
-    return (rng.normal(size=sizes) / np.sqrt(np.prod(sizes[1:]))).astype(np.float32)
-
-
-def _convolution(
-    graph: dg.Graph, x: dg.Value, name: str, filters: int, size: int, rng: np.random.Generator
-) -> dg.Value:
-    w = graph.constant(f"{name}.w", _weights(rng, filters, x.sizes[1], size, size))
-    pad = [size // 2] * 2
-    return dg.activation_relu(dg.convolution(x, w, None, start_padding=pad, end_padding=pad), name=name)
-
-
-def squeezenet() -> dg.Graph:
-    """Fire modules: a narrow convolution, then two wide ones side by side."""
-    graph, rng = dg.Graph("squeezenet"), np.random.default_rng(0)
-    x = _convolution(graph, graph.input("x", sizes=[1, 3, 24, 24], dtype="float32"), "first", 8, 3, rng)
-    for index in range(8):
-        narrow = _convolution(graph, x, f"fire{index}/squeeze", 4, 1, rng)
-        sides = [_convolution(graph, narrow, f"fire{index}/expand{size}", 4 + index, size, rng) for size in (1, 3)]
-        x = dg.join(sides, axis=1, name=f"fire{index}")
-        if index in (2, 5):
-            x = dg.max_pooling(x, strides=[2, 2], window_size=[2, 2], start_padding=[0, 0], end_padding=[0, 0])
-    x = _convolution(graph, x, "last", 10, 1, rng)
-    mean = dg.reduce(x, function="average", axes=[2, 3], name="mean")
-    graph.output("y", dg.activation_softmax1(mean, axes=[1], name="classes"))
-    return graph
-
-
-def transformer(layers: int = 12, dtype: Literal["float32", "float16"] = "float32") -> dg.Graph:
-    """Layers of attention and of two products, with normalisations before each."""
-    graph, rng, width, heads, tokens = dg.Graph("transformer"), np.random.default_rng(1), 16, 2, 6
-    x = graph.input("x", sizes=[1, 1, tokens, width], dtype=dtype)
-
-    def product(value: dg.Value, name: str, size: int) -> dg.Value:
-        data = _weights(rng, value.sizes[-1], size).astype(dtype)
-        return dg.gemm(value, graph.constant(f"{name}.w", data[None, None]), name=name)
-
-    def normalised(value: dg.Value, name: str) -> dg.Value:
-        return dg.mean_variance_normalization1(
-            value, None, None, axes=[3], normalize_variance=True, epsilon=1e-5, name=name
-        )
-
-    for index in range(layers):
-        with graph.scope(f"layer{index}"):
-            normal = normalised(x, "before")
-            q, k, v = (
-                product(normal, name, width).reshape(1, tokens, heads, width // heads).transpose(0, 2, 1, 3)
-                for name in "qkv"
-            )
-            scores = dg.multiply(dg.gemm(q, k.transpose(0, 1, 3, 2), name="scores"), 0.35, name="scaled")
-            mixed = dg.gemm(dg.activation_softmax1(scores, axes=[3], name="weights"), v, name="mixed")
-            joined = dg.identity(mixed.transpose(0, 2, 1, 3).reshape(1, 1, tokens, width), name="joined")
-            x = dg.add(x, product(joined, "out", width), name="attended")
-            wide = dg.activation_gelu(product(normalised(x, "middle"), "up", 3 * width), name="gelu")
-            x = dg.add(x, product(wide, "down", width), name="after")
-    graph.output("y", product(normalised(x, "end"), "logits", 40))
-    return graph
-
-
-def speech() -> dg.Graph:
-    """Convolutions over a spectrogram, a recurrent layer, and scores for each letter."""
-    graph, rng, steps, size = dg.Graph("speech"), np.random.default_rng(2), 12, 8
-    x = graph.input("x", sizes=[1, 1, 24, 16], dtype="float32")
-    x = _convolution(graph, dg.log(dg.abs(x) + 0.1, name="log"), "first", 6, 3, rng)
-    x = dg.average_pooling(
-        x, strides=[2, 2], window_size=[2, 2], start_padding=[0, 0], end_padding=[0, 0], include_padding=False
-    )
-    x = _convolution(graph, x, "second", 4, 3, rng)
-    frames = dg.identity(x.transpose(2, 0, 1, 3).reshape(1, steps, 1, 32), name="frames")
-    w, r = (graph.constant(name, _weights(rng, 1, 1, 3 * size, inner)) for name, inner in (("w", 32), ("r", size)))
-    sequence = dg.gru(
-        frames, w, r, None, None, None, direction="forward", linear_before_reset=False,
-        activation_descs=[{"op": "activation_sigmoid"}, {"op": "activation_tanh"}],
-        output_sequence=True, name="gru",
-    ).output_sequence  # fmt: skip
-    letters = dg.gemm(sequence.reshape(1, 1, steps, size), graph.constant("out", _weights(rng, size, 29)[None, None]))
-    graph.output("y", dg.activation_log_softmax1(letters, axes=[3], name="letters"))
-    return graph
-
-
 def _example(name: str, **dims: int) -> dg.Graph:
     return dg.load(EXAMPLES / name, dims=dims)
 
 
 GRAPHS: tuple[Callable[[], dg.Graph], ...] = (
-    squeezenet,
-    transformer,
-    functools.partial(transformer, 4, "float16"),
-    speech,
+    lambda: imported(squeezenet(side=48)),
+    lambda: imported(transformer(layers=12)),
+    lambda: imported(in_float16(transformer(layers=4))),
+    lambda: imported(speech()),
     functools.partial(_example, "causal_attention/causal_attention.yaml"),
     functools.partial(_example, "feed_forward/feed_forward.yaml"),
     functools.partial(_example, "unet_block.yaml"),
@@ -260,7 +181,7 @@ def one_case(seed: int) -> str | None:
         return f"a sound graph is accused: {finding}\n{sample!r}"
     outcome = planted_case(seed)
     if outcome.visible and not outcome.named:
-        return f"{GRAPHS[seed % len(GRAPHS)]}: {outcome.fault} in {outcome.meant}, and not {outcome.finding.node}"
+        return f"graph {seed % len(GRAPHS)}: {outcome.fault} in {outcome.meant}, and not {outcome.finding.node}"
     if outcome.finding.executions > outcome.most:
         return f"{outcome.finding.executions} executions, and not {outcome.most}"
     return None

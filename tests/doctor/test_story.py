@@ -19,6 +19,7 @@ from onnx import TensorProto as Types
 from onnx import helper
 from support.faulty_device import Call, faulty
 from support.onnx import language_models
+from support.onnx.exported_nets import in_float16
 
 import dmlgraph as dg
 from dmlgraph.devices import choose
@@ -35,18 +36,6 @@ NORM = "mean_variance_normalization2"
 DEVICE: DeviceName = "directml:software"
 DIMS = {"batch": 1, "tokens": 3, "capacity": 8}
 IDS = {"input_ids": np.arange(3, dtype=np.int64).reshape(1, 3)}
-
-
-def in_float16(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with all floats in 16 bits, as builders write it for GPUs."""
-    for weights in model.graph.initializer:
-        if weights.data_type == Types.FLOAT:
-            array = onnx.numpy_helper.to_array(weights).astype(np.float16)
-            weights.CopyFrom(onnx.numpy_helper.from_array(array, weights.name))
-    for info in (*model.graph.input, *model.graph.output, *model.graph.value_info):
-        if info.type.tensor_type.elem_type == Types.FLOAT:
-            info.type.tensor_type.elem_type = Types.FLOAT16
-    return model
 
 
 def is_wrong(call: Call) -> bool:
