@@ -54,6 +54,7 @@ ABOVE = {
         "picture:notebook",
         "training.minimize:minimize",
     },
+    "testing/run.py": {"doctor.examined:examined"},
 }
 NOT_FOLDERS = {"_native", "functions", "passes"}  # the modules of public names, and the extension
 

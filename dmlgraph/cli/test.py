@@ -18,11 +18,13 @@ from dmlgraph.cli.options import (
     each_graph_file,
     is_stdin,
     load_graph,
+    permissions,
     read_stdin,
     remark_on,
     shown,
     skipping_others,
     with_device,
+    with_permissions,
     with_sizes,
     writing,
 )
@@ -32,6 +34,7 @@ from dmlgraph.files.whole import write_text
 if TYPE_CHECKING:
     from dmlgraph.testing.allowances import Allowances
     from dmlgraph.testing.records import Record
+    from dmlgraph.testing.subprocess_runner import How
     from dmlgraph.testing.test_subjects import Subject
 
 LEFT_OUT, WITHOUT = "left out", "without tests"  # what the summary counts besides outcomes
@@ -59,6 +62,7 @@ class _Wanted:
         devices: names.
         dims: sizes by name.
         seconds: that a test may take in a process of its own; None if that is not limited.
+        how: whether the doctor examines graphs, and what DirectML may do.
         quiet: whether only failures and the summary are printed.
         tally: counts what the summary counts besides outcomes.
     """
@@ -68,6 +72,7 @@ class _Wanted:
     devices: Sequence[str]
     dims: Mapping[str, Sequence[int]]
     seconds: float | None
+    how: How
     quiet: bool
     tally: collections.Counter[str]
 
@@ -88,6 +93,9 @@ class _Wanted:
     help="Run each test in a process of its own, which is killed after S seconds.  On a cluster 300 if not given.",
 )
 @click.option(
+    "--doctor", is_flag=True, help="Examine the nodes of each graph as 'dmlgraph doctor' does, in place of its tests."
+)
+@click.option(
     "--allow-failures",
     "allowed",
     type=FILE,
@@ -101,6 +109,7 @@ class _Wanted:
 @click.option("--html", type=NEW_FILE, metavar="FILE.html", help="Draw the results, graph by device, as a page.")
 @click.option("--quiet", is_flag=True, help="Print only failures and the summary.")
 @skipping_others
+@with_permissions
 @with_sizes("the tests run")
 @click.pass_context
 def test(
@@ -111,6 +120,7 @@ def test(
     scheduler: str | None,
     workers: int | None,
     seconds: float | None,
+    doctor: bool,
     allowed: pathlib.Path | None,
     junit: pathlib.Path | None,
     jsonl: pathlib.Path | None,
@@ -132,19 +142,25 @@ def test(
     With --scheduler or --workers the tests run on the devices of all machines of a cluster, each in a process of its
     own, and a graph without tests runs once on each device with random inputs.
 
+    With --doctor each graph is examined on each device, and a failure says which node is computed wrong.
+
     \b
     Examples:
       dmlgraph test examples/moving_average.yaml
       dmlgraph test examples --device cpu --quiet --junit results.xml
       dmlgraph test examples/moving_average.yaml -k stays
       dmlgraph test models --scheduler tcp://lab:8786 --html matrix.html
+      dmlgraph test examples/ramp.yaml --doctor --device cpu
     """
     from dmlgraph.testing.allowances import Allowances, read
+    from dmlgraph.testing.subprocess_runner import SECONDS, How
 
     if scheduler is not None and workers is not None:
         raise click.UsageError("--scheduler and --workers exclude each other: a scheduler has its own workers")
     paths = each_graph_file(files, skip_others)
-    wanted = _Wanted(paths, names, devices, dims, seconds, quiet, collections.Counter())
+    how = How(doctor, **permissions())
+    limit = SECONDS if doctor and seconds is None else seconds
+    wanted = _Wanted(paths, names, devices, dims, limit, how, quiet, collections.Counter())
     may_fail = Allowances() if allowed is None else read(allowed)
     with _Lines(jsonl) as lines:
         records = _records(wanted, scheduler, workers, may_fail, lines.add)
@@ -220,7 +236,7 @@ def _in_this_process(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
 
     for dims, sizes in combinations(wanted.dims):
         graph = load_graph(path, dims)
-        with Runner(graph) as runner:
+        with Runner(graph, **permissions()) as runner:
             for case in cases(graph, wanted.devices):
                 if _is_wanted(wanted, case.name, case.device):
                     _remark_on_device(wanted, case.device)
@@ -244,13 +260,14 @@ def _apart(wanted: _Wanted, path: pathlib.Path) -> Iterator[Record]:
     assert wanted.seconds is not None
     here: list[str] | None = None
     for subject in _subjects(wanted, path):
-        for test, named in subject.tests.items() if subject.has_tests else ():
+        for test, named in subject.tests.items() if subject.has_tests or wanted.how.doctor else ():
             if named is None and here is None:
                 found = list_devices((), every=True, seconds=wanted.seconds)
                 here = [name for name, each in found.items() if each.usable]
             for device in here or () if named is None else named:
                 if _is_wanted(wanted, case_name(test, device), device):
-                    result = run_test(subject.bundle, subject.dims, test, device, seconds=wanted.seconds)
+                    how, seconds = wanted.how, wanted.seconds
+                    result = run_test(subject.bundle, subject.dims, test, device, seconds=seconds, how=how)
                     yield Record(shown(path), test, Place(device), result, subject.sizes)
 
 
@@ -274,7 +291,8 @@ def _on_cluster(
             records.append(_told(wanted, _broken(path, error), add))
     seconds = SECONDS if wanted.seconds is None else wanted.seconds
     with connect(scheduler, workers=workers) as client:
-        sweep = Sweep(subjects, client, devices=wanted.devices, names=wanted.names, seconds=seconds)
+        devices, names, how = wanted.devices, wanted.names, wanted.how
+        sweep = Sweep(subjects, client, devices=devices, names=names, seconds=seconds, how=how)
         records += [_told(wanted, may_fail.applied(each), add) for each in sweep]
     for address, why in sweep.refused.items():
         click.echo(visible(f"worker {address} took no part: {why}"), err=True)
@@ -287,9 +305,10 @@ def _subjects(wanted: _Wanted, path: pathlib.Path) -> Iterator[Subject]:
     from dmlgraph.testing.test_subjects import from_file, from_path
 
     if is_stdin(path):
-        yield from from_file(read_stdin("the graph"), shown(path), pathlib.Path(), wanted.dims)
+        found = from_file(read_stdin("the graph"), shown(path), pathlib.Path(), wanted.dims)
     else:
-        yield from from_path(path, wanted.dims, load_model=load_graph)
+        found = from_path(path, wanted.dims, load_model=load_graph)
+    yield from (each.examined() for each in found) if wanted.how.doctor else found
 
 
 def _is_wanted(wanted: _Wanted, name: str, device: str) -> bool:

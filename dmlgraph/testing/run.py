@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from dmlgraph.base.by_name import above
 from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
 from dmlgraph.devices import Choice, choose, list_devices
 from dmlgraph.devices.compile import compile_graph
@@ -86,10 +87,15 @@ class Runner:
     """Runs the tests of a graph; compiles the graph once for each device and each choice of dims.
 
     Use it in a `with` statement, which releases what was compiled.
+
+    Args:
+        graph: the graph.
+        metacommands, half_precision: as in `Graph.compile`, of the devices that are tested.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, *, metacommands: bool = True, half_precision: bool = False) -> None:
         self.graph = graph
+        self._tested = functools.partial(_here, metacommands=metacommands, half_precision=half_precision)
         self._sized: dict[tuple[tuple[str, int], ...], Graph] = {}
         self._compiled: dict[tuple[int, Side], Executable] = {}
         self._open = contextlib.ExitStack()
@@ -116,6 +122,10 @@ class Runner:
         """Runs a graph without tests on the device of this name, with random inputs; compares nothing."""
         return self._result(lambda: self._try_out(name))
 
+    def examine(self, name: str) -> Result:
+        """Examines every node on the device of this name with random inputs, as `dmlgraph doctor` does."""
+        return self._result(lambda: self._examine(name))
+
     def _result(self, run: Callable[[], str]) -> Result:
         begin = time.perf_counter()
         try:
@@ -128,19 +138,21 @@ class Runner:
         return Result(outcome, report, time.perf_counter() - begin)
 
     def _try_out(self, name: str) -> str:
-        device = Side(_here(name), fuse=True)
-        try:
+        device = Side(self._tested(name), fuse=True)
+        with _skipping():
             self._results(self.graph, device, _Given(complete(self.graph, {})[0]))
-        except DmlGraphError as error:
-            if lacks(error):
-                raise _SkippedError(str(error)) from None
-            raise
         return ""
+
+    def _examine(self, name: str) -> str:
+        """What is wrong; empty if nothing is."""
+        device = self._tested(name)
+        with _skipping():
+            return str(above("doctor.examined:examined", self.graph, device, complete(self.graph, {})[0]))
 
     def _run(self, case: Case) -> str:
         """The report of a failure; empty if the test passes."""
         test = case.test
-        device = Side(_here(case.device), fuse=True)
+        device = Side(self._tested(case.device), fuse=True)
         graph = self._graph(test)
         labels = {state.name: label for label, state in labels_of_states(graph).items()}
         same_as = {**test.same_as, **{labels[name]: other for name, other in test.states_same_as.items()}}
@@ -148,12 +160,8 @@ class Runner:
         given = _Given(test.input_arrays(graph), test.state_arrays(graph), test.steps, test.collect)
         expected = test.expected_arrays(graph)
         expected |= {labels[name]: array for name, array in test.expected_states(graph).items()}
-        try:
+        with contextlib.nullcontext() if case.named else _skipping():
             results = self._results(graph, device, given)
-        except DmlGraphError as error:
-            if not case.named and lacks(error):
-                raise _SkippedError(str(error)) from None
-            raise
         for side in set(others.values()):
             computed = self._results(graph, side, given)
             expected |= {name: computed[name] for name, wanted in others.items() if wanted == side}
@@ -242,10 +250,21 @@ def _tolerance(test: GraphTest) -> Tolerance:
     return Tolerance(test.ulp, test.relative, test.absolute)
 
 
-def _here(name: str) -> Choice:
+@contextlib.contextmanager
+def _skipping() -> Iterator[None]:
+    """A device that lacks something that the graph needs skips the test."""
+    try:
+        yield
+    except DmlGraphError as error:
+        if lacks(error):
+            raise _SkippedError(str(error)) from None
+        raise
+
+
+def _here(name: str, *, metacommands: bool = True, half_precision: bool = False) -> Choice:
     """A device that a test names; a test of a device that is not here is skipped."""
     try:
-        return choose(name)
+        return choose(name, metacommands=metacommands, half_precision=half_precision)
     except DeviceError as error:
         why = "; ".join(str(dataclasses.replace(problem, field=None, got=None)) for problem in error.problems)
         raise _SkippedError(f"'{name}' is not here: {why}") from None

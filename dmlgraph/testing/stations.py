@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dmlgraph.base.errors import DeviceError
 from dmlgraph.testing.bundle import Bundle
 from dmlgraph.testing.records import Result
-from dmlgraph.testing.subprocess_runner import EndedError, Found, list_devices, run_test
+from dmlgraph.testing.subprocess_runner import EndedError, Found, How, list_devices, run_test
 
 MOST_REPORTED = 200_000  # characters of a report that travel
 
@@ -60,9 +60,11 @@ def survey(names: Sequence[str], every: bool, seconds: float) -> Survey:
     return Survey(platform.node(), version(), found, at_once)
 
 
-def run_here(bundle: Bundle, dims: Mapping[str, int], name: str | None, device: str, seconds: float) -> Result:
+def run_here(
+    bundle: Bundle, dims: Mapping[str, int], name: str | None, device: str, seconds: float, how: How
+) -> Result:
     """The result of a test; the arguments are those of `run_test`."""
-    result = run_test(bundle, dims, name, device, seconds=seconds)
+    result = run_test(bundle, dims, name, device, seconds=seconds, how=how)
     if len(result.report) <= MOST_REPORTED:
         return result
     return dataclasses.replace(result, report=result.report[:MOST_REPORTED] + "\n…")

@@ -57,8 +57,11 @@ def _test(request: dict[str, Any]) -> dict[str, Any]:
     except DmlGraphError as error:
         result = Result(Outcome.BROKEN, str(error))
     else:
-        with Runner(graph) as runner:
-            if request["test"] is None:
+        how = request["how"]
+        with Runner(graph, metacommands=how["metacommands"], half_precision=how["half_precision"]) as runner:
+            if how["doctor"]:
+                result = runner.examine(request["device"])
+            elif request["test"] is None:
                 result = runner.try_out(request["device"])
             else:
                 test = graph.origin.tests[request["test"]]

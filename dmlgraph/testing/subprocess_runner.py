@@ -49,7 +49,26 @@ class EndedError(Exception):
         self.result = result
 
 
-def run_test(bundle: Bundle, dims: Mapping[str, int], test: str | None, device: str, *, seconds: float) -> Result:
+@dataclasses.dataclass(frozen=True, slots=True)
+class How:
+    """How a graph is tried.
+
+    Attributes:
+        doctor: whether its nodes are examined in place of its tests, as `dmlgraph doctor` does.
+        metacommands, half_precision: as in `Graph.compile`.
+    """
+
+    doctor: bool = False
+    metacommands: bool = True
+    half_precision: bool = False
+
+
+BY_TESTS = How()
+
+
+def run_test(
+    bundle: Bundle, dims: Mapping[str, int], test: str | None, device: str, *, seconds: float, how: How = BY_TESTS
+) -> Result:
     """The result of a test on a device, run in a process of its own.
 
     Args:
@@ -58,6 +77,7 @@ def run_test(bundle: Bundle, dims: Mapping[str, int], test: str | None, device: 
         test: its name; None runs the graph with random inputs and compares nothing.
         device: the name of the device.
         seconds: after which the process is killed.
+        how: whether the doctor examines the graph instead, and what DirectML may do.
     """
     begin = time.monotonic()
     try:
@@ -70,6 +90,7 @@ def run_test(bundle: Bundle, dims: Mapping[str, int], test: str | None, device: 
                 "dims": dict(dims),
                 "test": test,
                 "device": device,
+                "how": dataclasses.asdict(how),
             }
             answer = ask(request, seconds=seconds, shown=[bundle.file, test or "", device])
         return Result(Outcome(answer["outcome"]), str(answer["report"]), float(answer["seconds"]))

@@ -28,7 +28,7 @@ from dmlgraph.testing.allowances import Allowances
 from dmlgraph.testing.bundle import MOST_BYTES
 from dmlgraph.testing.records import Outcome, Place, Record, Result, case_name
 from dmlgraph.testing.stations import Survey, run_here, survey, version
-from dmlgraph.testing.subprocess_runner import SECONDS
+from dmlgraph.testing.subprocess_runner import BY_TESTS, SECONDS, How
 from dmlgraph.testing.test_subjects import Subject, subjects
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ def sweep(
     deaths: int = DEATHS,
     patience: float = PATIENCE,
     most_bytes: int = MOST_BYTES,
+    how: How = BY_TESTS,
     client: Client | None = None,
     each: Callable[[Record], object] | None = None,
 ) -> list[Record]:
     """Tests graphs on the devices of all workers.
 
-    A graph without tests runs once in each place with random inputs, and nothing is compared.
+    A graph without tests runs once in each place with random inputs, and nothing is compared.  With `How(doctor=True)`
+    the nodes of each graph are examined in each place in place of its tests.
 
     Args:
         graphs: graphs, graph files, ONNX models, and folders, which stand for the graph files in them.
@@ -72,6 +74,7 @@ def sweep(
         deaths: how often a test is run again after its worker died.
         patience: seconds to wait for a worker, where none has the device any more.
         most_bytes: of a graph file and the files it names.
+        how: whether the doctor examines graphs, and what DirectML may do.
         client: of the cluster; by default Dask's default client.
         each: is called with each record as soon as it is there.
 
@@ -84,14 +87,16 @@ def sweep(
     need("distributed")
     sizes = {dim: [size] if isinstance(size, int) else list(size) for dim, size in (dims or {}).items()}
     found = list(subjects(graphs, sizes, most_bytes))
+    asked = [item for item in found if isinstance(item, Subject)]
     running = Sweep(
-        [item for item in found if isinstance(item, Subject)],
+        [item.examined() for item in asked] if how.doctor else asked,
         client or _default_client(),
         devices=devices,
         names=names,
         seconds=seconds,
         deaths=deaths,
         patience=patience,
+        how=how,
     )
     return _recorded(running, found, may_fail or Allowances(), each)
 
@@ -192,9 +197,10 @@ class Sweep:
         seconds: float = SECONDS,
         deaths: int = DEATHS,
         patience: float = PATIENCE,
+        how: How = BY_TESTS,
     ) -> None:
         _check(devices, seconds)
-        self.subjects, self.client = subjects, client
+        self.subjects, self.client, self.how = subjects, client, how
         self.devices = None if not devices else tuple(devices)
         self.names = tuple(name.lower() for name in names)
         self.seconds, self.deaths, self.patience = seconds, deaths, patience
@@ -384,6 +390,7 @@ class Sweep:
             name,
             trial.place.device,
             self.seconds,
+            self.how,
             workers=[worker.address],
             resources=resources,
             pure=False,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
 TRIAL = "run"  # the name of the only test of a graph without tests: it runs with random inputs
+EXAMINATION = "doctor"  # the name of the only test of a graph whose nodes are examined
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,6 +45,10 @@ class Subject:
     def of(cls, bundle: Bundle, graph: Graph, dims: Mapping[str, int], sizes: str) -> Subject:
         tests = {test.name: test.devices for test in graph.origin.tests.values()}
         return cls(bundle, dims, sizes, tests or {TRIAL: None}, bool(tests))
+
+    def examined(self) -> Subject:
+        """The same graph with the doctor's examination in place of its tests, on all devices."""
+        return dataclasses.replace(self, tests={EXAMINATION: None}, has_tests=False)
 
 
 def from_file(

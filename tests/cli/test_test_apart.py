@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import sys
 
 import pytest
 from click.testing import CliRunner, Result
@@ -45,6 +46,22 @@ def test_with_a_time_limit_all_else_is_as_without() -> None:
         "1 failed, 1 passed, 1 file without tests",
     ]
     assert call("good.yaml", "--time-limit", "100", "-k", "nothing").exit_code == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the software adapter is that of Linux")
+def test_the_doctor_names_what_a_device_computes_wrong(
+    directml_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DMLGRAPH_DIRECTML", str(directml_path))
+    monkeypatch.setenv("DMLGRAPH_SOFTWARE_FAULT", "dispatch=1,element,float32")
+    done = call("bad.yaml", "--doctor", "--device", "directml:software", "--device", "cpu", "--no-metacommands")
+    lines = done.stdout.splitlines()
+    assert (done.exit_code, lines[:2]) == (
+        1,
+        ["bad.yaml::doctor[cpu] passed", "bad.yaml::doctor[directml:software] failed"],
+    )
+    assert lines[2].endswith("directml:software computes 'y' wrong")
+    assert lines[-1] == "1 failed, 1 passed, 1 left out"
 
 
 def test_what_may_fail_does_not_count_and_what_passes_is_said(folder: pathlib.Path) -> None:

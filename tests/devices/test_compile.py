@@ -106,6 +106,17 @@ def test_a_command_passes_permissions_on(
         assert permitted == []
 
 
+@pytest.mark.parametrize("option", ["--no-metacommands", "--half-precision"])
+def test_tests_run_with_permissions(option: str, permitted: list[dict[str, bool]], tmp_path: pathlib.Path) -> None:
+    graph().save(tmp_path / "small.yaml")
+    with (tmp_path / "small.yaml").open("a", encoding="utf-8") as file:
+        file.write("tests: {same: {inputs: {x: {value: 1}}, expect: {y: {value: 3}}}}\n")
+    done = CliRunner().invoke(main, ["test", str(tmp_path / "small.yaml"), "--device", "reference", option])
+    assert done.exit_code == 0, done.output
+    expected = {"metacommands": option != "--no-metacommands", "half_precision": option == "--half-precision"}
+    assert permitted == [expected]
+
+
 def test_auto_keeps_permissions_on_its_next_device(permitted: list[dict[str, bool]]) -> None:
     first = devices.Choice("auto", ReferenceDevice(), "", lambda why: devices.Choice("auto", ReferenceDevice(), why))
     choice = devices.with_permissions(first, metacommands=False, half_precision=True)

@@ -34,6 +34,7 @@ from dmlgraph.distributed import sweep
 from dmlgraph.testing import sweeps
 from dmlgraph.testing.allowances import read
 from dmlgraph.testing.records import Record
+from dmlgraph.testing.subprocess_runner import How
 
 MACHINE = platform.node()
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no signals")
@@ -87,6 +88,15 @@ def test_every_graph_runs_on_the_devices_of_all_workers(lab: Any, folder: pathli
     assert len(came) == 4
     assert set(came) == set(records)
     assert {record.attempts for record in records} == {1}
+
+
+def test_the_doctor_examines_each_graph_once_in_each_place(lab: Any, folder: pathlib.Path) -> None:
+    records = sweep([folder / "bad.yaml", folder / "plain.yaml"], client=lab, how=How(doctor=True))
+    assert shown(records) == [
+        f"{folder / name}::doctor[{device}] on {MACHINE} passed"
+        for name in ("bad.yaml", "plain.yaml")
+        for device in ("cpu", "reference")
+    ]
 
 
 def test_files_travel_and_graphs_need_none(lab: Any, folder: pathlib.Path) -> None:
