@@ -5,10 +5,10 @@ from __future__ import annotations
 from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
-from dmlgraph.compiler.rule import New, Outcome, Rewrite, demand, rule
+from dmlgraph.compiler.rule import New, Outcome, Rewrite, Tensors, alone, demand, rule, through
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.operators.declaration.operator import Operator
-from dmlgraph.operators.element_wise import Cast
+from dmlgraph.operators.element_wise import Add, Cast, Negate, Subtract
 
 
 @rule(lambda kind: kind.why_copy is not Operator.why_copy, effect="bit-exact")
@@ -42,6 +42,21 @@ def double_negation(ir: IrGraph, node: IrNode) -> Outcome:
     demand(dtype in node.computation.involution, f"in {dtype} it does not restore every number")
     seen = ir.around(operand, ir.produced(operand), first.needed("input"))
     return None if seen is None else instead(ir, node, seen, f"undoes '{first.name}'")
+
+
+@rule(Add, Subtract, after=(Negate,), effect="bit-exact")
+def negated_operand(ir: IrGraph, node: IrNode) -> Outcome:
+    """x + (−y), (−y) + x → x − y and x − (−y) → x + y; not of int8, as `double_negation`."""
+    a, b = node.needed("a"), node.needed("b")
+    for operand, other in ((b, a), (a, b)) if node.computation.commutative else ((b, a),):
+        negation = ir.made_by(operand, Negate)
+        if negation is not None:
+            demand(operand.desc.dtype in Negate.involution, f"in {operand.desc.dtype} not every number has a negative")
+            alone(ir, operand)
+            operator = Subtract if node.computation.commutative else Add
+            tensors: Tensors = {"a": other, "b": through(ir, operand, negation.needed("input"))}
+            return Rewrite.of(New(operator, tensors), f"takes '{negation.name}' with it")
+    return None
 
 
 @rule(is_idempotent, after=(is_idempotent,), effect="bit-exact")
@@ -107,4 +122,4 @@ _HOLDS: dict[DataType, list[DataType]] = {
     DataType.INT8: _wider("int16 int32 int64 float16 float32 float64"),
 }
 
-RULES = (remove_copy, double_negation, remove_again, join_casts)
+RULES = (remove_copy, double_negation, negated_operand, remove_again, join_casts)

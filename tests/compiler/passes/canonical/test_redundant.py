@@ -156,6 +156,39 @@ def test_the_opposite_of_the_least_int8_is_not_undone() -> None:
     assert (bits == bin(-127 & 0xFF).count("1")).all()
 
 
+@pytest.mark.parametrize(
+    ("function", "left"),
+    [
+        (lambda x, z: x + -z, "subtract"),
+        (lambda x, z: -z + x, "subtract"),
+        (lambda x, z: x - -z, "add"),
+        (lambda x, z: x + -z.reshape(2, 1).broadcast_to(2, 3), "subtract"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_a_sum_takes_the_sign_of_a_term(
+    function: Callable[[Any, Any], Any], left: str, dtype: DataTypeName, device: DeviceName
+) -> None:
+    x = np.array([[1.5, -0.0, np.inf], [np.nan, 3, 7]]) if dtype.startswith("float") else np.arange(6) - 3
+    z = np.array([[0.0], [np.inf]]) if dtype.startswith("float") else np.array([[np.iinfo("int32").min], [5]])
+    inputs = {"x": x.reshape(2, 3).astype(dtype), "z": z.astype(dtype)}
+    graph = dg.Graph("test")
+    values = [graph.input(name, sizes=array.shape, dtype=dtype) for name, array in inputs.items()]
+    graph.output("y", function(*values))
+    assert operators(fused(graph, "negated_operand")) == [left]
+    assert_same_bits(graph, inputs, device=device)
+
+
+def test_a_sign_that_others_read_or_that_int8_lacks_stays() -> None:
+    graph = dg.Graph("test")
+    x, z = (graph.input(name, sizes=[3], dtype="float32") for name in "xz")
+    graph.output("y", x + dg.negate(z, name="minus"))
+    graph.output("w", dg.exp(graph.value("minus")))
+    assert "'minus' has other readers" in refusal(fused(graph, "negated_operand"), "negated_operand")
+    of_int8 = graph_of(lambda x: x - -x, "int8")
+    assert "int8" in refusal(fused(of_int8, "negated_operand"), "negated_operand")
+
+
 @pytest.mark.parametrize("operator", [dg.abs, dg.activation_relu, dg.ceil, dg.floor])
 def test_what_was_done_is_not_done_again(operator: Callable[[Any], Any], device: DeviceName) -> None:
     graph = graph_of(lambda x: operator(operator(x)))
