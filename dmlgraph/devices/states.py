@@ -242,13 +242,7 @@ class States:
                 assert state.grows is not None
                 capacity = desc.sizes[state.grows]
                 if held.length > capacity:
-                    raise BindingError(
-                        "the state has more rows than the capacity",
-                        code="capacity",
-                        field=state.name,
-                        got=f"{held.length} rows",
-                        allowed=f"a capacity of {capacity}",
-                    )
+                    raise _full(state.name, f"{held.length} rows", capacity)
                 array = self._memory.read(held.tensor, held.desc, held.part)
                 fitted[state.name] = dataclasses.replace(held, desc=desc).holding(self._memory, array)
             if fitted:
@@ -296,7 +290,8 @@ class States:
                 if use.is_updated:
                     parts.append(Used(use, held, (held.tensor, *held.spares, *self._missing(held, steps))))
                 elif use.rows and held.length + steps * use.rows > use.capacity:
-                    raise _full(use, held, steps)
+                    hint = "rewind, reset, or use a graph with a larger capacity"
+                    raise _full(use.name, f"{held.length} rows and {steps * use.rows} more", use.capacity, hint)
                 else:
                     parts.append(Used(use, held, (held.tensor,)))
             yield Turn(self, parts, steps)
@@ -366,15 +361,9 @@ def uses_of(graph: GraphDesc) -> tuple[Use, ...]:
     return tuple(uses)
 
 
-def _full(use: Use, held: Held, steps: int) -> BindingError:
-    return BindingError(
-        "the rows do not fit the state",
-        code="capacity",
-        field=use.name,
-        got=f"{held.length} rows and {steps * use.rows} more",
-        allowed=f"a capacity of {use.capacity}",
-        hint="rewind, reset, or use a graph with a larger capacity",
-    )
+def _full(name: str, rows: str, capacity: int, hint: str | None = None) -> BindingError:
+    message, allowed = "the rows do not fit the state", f"a capacity of {capacity}"
+    return BindingError(message, code="capacity", field=name, got=rows, allowed=allowed, hint=hint)
 
 
 @dataclasses.dataclass(slots=True)

@@ -62,6 +62,13 @@ class StateNode:
     initial: ConstantData | Scalar | None = None
     grows: int | None = None
 
+    @classmethod
+    def of(cls, source: InputNode | ConstantNode, initial: ConstantData | Scalar | None) -> StateNode:
+        """The state in the place of a source: of its name and description."""
+        desc = source.desc
+        known = source.declared if isinstance(source, InputNode) else {"dtype": desc.dtype, "sizes": desc.sizes}
+        return cls(source.name, desc, {field: known[field] for field in ("dtype", "sizes")}, initial)
+
     @property
     def output_descs(self) -> tuple[TensorDesc, ...]:
         return (self.desc,) if self.grows is None else (self.desc, LENGTH)

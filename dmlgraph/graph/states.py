@@ -85,9 +85,8 @@ class StatefulGraph(Hinted):
         if not isinstance(node, InputNode) or node.desc.owned or node.declared["strides"] is not None:
             message = "is not an input that is given packed at every run"
             raise GraphError(message, code="not-an-input", node=name)
-        declared = {"dtype": node.declared["dtype"], "sizes": node.declared["sizes"]}
         with Report(node=name):
-            self._network.replace(StateNode(name, node.desc, declared, initial_of(initial, node.desc, None)))
+            self._network.replace(StateNode.of(node, initial_of(initial, node.desc, None)))
         return Value(self._graph, name, 0)
 
     def update(self, state: Value, value: Value) -> None:

@@ -56,8 +56,7 @@ def _made(graph: Graph, patterns: Sequence[str], field: str, states: Sequence[st
         message = "only floats can be trained"
         raise GraphError(message, code="dtype", field=field, got=listing(found), allowed=FLOATS)
     for constant in (constants[name] for name in chosen if name in constants):
-        declared = {"dtype": constant.desc.dtype, "sizes": constant.desc.sizes}
-        graph.replace_source(StateNode(constant.name, constant.desc, declared, constant.elements))
+        graph.replace_source(StateNode.of(constant, constant.elements))
     return [Value(graph, name, 0) for name in chosen]
 
 
