@@ -24,7 +24,7 @@ from dmlgraph.compiler import detours
 from dmlgraph.compiler.record import Entry
 from dmlgraph.devices import check_name
 from dmlgraph.devices.rules import RULES
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import is_computed
 
 if TYPE_CHECKING:
     from dmlgraph.devices.device import Device
@@ -94,9 +94,10 @@ class Workaround:
                     hint, allowed = suggestion(rule, RULES), listing(RULES, at_most=8)
                     message, field = "is not a fusion rule", f"without.{index}"
                     report.problem(message, code="unknown-rule", field=field, got=rule, allowed=allowed, hint=hint)
+            names = _computed(graph)
             for pattern, kind in self.nodes.items():
                 with report.at(field=f"nodes.{pattern}"):
-                    detours.take(graph, dict.fromkeys(_matched(graph, pattern), kind))
+                    detours.take(graph, dict.fromkeys(_matched(names, pattern), kind))
 
     def is_for(self, device: Device) -> bool:
         """Whether a device, its adapter and its driver are meant."""
@@ -115,7 +116,8 @@ class Workaround:
 
     def within(self, graph: Graph) -> Workaround | None:
         """What is left of the entry in a graph from which nodes are removed; None if nothing is."""
-        nodes = {pattern: kind for pattern, kind in self.nodes.items() if _operators(graph, pattern)}
+        names = _computed(graph)
+        nodes = {pattern: kind for pattern, kind in self.nodes.items() if _meant(names, pattern)}
         does_more = self.without or not all(getattr(self, name) for name in PERMISSIONS)
         return dataclasses.replace(self, nodes=nodes) if nodes or does_more else None
 
@@ -169,9 +171,10 @@ class Applied:
             GraphError: a node has no such detour.
         """
         kinds: dict[str, str] = {}
+        names = _computed(graph) if self.workarounds else []
         for each in self.workarounds:
             for pattern, kind in each.nodes.items():
-                kinds |= dict.fromkeys(_matched(graph, pattern), kind)
+                kinds |= dict.fromkeys(_matched(names, pattern), kind)
         if not kinds:
             return graph, frozenset(), ()
         known = {node.name for node in graph.nodes}
@@ -183,21 +186,24 @@ class Applied:
         return other, kept, tuple(record)
 
 
-def _operators(graph: Graph, pattern: str) -> list[str]:
-    """The operators that a name or a pattern means."""
-    names = [node.name for node in graph.nodes if isinstance(node, OperatorNode) and not node.operator.is_view]
+def _computed(graph: Graph) -> list[str]:
+    """The nodes that patterns mean: the operators."""
+    return [node.name for node in graph.nodes if is_computed(node)]
+
+
+def _meant(names: Sequence[str], pattern: str) -> list[str]:
+    """Those of some names that are a name, or fit a pattern."""
     return [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
 
 
-def _matched(graph: Graph, pattern: str) -> list[str]:
-    """The operators that a name or a pattern means.
+def _matched(names: Sequence[str], pattern: str) -> list[str]:
+    """The same.
 
     Raises:
         GraphError: it means nothing.
     """
-    found = _operators(graph, pattern)
+    found = _meant(names, pattern)
     if not found:
-        names = _operators(graph, "*")
         raise GraphError(
             "no operator has this name",
             code="unknown-node",

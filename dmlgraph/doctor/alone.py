@@ -14,7 +14,7 @@ import numpy as np
 from dmlgraph.doctor.cut import cut
 from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.values import in_source
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import OperatorNode, is_view
 from dmlgraph.testing.records import Outcome
 from dmlgraph.testing.subprocess_runner import SECONDS, EndedError, ask
 
@@ -70,7 +70,7 @@ def smallest_lost(
     def tried(names: Sequence[str]) -> Ended | None:
         nonlocal executions
         executions += 1
-        asked = [name for name in names if not _is_view(graph, name)]
+        asked = [name for name in names if not is_view(graph.node(name))]
         if not asked:
             return None
         piece = cut(graph, asked)
@@ -99,8 +99,3 @@ def smallest_lost(
         executions=executions,
         why=why.splitlines()[0],
     )
-
-
-def _is_view(graph: Graph, name: str) -> bool:
-    node = graph.node(name)
-    return isinstance(node, OperatorNode) and node.operator.is_view

@@ -17,7 +17,7 @@ import numpy as np
 from dmlgraph.base.errors import GraphError
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.network import Output
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, is_view
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.fill import FillValueConstant
@@ -104,7 +104,7 @@ class _Cut:
         """What a value is a view of, through views that the cut keeps."""
         while source is not None and source[0] in self.kept:
             node = self.graph.node(source[0])
-            if not isinstance(node, OperatorNode) or not node.operator.is_view:
+            if not is_view(node):
                 break
             (source,) = self.graph.sources(source[0])
         return source
@@ -168,4 +168,4 @@ def _stays(node: Node) -> bool:
     """Whether the readers of a node keep it in a cut."""
     if isinstance(node, ConstantNode):
         return True
-    return isinstance(node, OperatorNode) and (node.operator.is_view or isinstance(node.operator, FillValueConstant))
+    return is_view(node) or (isinstance(node, OperatorNode) and isinstance(node.operator, FillValueConstant))

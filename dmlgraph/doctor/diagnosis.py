@@ -23,7 +23,7 @@ from dmlgraph.doctor.shrink import Shrunk, shrink
 from dmlgraph.doctor.trials import Compare, Outcome, Trials, exactly, near
 from dmlgraph.doctor.ways import Treatment, treat
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import OperatorNode, is_view
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -109,8 +109,7 @@ def read_by(graph: Graph, node: str, inputs: Mapping[str, Array]) -> dict[str, A
         for source in graph.sources(waiting.pop()):
             if source is not None:
                 wanted[graph.reference(*source)] = source
-                producer = graph.node(source[0])
-                if isinstance(producer, OperatorNode) and producer.operator.is_view:
+                if is_view(graph.node(source[0])):
                     waiting.append(source[0])
     other = copy.copy(graph)
     for name in list(other.outputs):

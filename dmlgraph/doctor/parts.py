@@ -12,7 +12,7 @@ from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.doctor.cut import cut
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import Node, is_computed
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ def split(graph: Graph, node: str) -> tuple[Graph, Graph]:
     if graph.states:
         raise GraphError("has states, which two executions do not share here", code="states", node=graph.states[0].name)
     live = graph.live_nodes()
-    computed = [each.name for each in graph.nodes if _is_computed(each) and each.name in live]
+    computed = [each.name for each in graph.nodes if has_work(each) and each.name in live]
     upstream = graph.upstream(node)
     first = [name for name in computed if name in upstream and name != node] or [node]
     rest = [name for name in computed if name not in first]
@@ -56,5 +56,6 @@ def run(
     return outputs, count
 
 
-def _is_computed(node: object) -> bool:
-    return isinstance(node, OperatorNode) and bool(node.operator.input_fields) and not node.operator.is_view
+def has_work(node: Node) -> bool:
+    """Whether a device computes a node of values that it reads, which it does not for fills."""
+    return is_computed(node) and bool(node.operator.input_fields)

@@ -19,7 +19,7 @@ from dmlgraph.compiler.detours import DETOURS, take
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import fuse_graph
 from dmlgraph.devices.workarounds import Workaround
-from dmlgraph.doctor.parts import split
+from dmlgraph.doctor.parts import has_work, split
 from dmlgraph.doctor.shrink import Shrunk
 from dmlgraph.doctor.trials import Outcome, Trials, near_as_a_whole
 from dmlgraph.graph.graph import Graph
@@ -228,7 +228,7 @@ class _Search:
             return self._in_parts(way)
         of_case = None
         if way.alone and case is not None:
-            node = next(each.name for each in case.graph.nodes if _is_computed(each))
+            node = next(each.name for each in case.graph.nodes if has_work(each))
             why = self._refusal(case.graph, way, [node])
             # What a small case has no room for, such as another layout, may be possible in the whole.
             of_case = None if why else self.trials.run(_with(case.graph, way.at([node])), case.inputs)
@@ -266,7 +266,3 @@ class _Search:
         except GraphError as error:
             return error.problems[0].message.partition(": ")[2] or error.problems[0].message
         return ""
-
-
-def _is_computed(node: object) -> bool:
-    return isinstance(node, OperatorNode) and bool(node.operator.input_fields) and not node.operator.is_view

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import Any, NoReturn, TypeGuard, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -98,6 +98,16 @@ class OperatorNode:
 
 
 Node = InputNode | StateNode | ConstantNode | OperatorNode
+
+
+def is_view(node: object) -> TypeGuard[OperatorNode]:
+    """Whether a node is a view, which only changes how elements are read."""
+    return isinstance(node, OperatorNode) and node.operator.is_view
+
+
+def is_computed(node: object) -> TypeGuard[OperatorNode]:
+    """Whether a device computes a node: an operator that is not a view."""
+    return isinstance(node, OperatorNode) and not node.operator.is_view
 
 
 def output_paths(node: Node) -> list[str]:

@@ -14,7 +14,7 @@ from dmlgraph.base.expressions import Size
 from dmlgraph.base.tensor import DataType, DataTypeLike, TensorDesc
 from dmlgraph.graph import calls, composed
 from dmlgraph.graph.hinted import Hinted
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import OperatorNode, is_view
 from dmlgraph.operators.common.subscripts import as_text
 from dmlgraph.operators.declaration.operator import Operator
 
@@ -245,7 +245,7 @@ class Value(Hinted):
 
     def _is_truth(self) -> bool:
         node = self.graph.node(self.node)
-        while isinstance(node, OperatorNode) and node.operator.is_view:
+        while is_view(node):
             node = self.graph.node(self.graph.producers(node.name)[0][0])
         return isinstance(node, OperatorNode) and node.operator.is_truth
 

@@ -23,7 +23,7 @@ from dmlgraph.base.tensor import DataType
 from dmlgraph.graph.calls import apply
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode, StateNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, OperatorNode, StateNode, is_view
 from dmlgraph.graph.trainable import Array, Arrays, matched
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Role
@@ -325,6 +325,6 @@ def _source(graph: Graph, product: _Product) -> tuple[ConstantNode, Array]:
 def _views(graph: Graph, value: Value) -> Iterator[OperatorNode]:
     """The views of which a value is made, the last one first."""
     node = graph.node(value.node)
-    while isinstance(node, OperatorNode) and node.operator.is_view:
+    while is_view(node):
         yield node
         node = graph.node(graph.producers(node.name)[0][0])

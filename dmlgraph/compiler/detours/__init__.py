@@ -17,7 +17,7 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.compiler.detours import compositions, copies, versions
 from dmlgraph.compiler.detours.site import NoDetourError, Site
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.nodes import is_computed
 from dmlgraph.graph.scopes import Scope
 from dmlgraph.graph.value import Value
 
@@ -82,7 +82,7 @@ def _take(graph: Graph, name: str, kind: str, level: FeatureLevel) -> list[str]:
     """Takes a detour; returns the nodes that belong to it."""
     _check(kind)
     node = graph.node(name)
-    if not isinstance(node, OperatorNode) or node.operator.is_view:
+    if not is_computed(node):
         raise GraphError("is not an operator that a device computes", code="unknown-node", node=name)
     make = DETOURS[kind].make
     if make is None:
@@ -98,5 +98,4 @@ def _take(graph: Graph, name: str, kind: str, level: FeatureLevel) -> list[str]:
         raise GraphError(f"cannot be '{kind}': {why}", code="conflict", node=name) from None
     graph.take_over(name, value, len(known))
     graph.remove_dead(live)
-    made = [each for each in graph.nodes if each.name not in known and isinstance(each, OperatorNode)]
-    return [name, *(each.name for each in made if not each.operator.is_view)]
+    return [name, *(each.name for each in graph.nodes if each.name not in known and is_computed(each))]
