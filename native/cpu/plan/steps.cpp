@@ -3,6 +3,7 @@
 #include <queue>
 #include <span>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "cpu/plan/planning.h"
@@ -196,27 +197,126 @@ Groups collect_groups(Plan& plan) {
     return groups;
 }
 
+// The order of the groups: of those that can run, the one with the first place does.
+//
+// The place of a group is that of its last node in the graph, so that values are read soon. What makes outputs only, such
+// as the next value of a state, comes earlier: as soon as its sources are there and others have read the inputs that it
+// reads. Then nothing is kept for it, and it may write over the state. What only such groups read, and is made of inputs
+// alone, comes right before them.
+class Places {
+public:
+    Places(Plan& plan, const Groups& groups)
+        : plan_(plan), groups_(groups), places_(groups.members.size(), -1), makes_outputs_(groups.members.size()), feeds_(groups.members.size()) {
+        for (std::size_t group = 0; group < places_.size(); ++group) {
+            makes_outputs_[group] = makes_outputs(group);
+            places_[group] = members(group).empty() ? -1 : members(group).back();
+        }
+        for (std::size_t group = 0; group < places_.size(); ++group) {
+            const auto& followers = groups.followers[group];
+            feeds_[group] = !makes_outputs_[group] && !reads_others(group) && std::ranges::all_of(followers, [&](std::int32_t follower) {
+                return makes_outputs_[static_cast<std::size_t>(follower)];
+            });
+        }
+        for (std::size_t group = 0; group < places_.size(); ++group) {
+            if (makes_outputs_[group]) {
+                places_[group] = std::min(places_[group], earliest(group));
+            }
+        }
+        for (std::size_t group = 0; group < places_.size(); ++group) {
+            if (feeds_[group]) {
+                for (const std::int32_t follower : groups.followers[group]) {
+                    places_[group] = std::min(places_[group], places_[static_cast<std::size_t>(follower)]);
+                }
+            }
+        }
+    }
+
+    std::int32_t of(std::size_t group) const { return places_[group]; }
+
+private:
+    std::span<const std::int32_t> members(std::size_t group) const { return groups_.members[group]; }
+    std::size_t group_of(std::int32_t node) { return static_cast<std::size_t>(find_group(plan_, node)); }
+
+    // Whether others read what it makes only from outputs of the graph.
+    bool makes_outputs(std::size_t group) {
+        return std::ranges::all_of(members(group), [&](std::int32_t n) {
+            for (std::size_t port = 0; port < plan_.node(n).spec.outputs.size(); ++port) {
+                const Value& made = plan_.value(plan_.result(n, static_cast<std::int32_t>(port)));
+                if (made.slots.empty() && std::ranges::any_of(made.readers, [&](const Reader& reader) { return group_of(reader.node) != group; })) {
+                    return false;
+                }
+            }
+            return true;
+        });
+    }
+
+    bool reads_others(std::size_t group) {
+        return std::ranges::any_of(members(group), [&](std::int32_t n) {
+            return std::ranges::any_of(plan_.node(n).spec.sources, [&](std::int32_t source) {
+                const std::int32_t producer = source < 0 ? -1 : plan_.value(source).node;
+                return producer >= 0 && plan_.node(producer).spec.kind != NodeKind::constant && group_of(producer) != group;
+            });
+        });
+    }
+
+    // The last place of what makes its sources, and of those that read the inputs which it reads for something else.
+    std::int32_t earliest(std::size_t group) {
+        std::int32_t last = -1;
+        for (const std::int32_t n : members(group)) {
+            for (const std::int32_t source : plan_.node(n).spec.sources) {
+                if (source < 0) {
+                    continue;
+                }
+                const std::int32_t producer = plan_.value(source).node;
+                if (producer < 0) {
+                    last = std::max(last, last_read(source));
+                } else if (const std::size_t other = group_of(producer); other != group && !feeds_[other]) {
+                    last = std::max(last, places_[other]);
+                }
+            }
+        }
+        return last;
+    }
+
+    std::int32_t last_read(std::int32_t input) {
+        const auto [found, added] = last_reads_.try_emplace(input, -1);
+        if (added) {
+            for (const Reader& reader : plan_.value(input).readers) {
+                const std::size_t other = group_of(reader.node);
+                found->second = makes_outputs_[other] || feeds_[other] ? found->second : std::max(found->second, places_[other]);
+            }
+        }
+        return found->second;
+    }
+
+    Plan& plan_;
+    const Groups& groups_;
+    std::vector<std::int32_t> places_;
+    std::vector<bool> makes_outputs_, feeds_;
+    std::unordered_map<std::int32_t, std::int32_t> last_reads_;  // by input
+};
+
 }  // namespace
 
-// Of the groups that can run, takes the one whose last node is first in the graph, so that values are read soon.
 void emit_groups(Plan& plan) {
     Groups groups = collect_groups(plan);
     const auto& members = groups.members;
-    using Entry = std::pair<std::int32_t, std::size_t>;  // last node, group
+    const Places places(plan, groups);
+    using Entry = std::tuple<std::int32_t, std::int32_t, std::size_t>;  // place, last node, group
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
     for (std::size_t group = 0; group < members.size(); ++group) {
         if (!members[group].empty() && groups.waiting[group] == 0) {
-            ready.push({members[group].back(), group});
+            ready.push({places.of(group), members[group].back(), group});
         }
     }
     while (!ready.empty()) {
-        const std::size_t group = ready.top().second;
+        const std::size_t group = std::get<2>(ready.top());
         ready.pop();
         emit_group(plan, members[group]);
         for (const std::int32_t each : groups.followers[group]) {
             const auto follower = static_cast<std::size_t>(each);
             if (--groups.waiting[follower] == 0) {
-                ready.push({members[follower].back(), follower});
+                ready.push({places.of(follower), members[follower].back(), follower});
             }
         }
     }

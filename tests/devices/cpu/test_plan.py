@@ -274,6 +274,19 @@ def test_temporary_buffers_share_memory_when_they_live_at_different_times() -> N
     agree(g, x=np.random.default_rng(0).random((64, 64)).astype(np.float32))
 
 
+@pytest.mark.parametrize("optimizer", [dg.SGD(0.1), dg.SGD(0.1, momentum=0.9), dg.Adam(0.1)])
+def test_a_weight_changes_as_soon_as_its_gradient_is_there(optimizer: Any) -> None:
+    layers, size = 12, 4 * 64 * 64
+    g = dg.Graph()
+    h, weights = g.input("x", sizes=[64, 64], dtype="float32"), []
+    for index in range(layers):
+        weights.append(g.state(f"w{index}", sizes=[64, 64], dtype="float32"))
+        h = dg.activation_relu(h @ weights[-1])
+    g.minimize(dg.reduce(h, function="sum_square"), weights, optimizer)
+    # What each layer gives, and at a time the gradients of one layer's result and of its weights.
+    assert g.compile("cpu").stats["arena_bytes"] <= (layers + 2) * size + 4 * 64
+
+
 def test_ten_thousand_nodes_are_one_region() -> None:
     g = dg.Graph()
     x = g.input("x", sizes=[2, 3], dtype="float32")
