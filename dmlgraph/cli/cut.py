@@ -6,7 +6,7 @@ import pathlib
 
 import click
 
-from dmlgraph.base.errors import listing, plural
+from dmlgraph.base.errors import listing
 from dmlgraph.base.report import Report
 from dmlgraph.cli.options import load_graph, split_pair, with_dims, with_force, with_output, writing
 from dmlgraph.cli.parameter_types import GRAPH
@@ -58,6 +58,7 @@ def cut(
       dmlgraph cut examples/digits/digits.yaml --outputs digit --inputs features=pooled -o head.yaml
     """
     from dmlgraph.formats.load_save import save
+    from dmlgraph.graph.nodes import counted
 
     graph = load_graph(file, dims)
     with Report(place=graph.origin.located):
@@ -65,4 +66,4 @@ def cut(
     with writing(output):
         save(part, output, force=force)
     read = listing(node.name for node in part.inputs) or "nothing"
-    click.echo(f"{output}: written, {plural(len(part.nodes), 'node')}, which read {read}")
+    click.echo(f"{output}: written, {counted(part.nodes)}; it reads {read}")

@@ -40,9 +40,9 @@ def call(*arguments: str) -> Result:
 @pytest.mark.usefixtures("folder")
 def test_the_parts_make_the_whole() -> None:
     done = call("--outputs", "h", "-o", "first.yaml")
-    assert (done.exit_code, done.output) == (0, "first.yaml: written, 4 nodes, which read x\n")
+    assert (done.exit_code, done.output) == (0, "first.yaml: written, 2 operators, 1 constant, 1 input; it reads x\n")
     done = call("--outputs", "y", "--inputs", "relu=r", "-o", "second.yaml")
-    assert (done.exit_code, done.output) == (0, "second.yaml: written, 3 nodes, which read relu, b\n")
+    assert (done.exit_code, done.output) == (0, "second.yaml: written, 1 operator, 2 inputs; it reads relu, b\n")
     x, b = np.array([[1, -1, 2], [0, 3, -4]], np.float32), np.ones((2, 3), np.float32)
     h = dg.load("first.yaml").compile("reference").run({"x": x})["h"]
     y = dg.load("second.yaml").compile("reference").run({"relu": np.maximum(h, 0), "b": b})["y"]

@@ -110,7 +110,8 @@ def _transpose(node: Emitter) -> Symbol:
 @imports(since=8, how="broadcast_to")
 def Expand(node: Node, input: Tensor, shape: Tensor) -> Result:
     whole = broadcast([input, Tensor(input.dtype, tuple(node.ints("shape", shape, [])))])
-    if input.known is not None:
+    is_weight = input.dtype.kind == "f" and math.prod(input.shape) > 1 and 0 not in whole
+    if input.known is not None and not is_weight:  # a weight that is repeated for a batch can follow the dim as a node
         return repeated(input.known, whole)
     if 0 in whole:
         return np.empty(whole, input.dtype)

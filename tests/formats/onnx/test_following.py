@@ -45,6 +45,18 @@ FLAT = """
   scaled = MatMul(flat, w)
   y = Reshape(scaled, shape)
 """
+# The class token of a vision transformer, repeated for the batch.
+TOKEN = """
+  token = Constant<value = float[1, 1, 8] {1, 2, 3, 4, 5, 6, 7, 8}>()
+  shape = Shape(x)
+  zero = Constant<value_ints=[0]>()
+  b = Gather(shape, zero)
+  one_eight = Constant<value_ints=[1, 8]>()
+  target = Concat<axis=0>(b, one_eight)
+  tokens = Expand(token, target)
+  joined = Concat<axis=1>(tokens, x)
+  y = MatMul(joined, w)
+"""
 
 
 def model(folder: pathlib.Path, body: str, inputs: str = "float[batch, seq, 8] x, float[8, 8] w") -> pathlib.Path:
@@ -64,7 +76,7 @@ def check(graph: dg.Graph, path: pathlib.Path, dims: Mapping[str, int]) -> None:
         np.testing.assert_allclose(exe.run(inputs)["y"], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("body", [ATTENTION, FLAT])
+@pytest.mark.parametrize("body", [ATTENTION, FLAT, TOKEN])
 @pytest.mark.parametrize("dims", [{"batch": 1, "seq": 16}, {"batch": 2, "seq": 3}])
 def test_sizes_follow_the_dims(body: str, dims: Mapping[str, int], tmp_path: pathlib.Path) -> None:
     path = model(tmp_path, body)
