@@ -148,10 +148,15 @@ def differing(got: Array, runs: Sequence[Array], units: int, near: float, slack:
     finite = np.isfinite(runs)
     settled = ~(finite.any(0) & ~finite.all(0)) & ~(np.isnan(runs).any(0) & ~np.isnan(runs).all(0))
     with np.errstate(invalid="ignore"):
-        margin = slack + 2 * spread + units * ulp(np.fmax(np.abs(low), np.abs(high)), got.dtype)
-        margin += near * np.fmax(1, np.fmax(np.abs(low), np.abs(high))) * (2**13 if got.dtype == np.float16 else 1)
-        is_near = np.where(finite.all(0), (got >= low - margin) & (got <= high + margin), got == runs[0])
+        greatest = np.fmax(np.abs(low), np.abs(high))
+        error = slack + 2 * spread + units * ulp(greatest, got.dtype) + margin(near, greatest, got.dtype)
+        is_near = np.where(finite.all(0), (got >= low - error) & (got <= high + error), got == runs[0])
     return np.asarray(settled & ~is_near & ~(np.isnan(got) & np.isnan(runs[0])))
+
+
+def margin(near: float, numbers: Array, dtype: np.dtype[Any]) -> Array:
+    """The error that `Allowed.near` means for results of these magnitudes."""
+    return np.asarray(near * np.fmax(1, np.abs(numbers)) * (2**13 if dtype == np.float16 else 1))
 
 
 def hull(runs: Sequence[Array]) -> tuple[Array, Array, Array]:

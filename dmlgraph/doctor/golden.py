@@ -182,7 +182,9 @@ def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden
         read = arguments(ir, node, runs[0])
         for index, (values, rng) in enumerate(zip(runs, rngs, strict=True)):
             arrays = arguments(ir, node, values)
-            results = rounded_otherwise(node, arrays, 1, rng) if index else evaluate(node, arrays)
+            results = evaluate(node, arrays)
+            if index:
+                results = rounded_otherwise(node, arrays, results, 1, 0.0, rng)
             values.update(zip(written(node), results, strict=True))
         right = known.get(node.name)
         for source in written(node):

@@ -48,6 +48,19 @@ class Judge:
         """Whose bounds hold."""
         return "directml:software" if self.device.startswith("directml") else self.device
 
+    @property
+    def units(self) -> int:
+        """By how many units in the last place results may differ that are not exact."""
+        return ULPS.get(self.family, 0)
+
+    def near(self, operator: Operator) -> float:
+        """The error that an operator's float32 results may have besides: see `Allowed.near`."""
+        if is_exact(operator):
+            return 0.0
+        activation = operator.attributes.get("fused_activation")
+        kinds = [type(operator), *([activation.operator] if activation is not None else [])]
+        return max(ALLOWED.get(self.family, {}).get(kind, Allowed()).near for kind in kinds)
+
     def wrong(
         self, operator: Operator, inputs: Sequence[Array | None], got: Sequence[Array], expected: Sequence[Array]
     ) -> bool:
@@ -64,8 +77,7 @@ class Judge:
         is_linear = type(operator) in LINEAR
         if not exact and not is_linear and _is_beyond(operator, inputs, allowed):
             return False
-        units = 0 if exact else ULPS.get(self.family, 0)
-        near = 0.0 if exact else allowed.near
+        units, near = 0 if exact else self.units, self.near(operator)
         if not any(self._off(each, [right], units, near).any() for each, right in zip(got, expected, strict=True)):
             return False  # of most nodes nothing more has to be computed
         magnitudes = magnitudes_of(operator, inputs)
@@ -86,9 +98,7 @@ class Judge:
 
         `through`: the operators that computed it, where one may be less exact than most.
         """
-        table = ALLOWED.get(self.family, {})
-        near = max((table[kind].near for kind in map(type, through) if kind in table), default=0.0)
-        return not self._off(got, runs, ULPS.get(self.family, 0), near).any()
+        return not self._off(got, runs, self.units, max(map(self.near, through), default=0.0)).any()
 
     def _off(
         self, got: Array, runs: Sequence[Array], units: int, near: float, slack: Array | float = 0.0

@@ -15,7 +15,6 @@ from dmlgraph.base.errors import DmlGraphError, GraphError
 from dmlgraph.compiler.ir_node import IrNode, Source
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
-from dmlgraph.doctor.bounds import ULPS
 from dmlgraph.doctor.cut import cut, cut_node
 from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.judge import RUNS, Judge
@@ -301,8 +300,7 @@ class Search:
     @functools.cached_property
     def _near(self) -> list[dict[str, Array]]:
         """The outputs by the nodes' results on the device, and by the reference with every node a little off."""
-        off = ULPS.get(self.judge.family, 0)
-        runs = [on_host(self.ir, self.given, off, seed) for seed in range(RUNS)]
+        runs = [on_host(self.ir, self.given, self.judge, seed) for seed in range(RUNS)]
         return [outputs_of(self.ir, each) for each in (self.values, *runs)]
 
     def is_exact(self, results: Mapping[str, Array]) -> bool:
@@ -353,14 +351,13 @@ class Search:
         names = (inner.name, reader.name)
         (got,) = self._after_others(names)
         expected = self._outputs(reader)
-        off = ULPS.get(self.judge.family, 0)
-        runs = [expected]
+        runs, near = [expected], self.judge.near(inner.computation)
         for seed in range(RUNS):
-            moved = {
-                source: changed(self.values[source], off, np.random.default_rng(seed)) for source in written(inner)
-            }
+            rng = np.random.default_rng(seed)
+            moved = {source: changed(self.values[source], self.judge.units, near, rng) for source in written(inner)}
             runs.append(tuple(evaluate(reader, arguments(self.ir, reader, self.values | moved))))
-        if all(self.judge.is_near(a, list(b)) for a, *b in zip(got, *runs, strict=True)):
+        through = (reader.computation,)
+        if all(self.judge.is_near(a, list(b), through) for a, *b in zip(got, *runs, strict=True)):
             return None
         why = "each is right alone: the device runs them as one"
         return Suspect(names, reader.name, got, expected, why=why)

@@ -11,6 +11,8 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Source
+from dmlgraph.doctor.bounds import margin
+from dmlgraph.doctor.judge import Judge
 from dmlgraph.doctor.sums import FREE_ORDER, magnitudes_of
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.network import Output
@@ -88,50 +90,61 @@ def evaluate(node: IrNode, given: Sequence[Array | None]) -> list[Array]:
     return [np.asarray(value, desc.dtype.numpy) for value, desc in zip(results, descs, strict=True)]
 
 
-def on_host(ir: IrGraph, inputs: Mapping[str, Array], off: int | None = None, seed: int = 0) -> Values:
+def on_host(ir: IrGraph, inputs: Mapping[str, Array], judge: Judge | None = None, seed: int = 0) -> Values:
     """Every value as the reference computes it.
 
     Args:
         ir: the graph.
         inputs: by name.
-        off: by how many units in the last place, at most, each float is changed at random; None: not at all.
+        judge: by whose bounds each float is changed at random; None: not at all.
         seed: of the changes.
     """
     rng = np.random.default_rng(seed)
     values = given(ir, inputs)
     for node in operators(ir):
         read = arguments(ir, node, values)
-        results = evaluate(node, read) if off is None else rounded_otherwise(node, read, off, rng)
+        results = evaluate(node, read)
+        if judge is not None:
+            results = rounded_otherwise(node, read, results, judge.units, judge.near(node.computation), rng)
         values.update(zip(written(node), results, strict=True))
     return values
 
 
 def rounded_otherwise(
-    node: IrNode, read: Sequence[Array | None], off: int, rng: np.random.Generator
+    node: IrNode,
+    read: Sequence[Array | None],
+    results: Sequence[Array],
+    units: int,
+    near: float,
+    rng: np.random.Generator,
 ) -> list[Array]:
     """The outputs of a node as another implementation might have them.
 
     Args:
         node: an operator.
         read: what it reads, by port.
-        off: by how many units in the last place, at most, each float is changed; sums of many terms by more.
+        results: its outputs.
+        units: by how many units in the last place, at most, each float is changed; sums of many terms by more.
+        near: the error besides, of float32 and of numbers up to 1.
         rng: of the changes.
     """
-    results = evaluate(node, read)
-    magnitudes: Sequence[Array | None] = magnitudes_of(node.computation, read) or [None] * len(results)
-    return [changed(value, off, rng, of) for value, of in zip(results, magnitudes, strict=True)]
+    sums: Sequence[Array | float] = [FREE_ORDER * each for each in magnitudes_of(node.computation, read)]
+    return [
+        changed(value, units, near, rng, more)
+        for value, more in zip(results, sums or [0.0] * len(results), strict=True)
+    ]
 
 
-def changed(value: Array, off: int, rng: np.random.Generator, magnitudes: Array | None = None) -> Array:
-    """Floats a few units in the last place away; sums, of terms of these magnitudes, as much as their order makes."""
+def changed(value: Array, units: int, near: float, rng: np.random.Generator, more: Array | float = 0.0) -> Array:
+    """Floats as far away as bounds allow; `more` is allowed besides."""
     if value.dtype.kind != "f":
         return value
     with np.errstate(all="ignore"):
-        steps = (rng.integers(-off, off, value.shape, endpoint=True) * np.spacing(value)).astype(value.dtype)
-        near = value + steps
-        if magnitudes is not None:
-            near = (near + FREE_ORDER * magnitudes * rng.choice((-1.0, 1.0), value.shape)).astype(value.dtype)
-    return np.asarray(np.where(np.isfinite(near), near, value), value.dtype)
+        steps = rng.integers(-units, units, value.shape, endpoint=True) * np.spacing(value)
+        error = margin(near, value.astype(np.float64), value.dtype) + more
+        moved = value + steps.astype(value.dtype) + error * rng.choice((-1.0, 1.0), value.shape)
+        moved = moved.astype(value.dtype)
+    return np.asarray(np.where(np.isfinite(moved), moved, value), value.dtype)
 
 
 def part(

@@ -120,7 +120,7 @@ VERSIONS = (
     Pair(ops.Slice, ops.Slice1, _window, _offsets),
     _with(ops.Add, ops.Add1),
     _for_floats(_with(ops.Clip, ops.Clip1)),  # the bounds of integers may be beyond them in the earlier version
-    _with(ops.Padding, ops.Padding1),
+    _for_floats(_with(ops.Padding, ops.Padding1)),  # so may be the value of integers
     _with(ops.TopK, ops.TopK1),
     _with(ops.AveragePooling, ops.AveragePooling1, dilations=1),
     _with(ops.LpPooling, ops.LpPooling1, dilations=1),
