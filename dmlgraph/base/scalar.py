@@ -53,11 +53,6 @@ class Scalar:
             return cls(dtype, _numpy_bits(value, dtype))
         return cls(dtype, (_float_bits if dtype.is_float else _integer_bits)(check_number(value), dtype))
 
-    @classmethod
-    def from_union(cls, union: bytes, dtype: DataType) -> Scalar:
-        """The scalar in the 8 bytes of a DML_SCALAR_UNION; ignores bytes beyond the type's width."""
-        return cls(dtype, int.from_bytes(union, "little") & ((1 << dtype.bits) - 1))
-
     @property
     def union(self) -> bytes:
         """The 8 bytes of DML_SCALAR_UNION: little-endian, the upper bytes zero."""

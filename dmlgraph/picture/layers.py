@@ -21,7 +21,6 @@ from dmlgraph.picture.ordering import Pair, ordered
 
 Point = tuple[float, float]
 Size = tuple[float, float]  # width, height
-Reach = tuple[float, float]  # how far a cell reaches to the left and to the right of its place
 
 BESIDE = 22  # space between two boxes of a layer
 BESIDE_EDGE = 10  # space between an edge and its neighbour

@@ -138,11 +138,6 @@ def level_problem(
     return None
 
 
-def operator_names() -> list[str]:
-    """Every operator of DirectML by its DML_OPERATOR_ name, in the order of the enumeration."""
-    return list(_data()["operators"])
-
-
 @functools.cache
 def _data() -> dict[str, Any]:
     text = importlib.resources.files("dmlgraph.operators").joinpath("data.json").read_text(encoding="utf-8")
