@@ -99,9 +99,8 @@ def test_an_unfinished_graph_pickles() -> None:
 
 
 def test_a_fused_graph_does_not_pickle(g: dg.Graph) -> None:
-    with raises(dg.GraphError, "fused-graph") as told:
+    with raises(dg.GraphError, "fused-graph"):
         pickle.dumps(passes.fuse(g).graph)
-    assert told.value.code == "fused-graph"
 
 
 def test_tests_beside_a_graph_go_with_it_and_their_files_too(tmp_path: pathlib.Path) -> None:
@@ -329,9 +328,8 @@ def test_a_shared_file_pickles_as_its_path(
     monkeypatch.setattr(recipes, "_SOURCES", OncePerKey(MOST))
     g.constant("other", [1], dtype="float32")
     g.save(tmp_path / "net.yaml")
-    with raises(dg.GraphError, "other-graph") as told:
+    with raises(dg.GraphError, "other-graph"):
         pickle.loads(stream).graph  # noqa: B018
-    assert told.value.code == "other-graph"
 
 
 def count_compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -248,9 +248,8 @@ def test_results_of_something_else_are_refused(run: Any, change: Any, field: str
         other.output("y", y)
         other.output("sum", dg.reduce(y, function="sum", axes=[0, 1]))
         change = {"graph": other}
-    with raises(dg.GraphError, "other-results", field=field) as told:
+    with raises(dg.GraphError, "other-results", field=field):
         run(**change)
-    assert (told.value.code, told.value.field) == ("other-results", field)
 
 
 def test_a_changed_file_is_refused(run: Any, tmp_path: pathlib.Path) -> None:

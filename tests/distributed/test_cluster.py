@@ -82,26 +82,23 @@ def test_a_scheduler_without_workers_is_an_error() -> None:
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True])
 def test_the_number_of_workers_is_checked(workers: Any) -> None:
-    with raises(dg.DmlGraphError, "range", field="workers", got=workers) as told, connect(workers=workers):
+    with raises(dg.DmlGraphError, "range", field="workers", got=workers), connect(workers=workers):
         pass
-    assert told.value.field == "workers"
 
 
 @pytest.mark.parametrize("given", [{"workers": 2}, {"memory": 1 << 30}])
 def test_a_scheduler_has_its_own_workers(given: dict[str, int]) -> None:
-    with raises(dg.DmlGraphError, "conflict") as told, connect("tcp://127.0.0.1:1", **given):
+    with raises(dg.DmlGraphError, "conflict"), connect("tcp://127.0.0.1:1", **given):
         pass
-    assert told.value.code == "conflict"
 
 
 def test_a_missing_package_names_the_extra() -> None:
     with (
         mock.patch.dict(sys.modules, {"distributed": None}),
-        raises(dg.DmlGraphError, "extra", hint='pip install "dmlgraph[distributed]"') as told,
+        raises(dg.DmlGraphError, "extra", hint='pip install "dmlgraph[distributed]"'),
         connect(),
     ):
         pass
-    assert told.value.code == "extra"
 
 
 def test_a_misspelled_name_gets_a_hint() -> None:

@@ -37,9 +37,8 @@ def test_a_file_that_somebody_has_changed_is_not_overwritten(
     graph.save(path)
     changed = change(path.read_text("utf-8"))
     path.write_text(changed, "utf-8")
-    with raises(dg.DmlGraphError, "unwritable") as caught:
+    with raises(dg.DmlGraphError, "unwritable"):
         graph.save(path)
-    assert caught.value.code == "unwritable"
     assert path.read_text("utf-8") == changed
     graph.save(path, force=True)
     assert "negate" in path.read_text("utf-8")

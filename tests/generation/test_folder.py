@@ -111,9 +111,8 @@ def test_what_is_wrong_has_its_place(folder: pathlib.Path, path: str, value: Any
 
 
 def test_folders_without_a_model(tmp_path: pathlib.Path) -> None:
-    with raises(dg.DocumentError, "folder", got="no file that ends in .onnx or .yaml") as caught:
+    with raises(dg.DocumentError, "folder", got="no file that ends in .onnx or .yaml"):
         opened(tmp_path)
-    assert caught.value.code == "folder"
     for name in ("a.onnx", "b.yaml"):
         (tmp_path / name).touch()
     with raises(dg.DocumentError, "folder", got="a.onnx, b.yaml"):

@@ -254,9 +254,8 @@ def test_mistakes_of_a_call(cpu: Generator) -> None:
     with pytest.raises(dg.GraphError) as conflict:
         Generator(decoder(), device="cpu", drafts=2)(PROMPT, repetition_penalty=1.1)
     assert (conflict.value.code, conflict.value.field) == ("conflict", "repetition_penalty")
-    with raises(dg.GraphError, "decoder", field="outputs.logits") as last:
+    with raises(dg.GraphError, "decoder", field="outputs.logits"):
         list(Generator(decoder(last_only=True), device="cpu", drafts=2)([3, 4, 3, 4], max_new_tokens=4))
-    assert last.value.code == "decoder"
 
 
 def changed(what: str) -> dg.Graph:

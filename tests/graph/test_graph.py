@@ -336,7 +336,6 @@ def test_a_value_of_another_graph_is_refused(graph: dg.Graph, x: dg.Value) -> No
 @pytest.mark.parametrize("thing", [3, "x", None, Y])
 def test_an_output_is_a_value(graph: dg.Graph, thing: Any) -> None:
     error = refused(lambda: graph.output("y", thing), dg.GraphError)
-    assert error.field == "outputs.y"
     expect(error, "not-a-value", field="outputs.y")
 
 
@@ -503,7 +502,6 @@ def test_a_5_d_fill_at_2_1_is_told_the_level_at_which_it_becomes_legal() -> None
     error = refused(
         lambda: g.fill_value_constant(sizes=[1] * 5, dtype="float32", value=1, name="big"), dg.OperatorError
     )
-    assert (error.node, error.field) == ("big", "output.sizes")
     expect(error, "level", node="big", field="output.sizes", got="5 dimensions")
     assert dg.Graph(target="4.0").fill_value_constant(sizes=[1] * 8, dtype="float32", value=1).sizes == (1,) * 8
 

@@ -184,5 +184,4 @@ def test_an_output_is_removed() -> None:
     assert list(g.outputs) == ["z"]
     with pytest.raises(dg.GraphError) as caught:
         g.remove_output("zz")
-    assert (caught.value.code, caught.value.field) == ("unknown-output", "outputs.zz")
     expect(caught.value, "unknown-output", field="outputs.zz", hint="did you mean 'z'?")

@@ -74,7 +74,6 @@ class TestAdd1(BinaryTests):
     )
     def test_an_activation_that_cannot_be_read(self, activation: Any, code: str, got: object, field: str) -> None:
         error = refused("add1", self.sample.inputs, fused_activation=activation)
-        assert error.field == field
         expect(error, code, node="node", field=field, got=got)
 
     def test_the_fused_activation_has_no_tensors(self) -> None:

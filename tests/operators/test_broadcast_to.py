@@ -26,7 +26,6 @@ class TestBroadcastTo(ViewTests):
     @pytest.mark.parametrize("sizes", [[2], [3, 2], [1, 3], [2, 3, 1]])
     def test_sizes_that_do_not_fit(self, sizes: list[int]) -> None:
         error = refused("broadcast_to", [numbers((2, 3))], sizes=sizes)
-        assert (error.field, error.got) == ("sizes", sizes)
         assert error.allowed == "equal sizes from the right, or more where the input has 1"
         expect(error, "sizes", node="node", field="sizes", got=sizes)
 

@@ -134,7 +134,6 @@ class TestCast(OperatorTests):
 
     def test_what_to_cast_to_must_be_given(self) -> None:
         error = refused("cast", self.sample.inputs)
-        assert error.field == "output.dtype"
         expect(error, "undetermined", node="node", field="output.dtype")
 
     def test_what_to_cast_to_is_a_data_type(self) -> None:

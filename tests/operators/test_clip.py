@@ -49,5 +49,4 @@ class TestClip(ScaledTests):
         error = refused(self.operator, self.sample.inputs, min="low", max=5)
         assert (error.field, error.got) == ("min", "low")
         error = refused(self.operator, self.sample.inputs, min=0, max=1e39)
-        assert error.field == "max"
         expect(error, "does-not-fit", node="node", field="max", got=1e39)

@@ -75,7 +75,6 @@ class ClipGradTests(BroadcastTests):
     def test_input_and_gradient_have_one_data_type(self) -> None:
         x, gradient = self.sample.inputs
         error = refused(self.operator, [x, gradient.astype("float16")], min=0, max=1)
-        assert error.field == "input_gradient"
         expect(error, "dtype", node="node", field="input_gradient", got="float16 [2,3]")
 
 

@@ -447,7 +447,6 @@ def test_split_into_equal_parts(g: dg.Graph, parts: int) -> None:
 def test_parts_that_are_not_equal_are_refused(g: dg.Graph) -> None:
     with pytest.raises(dg.OperatorError) as caught:
         dg.split(g.input("x", sizes=[2, 6], dtype="float32"), axis=1, outputs=4)
-    assert (caught.value.field, caught.value.got) == ("outputs", 4)
     expect(caught.value, "sizes", node="split", field="outputs", got=4)
 
 

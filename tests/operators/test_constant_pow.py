@@ -48,5 +48,4 @@ class TestConstantPow(ScaledTests):
         error = refused(self.operator, self.sample.inputs, exponent="two")
         assert (error.field, error.got) == ("exponent", "two")
         error = refused(self.operator, self.sample.inputs, exponent=1e39)
-        assert error.field == "exponent"
         expect(error, "does-not-fit", node="node", field="exponent", got=1e39)

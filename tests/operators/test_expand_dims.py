@@ -29,5 +29,4 @@ class TestExpandDims(ViewTests):
     ])  # fmt: skip
     def test_wrong_axes(self, axes: list[int], field: str, code: str) -> None:
         error = refused("expand_dims", [numbers((2, 3))], axes=axes)
-        assert error.field == field
         expect(error, code, node="node", field=field)

@@ -163,7 +163,6 @@ class TestGemm(OperatorTests):
 
     def test_inner_sizes_agree(self) -> None:
         error = refused("gemm", [array(A, "float32"), array(A, "float32")])
-        assert error.field == "b.sizes"
         expect(error, "sizes", node="node", field="b.sizes", got="float32 [2,3]")
         assert (error.allowed or "").startswith("3 rows")
         assert run("gemm", [array(A, "float32"), array(A, "float32")], trans_b="transpose").shape == (2, 2)
@@ -265,7 +264,6 @@ class TestGemm(OperatorTests):
     def test_a_fused_clip_has_no_scale_and_bias(self) -> None:
         activation = {"op": "clip", "min": -2, "max": 3, "scale_bias": {"scale": 2, "bias": 1}}
         error = refused("gemm", [array(COLUMN, "float32"), array(SIGNS, "float32")], fused_activation=activation)
-        assert error.field == "fused_activation.scale_bias"
         expect(error, "activation", node="node", field="fused_activation.scale_bias")
 
 

@@ -87,7 +87,6 @@ class TestJoin(OperatorTests):
 
     def test_numbers_of_dimensions_agree(self) -> None:
         error = refused("join", [[np.zeros([2, 2], "float32"), np.zeros([2], "float32")]], axis=0)
-        assert error.field == "inputs.1"
         expect(error, "rank", node="node", field="inputs.1", got="float32 [2]")
 
     def test_at_least_one_tensor(self) -> None:

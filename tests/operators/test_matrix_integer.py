@@ -76,7 +76,6 @@ class ProductTests(OperatorTests):
         inputs = list(self.sample.inputs)
         inputs[self.at("b")] = inputs[self.at("b")][..., :2, :]
         error = refused(self.operator, inputs, **self.sample.fields)
-        assert error.field == "b.sizes"
         expect(error, "sizes", node="node", field="b.sizes")
 
     def test_a_matrix_has_two_dimensions(self) -> None:
@@ -159,7 +158,6 @@ class TestMatrixMultiplyInteger(ProductTests):
     def test_zero_points_have_the_matrices_types(self) -> None:
         inputs = [self.sample.inputs[0], array([1], "int8"), *self.sample.inputs[2:]]
         error = refused(self.operator, inputs)
-        assert error.field == "a_zero_point"
         expect(error, "dtype", node="node", field="a_zero_point", got="int8 [1,1]")
 
     def test_it_is_the_mat_mul_integer_of_onnx(self, device: DeviceName) -> None:

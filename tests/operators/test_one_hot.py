@@ -74,7 +74,6 @@ class TestOneHot(ShapedTests):
 
     def test_sizes_must_be_given(self) -> None:
         error = refused("one_hot", [indices([[0]]), array([[0, 1]], "int8")], axis=1)
-        assert error.field == "output.sizes"
         expect(error, "undetermined", node="node", field="output.sizes")
 
     def test_indices_have_the_outputs_sizes_but_for_the_axis(self) -> None:

@@ -498,7 +498,6 @@ class TestAveragePoolingGrad(WindowTests):
     def test_sizes_must_be_given(self) -> None:
         fields = {key: value for key, value in self.sample.fields.items() if key != "output_gradient"}
         error = refused(self.operator, self.sample.inputs, **fields)
-        assert error.field == "output_gradient.sizes"
         expect(error, "undetermined", node="node", field="output_gradient.sizes")
 
     def test_sizes_are_those_that_are_pooled_to_the_gradients(self) -> None:

@@ -228,7 +228,6 @@ class TestDequantizeLinear(LinearTests):
 
     def test_the_zero_point_has_the_inputs_type(self) -> None:
         error = refused(self.operator, [single(1, "uint8"), single(1, "float32"), single(1, "int8")])
-        assert error.field == "zero_point"
         expect(error, "dtype", node="node", field="zero_point", got="int8 [1]")
 
 

@@ -46,7 +46,6 @@ class ScatterTests(ShapedTests):
     def test_updates_have_the_inputs_data_type(self) -> None:
         x, places, updates = self.sample.inputs
         error = refused(self.operator, [x, places, updates.astype("float16")], **self.sample.fields)
-        assert error.field == "updates"
         expect(error, "dtype", node="node", field="updates")
 
 

@@ -148,7 +148,6 @@ class TestSliceGrad(ShapedTests):
 
     def test_sizes_must_be_given(self) -> None:
         error = refused("slice_grad", [array([1], "float32")], **window([0], [1], [1]))
-        assert error.field == "output_gradient.sizes"
         expect(error, "undetermined", node="node", field="output_gradient.sizes")
 
     def test_window_lies_in_the_output(self) -> None:

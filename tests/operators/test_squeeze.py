@@ -22,10 +22,8 @@ class TestSqueeze(ViewTests):
 
     def test_only_dimensions_of_size_one(self) -> None:
         error = refused("squeeze", [numbers((1, 2, 1))], axes=[0, 1])
-        assert (error.field, error.got, error.allowed) == ("axes.1", 1, "[0, 2]")
         expect(error, "sizes", node="node", field="axes.1", got=1, allowed="[0, 2]")
 
     def test_one_remains(self) -> None:
         error = refused("squeeze", [numbers((1, 1))], axes=[0, 1])
-        assert (error.field, error.got) == ("axes", [0, 1])
         expect(error, "rank", node="node", field="axes", got=[0, 1])

@@ -27,13 +27,11 @@ class TestTranspose(ViewTests):
     @pytest.mark.parametrize("permutation", [[0], [0, 1], []])
     def test_every_dimension_is_named(self, permutation: list[int]) -> None:
         error = refused("transpose", [numbers((2, 3, 4))], permutation=permutation)
-        assert (error.field, error.got) == ("permutation", permutation)
         assert error.allowed == "the numbers 0 to 2 in any order"
         expect(error, "count", node="node", field="permutation", got=permutation)
 
     def test_none_twice(self) -> None:
         error = refused("transpose", [numbers((2, 3))], permutation=[1, -1])
-        assert (error.field, error.got) == ("permutation.1", -1)
         expect(error, "duplicate", node="node", field="permutation.1", got=-1)
 
     def test_none_that_is_not_there(self) -> None:

@@ -83,9 +83,8 @@ def test_a_graph_without_a_file_is_one_with_its_constants() -> None:
 def test_sizes_are_bounded(folder: pathlib.Path) -> None:
     whole = len(GRAPH.encode()) + sum(map(len, packed(folder).files.values()))
     packed(folder, most_bytes=whole)
-    with raises(DmlGraphError, "bundle") as error:
+    with raises(DmlGraphError, "bundle"):
         packed(folder, most_bytes=whole - 1)
-    assert error.value.code == "bundle"
     with raises(DmlGraphError, "bundle"):
         packed(folder, most_bytes=10)
 

@@ -186,6 +186,5 @@ def test_refused(x: dg.Value, build: Any, code: str, node: str | None, field: st
         loss, value = build(x)
         dg.gradient(loss, [value])
 
-    with raises(dg.DmlGraphError, code, node=node, field=field) as caught:
+    with raises(dg.DmlGraphError, code, node=node, field=field):
         differentiate()
-    assert caught.value.code == code

@@ -265,9 +265,8 @@ def test_dims_stay_as_they_are() -> None:
     x = g.input("x", sizes=["n"], dtype="float32")
     (dx,) = dg.gradient(dg.reduce(x * x, function="average"), [x])
     g.output("dx", dx)
-    with raises(dg.GraphError, "fixed-dim", field="dims.n", got=1) as caught:
+    with raises(dg.GraphError, "fixed-dim", field="dims.n", got=1):
         g.with_dims({"n": 1})
-    assert caught.value.code == "fixed-dim"
     np.testing.assert_array_equal(run(g.with_dims({"n": 4}), x=np.ones(4, np.float32))["dx"], np.full(4, 0.5))
 
 

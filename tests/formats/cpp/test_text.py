@@ -76,9 +76,8 @@ def test_floating(value: float, literal: str) -> None:
 
 
 def test_a_nan_with_other_bits_is_refused() -> None:
-    with raises(dg.OperatorError, "does-not-fit", got="0x7fc00001") as raised:
+    with raises(dg.OperatorError, "does-not-fit", got="0x7fc00001"):
         floating(float(np.uint32(0x7FC00001).view(np.float32)))
-    assert raised.value.problems[0].code == "does-not-fit"
 
 
 def test_integers() -> None:

@@ -103,9 +103,8 @@ def test_an_input_without_elements_is_no_input_of_the_graph() -> None:
 
 
 def test_an_output_without_elements_is_refused() -> None:
-    with raises(dg.ModelError, "empty-tensor", node="empty", got=[0, 3]) as caught:
+    with raises(dg.ModelError, "empty-tensor", node="empty", got=[0, 3]):
         imported(model_of("g (float[0,3] x) => (float[0,3] empty) {empty = Relu(x)}"))
-    assert caught.value.problems[0].node == "empty"
 
 
 def test_reflected_padding_has_nothing_to_reflect() -> None:

@@ -26,9 +26,8 @@ def trained() -> dg.Graph:
 def test_a_minimized_graph_keeps_its_dims_in_a_file() -> None:
     text = dumps(trained())
     for change in (lambda: loads(text, dims={"batch": 8}), lambda: loads(text).with_dims({"batch": 8})):
-        with raises(dg.DmlGraphError, "fixed-dim", field="dims.batch", got=8) as caught:
+        with raises(dg.DmlGraphError, "fixed-dim", field="dims.batch", got=8):
             change()
-        assert (caught.value.code, caught.value.problems[0].field) == ("fixed-dim", "dims.batch")
     same = loads(text, dims={"batch": 1})
     assert dumps(same) == text
     exe = same.compile("reference")
