@@ -94,7 +94,7 @@ class Workaround:
                     hint, allowed = suggestion(rule, RULES), listing(RULES, at_most=8)
                     message, field = "is not a fusion rule", f"without.{index}"
                     report.problem(message, code="unknown-rule", field=field, got=rule, allowed=allowed, hint=hint)
-            names = _computed(graph)
+            names = _computed(graph) if self.nodes else []
             for pattern, kind in self.nodes.items():
                 with report.at(field=f"nodes.{pattern}"):
                     detours.take(graph, dict.fromkeys(_matched(names, pattern), kind))
@@ -116,7 +116,7 @@ class Workaround:
 
     def within(self, graph: Graph) -> Workaround | None:
         """What is left of the entry in a graph from which nodes are removed; None if nothing is."""
-        names = _computed(graph)
+        names = _computed(graph) if self.nodes else []
         nodes = {pattern: kind for pattern, kind in self.nodes.items() if _meant(names, pattern)}
         does_more = self.without or not all(getattr(self, name) for name in PERMISSIONS)
         return dataclasses.replace(self, nodes=nodes) if nodes or does_more else None
@@ -192,15 +192,15 @@ def _computed(graph: Graph) -> list[str]:
 
 
 def _meant(names: Sequence[str], pattern: str) -> list[str]:
-    """Those of some names that are a name, or fit a pattern."""
+    """Those of some names that a name or a pattern means."""
     return [name for name in names if name == pattern or fnmatch.fnmatchcase(name, pattern)]
 
 
 def _matched(names: Sequence[str], pattern: str) -> list[str]:
-    """The same.
+    """Those of some names that a name or a pattern means.
 
     Raises:
-        GraphError: it means nothing.
+        GraphError: it means none.
     """
     found = _meant(names, pattern)
     if not found:
