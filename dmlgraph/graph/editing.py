@@ -106,6 +106,16 @@ class EditableGraph(StatefulGraph):
         draft.take_over(name, value.node)
         draft.finish(self._graph)
 
+    def stand_in(self, name: str, values: Sequence[Value | None]) -> None:
+        """Lets whoever reads an output of a node read a value of the same description, by port; the node is removed."""
+        draft = Draft(self._graph)
+        for port, value in enumerate(values):
+            if value is not None:
+                assert value.desc == self._graph.desc(name, port)
+                draft.redirect((name, port), (value.node, value.port))
+        draft.discard([name])
+        draft.finish(self._graph)
+
     def set(self, node: Value | str, **fields: Any) -> None:
         """Changes fields of a node: `g.set("softmax", axes=[2])`, `g.set("x", sizes=["N", 3])`, `g.set("w", data=w)`.
 

@@ -191,6 +191,46 @@ def test_without_being_kept_it_would_be_fused() -> None:
     assert [node.name for node in fuse(other, target(dg.FeatureLevel.V6_4)).graph.nodes] == ["x", "scale", "y"]
 
 
+def recurrent() -> dg.Graph:
+    """A GRU whose sequence and last state are read by other nodes; one is an output of the graph, too."""
+    g = dg.Graph("recurrent")
+    x = g.input("x", sizes=[1, 3, 2, 4], dtype="float32")
+    w, r = (g.input(name, sizes=[1, 1, 6, size], dtype="float32") for name, size in (("w", 4), ("r", 2)))
+    made = dg.gru(
+        x, w, r, direction="forward", linear_before_reset=True, output_sequence=True, output_single=True,
+        activation_descs=[{"op": "activation_sigmoid"}, {"op": "activation_tanh"}], name="gru",
+    )  # fmt: skip
+    assert made.output_sequence is not None
+    assert made.output_single is not None
+    g.output("last", made.output_single)
+    g.output("y", dg.activation_relu(made.output_sequence) + made.output_single)
+    return g
+
+
+def best(dtype: Any) -> dg.Graph:
+    """The greatest numbers and their places."""
+    g = dg.Graph("best")
+    made = dg.top_k1(g.input("x", sizes=[2, 5], dtype=dtype), axis=1, k=2, axis_direction="decreasing", name="best")
+    g.output("values", dg.activation_relu(made.output_value))
+    g.output("places", made.output_index)
+    return g
+
+
+def test_several_outputs_get_other_nodes() -> None:
+    assert {"gemm", "activation_tanh"} <= set(check(recurrent(), "gru", "decomposed"))
+    assert check(recurrent(), "gru", "output_copied") == ["gru", "identity", "identity"]
+    assert check(best(np.float32), "best", "output_copied") == ["top_k1", "identity", "identity"]
+    assert check(best(np.float16), "best", "float32") == ["cast", "top_k1", "cast"]  # places are what they are
+    g = dg.Graph()
+    q, k, v = (g.input(name, sizes=[1, 3, 8], dtype="float32") for name in "qkv")
+    made = dg.multihead_attention(
+        q, k, v, head_count=2, scale=0.5, output_present_key={}, output_present_value={}, name="attention"
+    )
+    for name in ("output", "output_present_key", "output_present_value"):
+        g.output(name, getattr(made, name))
+    assert "gemm" in check(g, "attention", "decomposed")
+
+
 def test_a_graph_is_not_changed_by_its_detour() -> None:
     g = norm()
     before = [node.name for node in g.nodes]

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dmlgraph.base.errors import DmlGraphError, GraphError, listing, suggestion
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.compiler.detours import compositions, copies, versions
-from dmlgraph.compiler.detours.site import NoDetourError, Site
+from dmlgraph.compiler.detours.site import Made, NoDetourError, Site
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import is_computed
 from dmlgraph.graph.scopes import Scope
@@ -28,12 +28,13 @@ class Detour:
 
     Attributes:
         meaning: what it does, in a sentence.
-        make: makes the nodes, and returns the value in place of the node's output; None: the node stays as it is, and
-            is only kept from fusion.
+        make: makes the nodes, and returns the value in place of the node's first output, where the others come from
+            the same node, or the values in place of all outputs; None: the node stays as it is, and is only kept from
+            fusion.
     """
 
     meaning: str
-    make: Callable[[Site], Value] | None
+    make: Callable[[Site], Made] | None
 
 
 DETOURS: Mapping[str, Detour] = {
@@ -41,7 +42,7 @@ DETOURS: Mapping[str, Detour] = {
     "activation_apart": Detour("The fused activation is a node of its own.", compositions.activation_apart),
     "other_version": Detour("An earlier or later version of the operator computes it.", versions.other_version),
     "inputs_copied": Detour("The node reads packed copies of its inputs.", copies.inputs_copied),
-    "output_copied": Detour("What reads the node reads a copy of its output.", copies.output_copied),
+    "output_copied": Detour("What reads the node reads copies of its outputs.", copies.output_copied),
     "aligned": Detour("The node reads copies whose rows begin at multiples of 16 elements.", copies.aligned),
     "channels_last": Detour("The node reads copies with the channels innermost.", copies.channels_last),
     "float32": Detour("The node is computed in float32, between casts from and to float16.", copies.float32),
@@ -90,12 +91,17 @@ def _take(graph: Graph, name: str, kind: str, level: FeatureLevel) -> list[str]:
     live, known = graph.live_nodes(), {each.name for each in graph.nodes}
     try:
         with Scope(graph, name):
-            value = make(Site(graph, node, level))
-        if value.desc != graph.desc(name, 0):
+            made = make(Site(graph, node, level))
+        values = [made] if isinstance(made, Value) else list(made)
+        if any(value is not None and value.desc != graph.desc(name, port) for port, value in enumerate(values)):
             raise NoDetourError("its output has another layout")
     except (NoDetourError, DmlGraphError) as error:
         why = str(error) if isinstance(error, NoDetourError) else error.problems[0].message
         raise GraphError(f"cannot be '{kind}': {why}", code="conflict", node=name) from None
-    graph.take_over(name, value, len(known))
+    if isinstance(made, Value):
+        graph.take_over(name, made, len(known))
+        known.remove(name)
+    else:
+        graph.stand_in(name, values)
     graph.remove_dead(live)
-    return [name, *(each.name for each in graph.nodes if each.name not in known and is_computed(each))]
+    return [each.name for each in graph.nodes if each.name not in known and is_computed(each)]

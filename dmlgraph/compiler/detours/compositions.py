@@ -5,19 +5,20 @@ An operator's own `compose` comes first; COMPOSITIONS has those of operators who
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from dmlgraph import operators as ops
-from dmlgraph.compiler.detours.site import NoDetourError, Site
+from dmlgraph.compiler.detours.site import Made, NoDetourError, Site
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.derivative import Backward, Tensor
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.declaration.traits import Traits
 from dmlgraph.operators.directml_enums import ReduceFunction
 
-Compose = Callable[[Any, Backward], Tensor]
+Compose = Callable[[Any, Backward], "Tensor | Sequence[Tensor | None]"]  # the output, or all of them by port
 
 FUSED = "fused_activation"
 
@@ -31,24 +32,33 @@ def activation_apart(site: Site) -> Value:
     return cast("Value", site.back(activation.operator, made, **activation.attributes))
 
 
-def decomposed(site: Site) -> Value:
+def decomposed(site: Site) -> Made:
     """The composition of the operator without its fused activation, then that."""
     operator = site.operator
     if type(operator).compose is not Traits.compose:
-        site.need_one_output()
-        return _found(operator.compose(site.back)[0])
+        return _outputs(site, operator.compose(site.back))
     compose = COMPOSITIONS.get(type(operator))
     if compose is None:
         raise NoDetourError("its operator has no composition")
-    site.need_one_output()
     made = compose(operator, site.back)
+    first, *others = made if isinstance(made, Sequence) else [made]
     activation = operator.attributes.get(FUSED)
-    return _found(made if activation is None else site.back(activation.operator, made, **activation.attributes))
+    if activation is not None:
+        first = site.back(activation.operator, first, **activation.attributes)
+    return _outputs(site, [first, *others])
+
+
+def _outputs(site: Site, made: Sequence[Tensor | None]) -> Made:
+    """What stands in the place of the outputs that the node has."""
+    if site.has_one_output:
+        return _found(made[0])
+    pairs = itertools.zip_longest(made, site.operator.output_descs)
+    return [None if desc is None else _found(value) for value, desc in pairs]
 
 
 def _found(made: Any) -> Value:
     if not isinstance(made, Value):
-        raise NoDetourError("its composition is one of its inputs")
+        raise NoDetourError("its composition is one of its inputs, or lacks an output")
     return made
 
 
@@ -110,6 +120,17 @@ def _normalized(operator: Any, back: Backward) -> Tensor:
 def _batch_normalized(operator: ops.BatchNormalization, back: Backward) -> Tensor:
     x, mean, variance = back.x, *map(back.channels, back.given[1:3])
     return _scaled(back, (x - mean) / back(ops.Sqrt, variance + operator.epsilon), 3)
+
+
+def _batch_trained(operator: ops.BatchNormalizationTraining, back: Backward) -> list[Tensor | None]:
+    """The output, the mean and the variance."""
+    more = back.inputs[3]
+    axes = [axis for axis, size in enumerate(operator.scale.sizes) if size == 1]
+    mean = back(ops.Reduce, back.x, function="average", axes=axes)
+    away = back.x - mean
+    variance = back(ops.Reduce, away * away, function="average", axes=axes)
+    made = _scaled(back, away / back(ops.Sqrt, variance + operator.epsilon), 1)
+    return [made if more is None else made + more, mean, variance]
 
 
 def _lp_normalized(operator: ops.LpNormalization, back: Backward) -> Tensor:
@@ -207,6 +228,7 @@ COMPOSITIONS: Mapping[type[Operator], Compose] = {
     ops.ActivationLogSoftmax: _log_softmax,
     ops.ActivationLogSoftmax1: _log_softmax,
     ops.BatchNormalization: _batch_normalized,
+    ops.BatchNormalizationTraining: _batch_trained,
     ops.MeanVarianceNormalization: _normalized,
     ops.MeanVarianceNormalization1: _normalized,
     ops.MeanVarianceNormalization2: _normalized,

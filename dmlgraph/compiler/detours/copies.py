@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from dmlgraph.base.tensor import DataType
-from dmlgraph.compiler.detours.site import NoDetourError, Site
+from dmlgraph.base.tensor import DataType, TensorDesc
+from dmlgraph.compiler.detours.site import Made, NoDetourError, Site
 from dmlgraph.graph.value import Value
 from dmlgraph.operators import Cast, Identity
 
@@ -26,9 +26,8 @@ def inputs_copied(site: Site) -> Value:
     return _with_copies(site, lambda _: [])
 
 
-def output_copied(site: Site) -> Value:
-    site.need_one_output()
-    return _copy(site, site.again(), site.operator.first_output.strides)
+def output_copied(site: Site) -> Made:
+    return _each(site, site.outputs_again(), lambda value, desc: _copy(site, value, desc.strides))
 
 
 def aligned(site: Site) -> Value:
@@ -39,10 +38,10 @@ def channels_last(site: Site) -> Value:
     return _with_copies(site, _channels_last)
 
 
-def float32(site: Site) -> Value:
-    site.need_one_output()
+def float32(site: Site) -> Made:
     narrow = [value for value in site.inputs if value is not None and value.dtype is DataType.FLOAT16]
-    if not narrow or site.operator.first_output.dtype is not DataType.FLOAT16:
+    descs = site.operator.output_descs
+    if not narrow or not any(desc is not None and desc.dtype is DataType.FLOAT16 for desc in descs):
         raise NoDetourError("it does not compute float16 of float16")
 
     def cast(value: Value, dtype: DataType) -> Value:
@@ -51,7 +50,15 @@ def float32(site: Site) -> Value:
         return made
 
     wide = {value.reference: cast(value, DataType.FLOAT32) for value in narrow}
-    return cast(site.again(_replaced(site, wide), outputs={}), DataType.FLOAT16)
+    made = site.outputs_again(_replaced(site, wide), outputs={field: {} for field in site.node.outputs})
+    return _each(site, made, lambda value, desc: value if value.dtype is desc.dtype else cast(value, desc.dtype))
+
+
+def _each(site: Site, made: Sequence[Value | None], change: Callable[[Value, TensorDesc], Value]) -> Made:
+    """What stands in the place of the outputs that the node has, each changed."""
+    pairs = zip(made, site.operator.output_descs, strict=True)
+    found = [None if value is None or desc is None else change(value, desc) for value, desc in pairs]
+    return found[0] if site.has_one_output and found[0] is not None else found
 
 
 def _with_copies(site: Site, layout: Layout) -> Value:

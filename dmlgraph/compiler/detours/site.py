@@ -17,6 +17,8 @@ from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant
 from dmlgraph.training.gradient import GraphBuilder
 
+Made = Value | Sequence[Value | None]  # what stands in the place of a node's first output, or of all of them by port
+
 
 class NoDetourError(Exception):
     """The node has no such detour, for this reason."""
@@ -58,9 +60,14 @@ class Site:
     def _outputs(self) -> list[tuple[int, Any]]:
         return list(enumerate(self.operator.output_descs))
 
+    @property
+    def has_one_output(self) -> bool:
+        """Whether the node has its first output alone."""
+        return [port for port, desc in self._outputs if desc is not None] == [0]
+
     def need_one_output(self) -> None:
         """Raises NoDetourError for a node of several outputs."""
-        if len([desc for _, desc in self._outputs if desc is not None]) != 1 or self._outputs[0][1] is None:
+        if not self.has_one_output:
             raise NoDetourError("it has several outputs")
 
     def is_number(self, value: Value | None) -> bool:
@@ -80,10 +87,19 @@ class Site:
         **attributes: Any,
     ) -> Value:
         """The node once more with other inputs, by port, or other attributes; returns its first output."""
+        return _present(self.outputs_again(inputs, outputs=outputs, **attributes))
+
+    def outputs_again(
+        self,
+        inputs: Sequence[Value | None] | None = None,
+        *,
+        outputs: Mapping[str, Any] | None = None,
+        **attributes: Any,
+    ) -> Sequence[Value | None]:
+        """The same, with all its outputs by port."""
         fields = self.operator.by_field(Role.INPUT, dict(enumerate(self.inputs if inputs is None else inputs)))
         asked = self.node.outputs if outputs is None else outputs
-        made = self.graph.add(type(self.operator), fields, {**self.node.attributes, **attributes}, asked)
-        return _present(made)
+        return self.graph.add(type(self.operator), fields, {**self.node.attributes, **attributes}, asked)
 
     def instead(self, operator: type[Operator], attributes: Mapping[str, Any]) -> Value:
         """Another operator with the tensors of the node; returns its first output."""
