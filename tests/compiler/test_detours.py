@@ -70,6 +70,16 @@ def test_a_composition_computes_the_same(operator: type[Operator]) -> None:
     assert len(check(graph, last(graph), "decomposed")) > 1 or operator.name in ("activation_relu", "sqrt", "add1")
 
 
+def test_a_decomposed_elu_keeps_nan_and_large_numbers() -> None:
+    g = dg.Graph()
+    g.output("y", dg.activation_elu(g.input("x", sizes=[4], dtype="float16"), alpha=1, name="y"))
+    other, _ = take(g, {"y": "decomposed"})
+    x = np.array([np.nan, 60000, 0, -np.inf], np.float16)
+    for device in ("reference", "cpu"):
+        got = other.compile(device, fuse=False).run({"x": x})["y"]
+        np.testing.assert_array_equal(got, np.array([np.nan, 60000, 0, -1], np.float16))
+
+
 def test_sums_and_extremes_are_composed() -> None:
     for function in ("average", "l1", "l2", "sum_square", "log_sum", "log_sum_exp", "min", "max"):
         g = dg.Graph()

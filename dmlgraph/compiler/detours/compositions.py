@@ -82,7 +82,8 @@ def _below(back: Backward, x: Tensor, below: Tensor) -> Tensor:
 
 
 def _elu(operator: ops.ActivationElu, back: Backward) -> Tensor:
-    return _below(back, back.x, (back(ops.Exp, back(ops.Min, back.x, 0)) - 1) * operator.alpha)
+    """What overflows is not chosen; a minimum of x and 0 would lose NaN."""
+    return _below(back, back.x, (back(ops.Exp, back.x) - 1) * operator.alpha)
 
 
 def _softmax(operator: Any, back: Backward) -> Tensor:
