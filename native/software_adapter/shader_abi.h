@@ -88,8 +88,8 @@ SW_EXPORT const char* sw_strictness_error(void);
 SW_EXPORT const char* sw_plant_fault(const char* text);
 // What is wrong with the environment variable that plants a fault, null if nothing is.
 SW_EXPORT const char* sw_fault_error(void);
-// Writes "kernel=HEX shader=HEX" for each dispatch of the last list that had any while a fault was planted or logged, a line
-// each, with a NUL, as far as it fits into `size` bytes. Returns the bytes that all of it needs.
+// Writes "kernel=HEX shader=HEX" for each dispatch of the last list that had any while a fault was planted or logged, in
+// lines, with a NUL, as far as it fits into `size` bytes. Returns the bytes that all of it needs.
 SW_EXPORT uint64_t sw_dispatched(char* text, uint64_t size);
 // Loses all existing devices: from now on they report DXGI_ERROR_DEVICE_REMOVED.
 SW_EXPORT void sw_remove_device(void);
