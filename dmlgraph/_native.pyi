@@ -368,6 +368,8 @@ class CpuGraph:
         outputs: _Descs,
         function: Callable[[list[np.ndarray[Any, Any] | None], list[np.ndarray[Any, Any] | None]], None],
     ) -> None: ...
+    def delay(self) -> None:
+        """Lets the last node run right before its readers, so that what it computes is not kept."""
 
 class CpuExecutable:
     """A graph planned for the CPU executor.

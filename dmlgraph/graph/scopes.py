@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from dmlgraph.base.errors import GraphError
 
 SEPARATOR = "/"
+AGAIN = "gradient/again"  # of nodes that repeat others, so that no memory must keep what those compute
 
 
 class Scoped(Protocol):
@@ -48,6 +49,11 @@ class Scope:
 
     def __repr__(self) -> str:
         return f"<Scope {self.name} of {self.graph.name}>"
+
+
+def is_again(name: str) -> bool:
+    """Whether a node computes again what another one does, and is not to be that one."""
+    return name.startswith(f"{AGAIN}{SEPARATOR}") or f"{SEPARATOR}{AGAIN}{SEPARATOR}" in name
 
 
 def check_scope(name: object) -> None:

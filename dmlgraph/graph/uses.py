@@ -84,6 +84,7 @@ class UsableGraph(Hinted):
         optimizer: Optimizer,
         *,
         straight_through: bool = False,
+        recompute: Literal["cheap"] | None = None,
     ) -> None:
         """Makes each run a step of training: parameters go where the loss is less.
 
@@ -94,11 +95,13 @@ class UsableGraph(Hinted):
                 optimizer keeps beside them.
             optimizer: `dg.SGD`, `dg.Adam` or `dg.AdamW`.  What it keeps are states too, in the scope `optimizer`.
             straight_through: whether rounding counts as the identity, as in `dg.gradient`.
+            recompute: "cheap": less memory for more work, as in `dg.gradient`.
 
         Raises:
             GraphError: a parameter is not such a state, the optimizer's rate does not fit, or `dg.gradient` refuses.
         """
-        above("training.minimize:minimize", self._graph, loss, parameters, optimizer, straight_through=straight_through)
+        given = {"straight_through": straight_through, "recompute": recompute}
+        above("training.minimize:minimize", self._graph, loss, parameters, optimizer, **given)
 
     def save(self, path: str | pathlib.Path, *, force: bool = False) -> None:
         """Writes the graph as a graph file, an ONNX model or a model for DxDispatch: `.yaml`, `.onnx`, `.json`.

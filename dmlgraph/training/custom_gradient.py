@@ -130,14 +130,16 @@ class OwnGradient:
             hint = "let the function take it, or return it"
             raise GraphError(message, code="no-derivative", field=field, got=target.reference, hint=hint)
 
-    def gradients(self, graph: Graph, found: Sequence[Value | None]) -> list[Value | None]:
-        """The gradients of the inputs, from those of the outputs.
+    def gradients(
+        self, graph: Graph, found: Sequence[Value | None], read: Callable[[Value], Value]
+    ) -> list[Value | None]:
+        """The gradients of the inputs, from those of the outputs; `read` gives the values that the rule gets.
 
         Raises:
             GraphError: the rule returns something else.
         """
         inputs, outputs = ([Value(graph, *port) for port in ports] for ports in (self.inputs, self.outputs))
-        made = self.rule(inputs, outputs, list(found))
+        made = self.rule([*map(read, inputs)], [*map(read, outputs)], list(found))
         if isinstance(made, Value) or not isinstance(made, Sequence) or len(made) != len(inputs):
             message = f"the rule of '{self.name}' must return a list of one gradient for each input"
             raise GraphError(

@@ -15,7 +15,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.report import Report
@@ -61,6 +61,7 @@ class Training:
         optimizer: its rate is a number or an expression.
         lora: pairs that are trained too; None for none.
         straight_through: whether rounding counts as the identity, which trains quantized networks.
+        recompute: "cheap" for less memory and more work.
     """
 
     loss: str | NamedLoss
@@ -68,6 +69,7 @@ class Training:
     optimizer: Optimizer
     lora: Lora | None = None
     straight_through: bool = False
+    recompute: Literal["cheap"] | None = None
 
     def check(self, graph: Graph) -> None:
         """Checks the names and the rate against a graph.
@@ -118,7 +120,9 @@ class Training:
         patterns = (*self.parameters, *([] if self.lora is None else [f"{lora.SCOPE}/*"]))
         parameters = trainable.make_parameters(graph, patterns, "training.parameters")
         loss = graph.outputs[name]
-        graph.minimize(loss, parameters, self.optimizer, straight_through=self.straight_through)
+        graph.minimize(
+            loss, parameters, self.optimizer, straight_through=self.straight_through, recompute=self.recompute
+        )
         return graph, name
 
     def tuned(self, model: Graph, states: trainable.Arrays) -> Graph:
@@ -141,7 +145,8 @@ class Training:
             del found["parameters"]
         if self.lora is not None:
             found["lora"] = _changed(self.lora, ("products",))
-        return found | {"straight_through": True} if self.straight_through else found
+        switches = {"straight_through": self.straight_through, "recompute": self.recompute}
+        return found | {name: value for name, value in switches.items() if value}
 
 
 def _of_lora(problem: Problem) -> Problem:

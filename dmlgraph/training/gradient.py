@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph import operators as ops
 from dmlgraph.base.errors import GraphError, OperatorError, listing
@@ -19,12 +19,13 @@ from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.tensor import DataType, broadcast_sizes
 from dmlgraph.graph import calls, operands
 from dmlgraph.graph.nodes import Node, OperatorNode
-from dmlgraph.graph.scopes import Scope
+from dmlgraph.graph.scopes import AGAIN, Scope
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.derivative import Backward, NoDerivativeError
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Array, Operator
 from dmlgraph.training.custom_gradient import OwnGradient, Port, port_of
+from dmlgraph.training.recompute import CHEAP, Again, to_recompute
 from dmlgraph.training.straight_through import straight_through_rules
 
 if TYPE_CHECKING:
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
 
 
 def gradient(
-    loss: Value, values: Sequence[Value], *, seed: Value | float = 1.0, straight_through: bool = False
+    loss: Value,
+    values: Sequence[Value],
+    *,
+    seed: Value | float = 1.0,
+    straight_through: bool = False,
+    recompute: Literal["cheap"] | None = None,
 ) -> list[Value]:
     """Adds nodes that compute the derivatives of a loss by values; they are in the scope `gradient`.
 
@@ -42,6 +48,8 @@ def gradient(
         seed: the gradient of the loss itself, by which all are multiplied: a number, or a value with one element.
         straight_through: whether rounding counts as the identity: `round`, and `quantize_linear` that only
             `dequantize_linear` read, which passes the gradient where nothing was clamped.
+        recompute: "cheap": element-wise operators, normalizations and views compute again what the gradients read,
+            where fewer bytes are kept for them then.
 
     Returns:
         For each value its gradient: the same sizes and data type.  Zeros where the loss depends on the value only
@@ -54,11 +62,21 @@ def gradient(
     graph = check_loss(loss)
     if isinstance(values, Value) or not isinstance(values, Iterable):
         raise GraphError("takes a list of values", code="kind", field="values", got=values, hint="write [w]")
+    if recompute not in (None, CHEAP):
+        raise GraphError("is not known here", code="unknown-name", field="recompute", got=recompute, allowed=CHEAP)
     targets = [_checked_value(graph, each, f"values.{index}") for index, each in enumerate(values)]
-    count = len(graph.nodes)
+    forward = graph.nodes
+    count = len(forward)
     found: list[Value] = []
     try:
         found = _gradients(graph, loss, targets, seed, straight_through)
+        if recompute is not None:
+            graph.remove_unread(count, found)
+            read = {source[0] for node in graph.nodes[count:] for source in graph.sources(node.name) if source}
+            again = Again(graph, to_recompute(graph, forward, read))
+            graph.remove_unread(count, [])
+            found = []
+            found = _gradients(graph, loss, targets, seed, straight_through, again)
     finally:
         graph.remove_unread(count, found)
     # A rule sees sizes, and not the dims that they came from.
@@ -67,7 +85,12 @@ def gradient(
 
 
 def _gradients(
-    graph: Graph, loss: Value, targets: Sequence[Value], seed: Value | float, straight_through: bool
+    graph: Graph,
+    loss: Value,
+    targets: Sequence[Value],
+    seed: Value | float,
+    straight_through: bool,
+    read: Callable[[Value], Value] | None = None,
 ) -> list[Value]:
     upstream = graph.upstream(loss.node)
     for index, target in enumerate(targets):
@@ -82,10 +105,10 @@ def _gradients(
         for own in graph.own_gradients:
             own.check_target(graph, target, f"values.{index}")
     nodes = [node for node in graph.nodes if node.name in upstream]
-    with Scope(graph, "gradient"):
+    with Scope(graph, "gradient" if read is None else AGAIN):
         builder = GraphBuilder(graph)
         more = straight_through_rules(graph, nodes) if straight_through else ()
-        reverse = _Reverse(builder, nodes, targets, more)
+        reverse = _Reverse(builder, nodes, targets, more, read)
         found = reverse.run([(loss, _seed(builder, loss, seed))])
         pairs = zip(targets, found, strict=True)
         return [builder.fill(0, target.sizes, target.dtype) if each is None else each for target, each in pairs]
@@ -165,6 +188,7 @@ class _Reverse:
         nodes: in execution order.
         targets: whose gradients are wanted.
         rules: of some nodes, beside those that the graph has.
+        read: gives a value of these nodes as gradients read it; by default itself.
     """
 
     def __init__(
@@ -173,6 +197,7 @@ class _Reverse:
         nodes: Sequence[Node],
         targets: Sequence[Value],
         rules: Iterable[OwnGradient] = (),
+        read: Callable[[Value], Value] | None = None,
     ) -> None:
         self.builder, self.graph, self.nodes, self.targets = builder, builder.graph, nodes, targets
         self.own = {name: own for own in self.graph.own_gradients for name in own.nodes}  # by node
@@ -180,6 +205,7 @@ class _Reverse:
             if not own.nodes & self.own.keys():
                 self.own |= dict.fromkeys(own.nodes, own)
         self.varying = _varying(self.graph, nodes, targets, self.own)
+        self.read = read or (lambda value: value)
         self.parts: dict[Port, list[Value]] = {}  # the gradients from each reader
         self.way: dict[str, str] = {}  # node → the reader from which its gradient comes
 
@@ -211,7 +237,7 @@ class _Reverse:
             for value, each in zip(outputs, found, strict=True)
         ]
         with Scope(self.graph, own.name):
-            for port, each in zip(own.inputs, own.gradients(self.graph, known), strict=True):
+            for port, each in zip(own.inputs, own.gradients(self.graph, known, self.read), strict=True):
                 if each is not None and port in self.varying:
                     self.parts.setdefault(port, []).append(fitted(each, Value(self.graph, *port).sizes))
                     self.way.setdefault(port[0], own.outputs[0][0])
@@ -239,7 +265,8 @@ class _Reverse:
             return
         inputs = [None if source is None else Value(self.graph, *source) for source in sources]
         wanted = [source in self.varying for source in sources]
-        back = Backward(self.builder, node.operator, inputs, outputs, gradients, wanted)
+        given, made = ([None if each is None else self.read(each) for each in values] for values in (inputs, outputs))
+        back = Backward(self.builder, node.operator, given, made, gradients, wanted)
         for source, value, found in zip(sources, inputs, self._rule(node, back), strict=True):
             if found is not None and value is not None and source in self.varying:
                 self.parts.setdefault(port_of(value), []).append(fitted(found, value.sizes))

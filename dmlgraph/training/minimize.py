@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,7 +32,13 @@ _FIRST_SCALE, _SCALES, _STEPS_TO_DOUBLE = 2.0**16, (2.0**-24, 2.0**24), 2000
 
 
 def minimize(
-    graph: Graph, loss: Value, parameters: Sequence[Value | str], optimizer: Optimizer, *, straight_through: bool
+    graph: Graph,
+    loss: Value,
+    parameters: Sequence[Value | str],
+    optimizer: Optimizer,
+    *,
+    straight_through: bool,
+    recompute: Literal["cheap"] | None,
 ) -> None:
     """See `Graph.minimize`."""
     parameters = _checked(graph, parameters, optimizer)
@@ -40,7 +46,9 @@ def minimize(
     try:
         with graph.scope(SCOPE):
             updates = _Updates(graph, optimizer)
-        gradients = gradient(loss, parameters, seed=updates.scale, straight_through=straight_through)
+        gradients = gradient(
+            loss, parameters, seed=updates.scale, straight_through=straight_through, recompute=recompute
+        )
         with graph.scope(SCOPE):
             updates.all(parameters, gradients)
     except Exception:

@@ -45,20 +45,20 @@ def _quantized(graph: Graph, node: OperatorNode, readers: Sequence[OperatorNode]
     """The rule of a quantization and what turns it back; None if something else reads the integers."""
     if not readers or not all(_turns_back(graph, each, (node.name, 0)) for each in readers):
         return None
-    x, scale, zero_point = (None if each is None else Value(graph, *each) for each in _padded(graph, node))
-    assert x is not None
-    assert scale is not None
+    of_zero = _padded(graph, node)[2]
+    zero_point = None if of_zero is None else Value(graph, *of_zero)
     low, high = node.operator.output_descs[0].dtype.range  # type: ignore[union-attr]  # it has an output
     scales = [_padded(graph, each)[1] for each in readers]
 
     def rule(inputs: list[Value], outputs: list[Value], gradients: list[Value | None]) -> list[Value | None]:
+        x, scale, *backs = inputs
         steps = apply(ops.Round, x / scale)
         if zero_point is not None:
             steps = steps + apply(ops.Cast, zero_point, dtype=x.dtype)
         is_within = (steps >= low) & (steps <= high)
         of_steps: Value | None = None  # the gradient of x / scale
         of_scales: list[Value | None] = []
-        for back, output, gradient in zip(inputs[2:], outputs, gradients, strict=True):
+        for back, output, gradient in zip(backs, outputs, gradients, strict=True):
             assert gradient is not None  # the outputs are floats
             part = gradient * back
             of_steps = part if of_steps is None else of_steps + part

@@ -14,6 +14,8 @@ public:
     GraphBuilder& operator=(const GraphBuilder&) = delete;
 
     void add(NodeSpec node) { graph_.nodes.push_back(std::move(node)); }
+    // Of the node that was added last.
+    void delay();
     // The finished graph, with these values as its outputs; leaves the builder empty.
     GraphSpec take(std::vector<std::int32_t> outputs);
 

@@ -243,6 +243,13 @@ GraphBuilder::GraphBuilder(std::vector<TensorDesc> inputs) {
     }
 }
 
+void GraphBuilder::delay() {
+    if (graph_.nodes.empty()) {
+        throw py::value_error("there is no node yet");
+    }
+    graph_.nodes.back().late = true;
+}
+
 GraphSpec GraphBuilder::take(std::vector<std::int32_t> outputs) {
     graph_.outputs = std::move(outputs);
     return std::exchange(graph_, {});
@@ -277,6 +284,7 @@ void init_cpu_graph(pybind11::module_& module) {
         py::arg("pieces"));
     add("native", adding<BoundStep, std::vector<GivenInstruction>>(NodeKind::step, &native), py::arg("step"),
         py::arg("followers"));
+    graph.def("delay", &GraphBuilder::delay, "Lets the last node run right before its readers.");
     add("evaluate", adding<py::function>(NodeKind::step, set_function), py::arg("function"));
 }
 

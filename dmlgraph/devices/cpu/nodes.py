@@ -13,6 +13,7 @@ from typing import NamedTuple
 from dmlgraph._native import CpuGraph, cpu_steps
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.devices.executable import Array
+from dmlgraph.graph.scopes import is_again
 
 Descs = tuple[TensorDesc | None, ...]  # None: the tensor is absent
 Evaluation = Callable[[list[Array | None], list[Array | None]], None]
@@ -75,6 +76,8 @@ class Node:
 
     def add_to(self, graph: CpuGraph) -> None:
         self.action.add_to(graph, self)
+        if is_again(self.name):
+            graph.delay()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import dataclasses
 import pathlib
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from dmlgraph.base.errors import Location, Problem, listing, suggestion
 from dmlgraph.base.report import DocumentReport, Report
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made", bound=Optimizer | Lora)
 Name = typing.NewType("Name", str)
 EXAMPLE = "training: {loss: error, parameters: ['*.weight'], optimizer: {op: adam, rate: 1e-3}}"
-KEYS = ("loss", "parameters", "optimizer", "lora", "straight_through")
+KEYS = ("loss", "parameters", "optimizer", "lora", "straight_through", "recompute")
 SECTION = "training"
 _EXAMPLES = {"loss": "loss: error", "parameters": 'parameters: ["*.weight"]', "optimizer": "optimizer: {op: adam}"}
 _TYPES: dict[Any, tuple[str, tuple[type, ...], Schema]] = {  # what a file may have: in words, in Python, in JSON Schema
@@ -39,6 +39,7 @@ _TYPES: dict[Any, tuple[str, tuple[type, ...], Schema]] = {  # what a file may h
     Name: ("the name of a value", (str,), {"type": "string"}),
     Sequence[str]: ("a list of names", (list,), {"type": "array", "items": {"type": "string"}}),
 }
+_SWITCHES: Mapping[str, Any] = {"straight_through": bool, "recompute": Literal["cheap"]}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,14 +112,11 @@ def read_training(tree: Tree, actual: Callable[[str], str], report: Report) -> S
         report.problem(message, parameters, "kind", f"{SECTION}.parameters", got=parameters.plain, hint=hint)
     optimizer = _optimizer(tree.value["optimizer"], report) if "optimizer" in tree.value else None
     pairs = _made(tree.value["lora"], Lora, f"{SECTION}.lora", report) if "lora" in tree.value else None
-    through = tree.value.get("straight_through")
-    if through is not None and not isinstance(through.value, bool):
-        words = _TYPES[bool][0]
-        report.problem("is of another kind", through, "kind", f"{SECTION}.straight_through", allowed=words)
+    switches = _given(tree, _SWITCHES, SECTION, report)
     if loss is None or optimizer is None or len(report.problems) > before:
         return None
     names = () if parameters is None else tuple(parameters.plain)
-    training = Training(loss, names, optimizer, pairs, through is not None and through.value)
+    training = Training(loss, names, optimizer, pairs, **{name: each.value for name, each in switches.items()})
     return Section(training, _placing(tree, SECTION))
 
 
@@ -197,7 +195,11 @@ def _made(tree: Tree, kind: type[Made], path: str, report: Report) -> Made | Non
 
 def _fields(tree: Tree, types: Mapping[str, Any], path: str, report: Report) -> dict[str, Tree]:
     """What a mapping with an `op` gives of some fields, where null is not given; wrong types are problems."""
-    tree = known_keys(tree, ("op", *types), report, within=path)
+    return _given(known_keys(tree, ("op", *types), report, within=path), types, path, report)
+
+
+def _given(tree: Tree, types: Mapping[str, Any], path: str, report: Report) -> dict[str, Tree]:
+    """Those of some keys that a mapping gives."""
     given = {name: item for name, item in tree.value.items() if name in types and item.value is not None}
     for name, item in given.items():
         allowed = kinds(types[name])
@@ -239,6 +241,7 @@ def training_schema() -> Schema:
         "optimizer": ({"anyOf": optimizers}, "How it changes."),
         "lora": (pairs, "Small matrices beside the weights of products, which are trained for them."),
         "straight_through": (_TYPES[bool][2], "Whether rounding counts as the identity, for quantized networks."),
+        "recompute": ({"const": "cheap"}, "Whether cheap values are computed again rather than kept."),
     }
     told = {name: schema | {"description": text} for name, (schema, text) in keys.items()}
     either = [{"required": ["parameters"]}, {"required": ["lora"]}]

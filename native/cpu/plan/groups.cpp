@@ -67,6 +67,28 @@ void assign_stages(Plan& plan) {
     }
 }
 
+void delay(Plan& plan) {
+    for (std::int32_t n = static_cast<std::int32_t>(plan.nodes.size()) - 1; n >= 0; --n) {
+        Node& each = plan.node(n);
+        if (!each.spec.late || each.is_virtual) {
+            continue;
+        }
+        std::int32_t latest = std::numeric_limits<std::int32_t>::max();
+        for (std::int32_t port = 0; port < static_cast<std::int32_t>(each.spec.outputs.size()); ++port) {
+            const Value& made = plan.value(plan.result(n, port));
+            if (!made.slots.empty()) {
+                latest = each.stage;
+            }
+            for (const Reader& reader : made.readers) {
+                latest = std::min(latest, plan.node(reader.node).stage - (in_register(plan, made, reader) ? 0 : 1));
+            }
+        }
+        if (latest < std::numeric_limits<std::int32_t>::max()) {
+            each.stage = std::max(each.stage, latest);
+        }
+    }
+}
+
 namespace {
 
 std::int64_t bytes_of(const Value& value) {

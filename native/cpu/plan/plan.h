@@ -70,6 +70,7 @@ struct NodeSpec {
     std::vector<AffineMap> maps;
     std::vector<Piece> pieces;
     std::unique_ptr<StepFactory> make_step;
+    bool late = false;  // runs right before its readers, so that what it computes is not kept
 };
 
 // Values are numbered: the inputs, then every node's outputs in order, absent ones too.

@@ -45,6 +45,7 @@ Program plan(GraphSpec graph) {
     pass_fills_through_views(plan);
     find_row_domains(plan);
     assign_stages(plan);
+    delay(plan);
     sink_into_later_stages(plan);
     unite_groups(plan);
     allocate_outputs(plan);

@@ -94,6 +94,7 @@ bool in_row(const Plan& plan, const Node& producer, const Value& made, const Nod
 
 // groups.cpp: Node::stage, then Node::group.
 void assign_stages(Plan& plan);
+void delay(Plan& plan);  // NodeSpec::late: the last stage in which its readers still find what it computes
 void sink_into_later_stages(Plan& plan);
 void unite_groups(Plan& plan);
 std::int32_t find_group(Plan& plan, std::int32_t node_id);

@@ -186,6 +186,7 @@ MISTAKES |= {
     ),
     "rank": ('"line.*"]', '"line.b"], lora: {products: [p], rank: 0}', "range", "training.lora.rank", 77),
     "a truth": ('"line.*"]', '"line.*"], straight_through: 1', "kind", "training.straight_through", 67),
+    "unknown recomputation": ('"line.*"]', '"line.*"], recompute: all', "kind", "training.recompute", 60),
     "neither parameters nor pairs": ('parameters: ["line.*"], ', "", "missing", "training.parameters", 11),
 }
 
