@@ -53,6 +53,7 @@ _ROWS: tuple[tuple[str, Callable[[Measurement], str]], ...] = (
     ("dispatches", lambda each: UNKNOWN if each.dispatches is None else str(each.dispatches)),
     ("inputs", lambda each: show_bytes(each.input_bytes)),
     ("outputs", lambda each: show_bytes(each.output_bytes)),
+    ("peak memory", lambda each: UNKNOWN if each.peak_bytes is None else show_bytes(each.peak_bytes)),
     ("both a second, median", lambda each: f"{show_bytes(_bytes_a_second(each))}/s"),
 )
 _PHASES = ("upload", "execution", "readback")
@@ -62,6 +63,7 @@ _NEEDS: dict[str, tuple[str, Callable[[int], str]]] = {
     "persistent_bytes": ("persistent", show_bytes),
     "temporary_bytes": ("temporary", show_bytes),
     "arena_bytes": ("arena", show_bytes),
+    "state_bytes": ("states", show_bytes),
 }
 
 

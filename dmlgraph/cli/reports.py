@@ -124,6 +124,8 @@ SHAPES: dict[str, Mapping[str, str]] = {
         "descriptors": "The descriptors that a run binds; null where the device has none.",
         "persistent_bytes": "The bytes that stay on the device; null where it does not say.",
         "temporary_bytes": "The bytes that a run needs beside them; null where it does not say.",
+        "peak_bytes": "The bytes that a run needs in all besides inputs, outputs and constants, with what stays on the "
+        "device, packed weights, states and the threads' scratch memory; null where the device does not say.",
         "stats": "All numbers of the executable, which depend on the device.",
         "roof": "What the device can do at the most, or null.",
         "steps": "A list of the nodes that are timed, or null: nodes, how, start, seconds, bytes, kernel, operations, "

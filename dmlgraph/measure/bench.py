@@ -25,6 +25,8 @@ PROFILES = 3  # runs that are timed node by node; the quickest counts
 STAGES = ("fuse", "lower", "compile")
 PHASES = {"upload": "upload_seconds", "execution": "run_seconds", "readback": "readback_seconds"}
 IN_FLIGHT = 2
+# What a device holds for one run, besides inputs and outputs: DirectML has the first two, cpu the next three.
+MEMORY = ("persistent_bytes", "temporary_bytes", "packed_bytes", "arena_bytes", "scratch_bytes", "state_bytes")
 
 T = TypeVar("T")
 
@@ -98,6 +100,12 @@ class Measurement:
         return self.stats.get("dispatches")
 
     @property
+    def peak_bytes(self) -> int | None:
+        """The memory of one run besides its inputs, outputs and constants; None if the device does not tell it."""
+        known = [self.stats[key] for key in MEMORY if key in self.stats]
+        return sum(known) if any(key in self.stats for key in ("temporary_bytes", "arena_bytes")) else None
+
+    @property
     def input_bytes(self) -> int:
         """The bytes of the inputs given at every run; owned inputs and constants stay on the device."""
         return sum(slot.desc.total_bytes for slot in self.graph.given if not slot.desc.owned)
@@ -135,6 +143,7 @@ class Measurement:
             "descriptors": self.stats.get("descriptor_count"),
             "persistent_bytes": self.stats.get("persistent_bytes"),
             "temporary_bytes": self.stats.get("temporary_bytes"),
+            "peak_bytes": self.peak_bytes,
             "stats": {key: value for key, value in self.stats.items() if isinstance(value, (int, float, str))},
             "roof": self.roof and dataclasses.asdict(self.roof),
             "steps": self.profile
@@ -169,6 +178,8 @@ def measure(
         first, _ = _timed(again)
         runs = _repeat(again, repeats, executable.states.reset if executable.graph.states else None)
         stats = dict(executable.stats)
+        if executable.graph.states:
+            stats["state_bytes"] = executable.states.bytes
         in_flight = None if executable.graph.states else _in_flight(executable, inputs, len(runs))
         profile = _profile(executable, inputs)
         return Measurement(

@@ -61,6 +61,8 @@ def test_the_table_has_a_column_for_each_device_and_a_row_for_each_node() -> Non
     assert cells["runs"] == ["2", "2"]
     assert cells["dispatches"] == ["-", "-"]
     assert cells["inputs"] == ["3.00 KiB"] * 2
+    assert cells["peak memory"][0] == "-"
+    assert re.fullmatch(r"\d+(\.\d+)? [KM]?i?B", cells["peak memory"][1])
     assert cells["outputs"] == ["2.00 KiB"] * 2
     for label in ("compile", "first run", "steady, median", "steady, min", "two in flight, each"):
         assert all(re.fullmatch(r"\d+(\.\d+)? (n|µ|m|)s", time) for time in cells[label])

@@ -107,6 +107,12 @@ def test_everything_is_there_as_json(measurement: Measurement) -> None:
     assert len(told["run_seconds"]) == 7
     assert told["dispatches"] == measurement.dispatches
     assert told["output_bytes"] == 960
+    of_device = {
+        "reference": (),
+        "cpu": ("packed_bytes", "arena_bytes", "scratch_bytes"),
+        "directml:software": ("persistent_bytes", "temporary_bytes"),
+    }[measurement.device]
+    assert told["peak_bytes"] == (sum(told["stats"][key] for key in of_device) if of_device else None)
     if measurement.profile is None:
         assert told["steps"] is None
     else:
@@ -244,3 +250,13 @@ def test_every_run_of_a_graph_with_states_begins_anew(device: DeviceName) -> Non
     assert len(measured.runs) == 3
     assert measured.in_flight is None
     assert (measured.input_bytes, measured.output_bytes) == (16, 16)
+
+
+def test_states_count_as_memory() -> None:
+    g = dg.Graph()
+    state = g.state("s", sizes=[1024], dtype="float32")
+    g.update(state, state + g.input("x", sizes=[1024], dtype="float32"))
+    g.output("y", state * 2)
+    found = measure(g, choose("cpu"), {"x": np.ones(1024, np.float32)}, repeats=1)
+    assert found.stats["state_bytes"] >= 4096
+    assert found.peak_bytes == sum(found.stats[key] for key in bench.MEMORY if key in found.stats)
