@@ -18,6 +18,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base.errors import GraphError, OperatorError
 from dmlgraph.base.tensor import DataType
 from dmlgraph.graph import calls
+from dmlgraph.graph.hinted import hinting
 from dmlgraph.operators.catalog.foreign_names import entries, plain
 from dmlgraph.operators.catalog.registry import REGISTRY, full_name
 
@@ -28,12 +29,14 @@ Axes = int | Sequence[int]
 Tensor: TypeAlias = "Value | np.ndarray[Any, Any]"
 
 
+@hinting
 def softmax(x: Value, axis: Axes = -1, *, name: str | None = None) -> Value:
     """e^x / Σ e^x along an axis, or along several together: `activation_softmax1`."""
     result: Value = calls.apply(ops.ActivationSoftmax1, x, axes=axis, name=name)
     return result
 
 
+@hinting
 def layer_norm(
     x: Value,
     weight: Tensor | None = None,
@@ -74,6 +77,7 @@ def layer_norm(
     return result
 
 
+@hinting
 def linear(x: Value, weight: Tensor, bias: Tensor | None = None, *, name: str | None = None) -> Value:
     """x · weightᵀ + bias, for the last dimension of x: `gemm`, between views where x has not two dimensions.
 
@@ -97,6 +101,7 @@ def linear(x: Value, weight: Tensor, bias: Tensor | None = None, *, name: str | 
     return result if x.rank == 2 else result.reshape(*batch, weight.shape[0], name=name)
 
 
+@hinting
 def embedding(table: Value, ids: Value, *, name: str | None = None) -> Value:
     """The rows of a table at some indices: `gather`, between views.
 
@@ -118,6 +123,7 @@ def embedding(table: Value, ids: Value, *, name: str | None = None) -> Value:
     return rows.reshape(*ids.shape, table.shape[1], name=name)
 
 
+@hinting
 def scaled_dot_product_attention(
     query: Value,
     key: Value,

@@ -23,7 +23,7 @@ class Hinted:
         super().__init_subclass__()
         for name, method in list(vars(cls).items()):
             if inspect.isfunction(method) and not name.startswith("_") and method.__kwdefaults__ is not None:
-                setattr(cls, name, _hinting(method))
+                setattr(cls, name, hinting(method))
 
     if not TYPE_CHECKING:  # with it they would accept any name
 
@@ -38,8 +38,8 @@ class Hinted:
             raise AttributeError(f"{what}: {hint}" if hint else what, name=name, obj=self)
 
 
-def _hinting(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that says what to write for arguments that it does not have."""
+def hinting(method: Callable[P, R]) -> Callable[P, R]:
+    """A function that says what to write for arguments that it does not have."""
 
     @functools.wraps(method)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -66,6 +66,9 @@ def _reduction(function: str, what: str) -> Reduction:
         Of all axes, which is the default, one number is left, sizes [1].
         """
     return method
+
+
+NUMBERS = "a graph has numbers only when it runs, graph.compile(device=…).run({name: array})[output]"
 
 
 class Value(Hinted):
@@ -208,6 +211,20 @@ class Value(Hinted):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Operand, **given: Any) -> Any:
         return composed.universal(ufunc, method, inputs, given)
+
+    def __array_function__(self, function: Any, _: Any, given: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        from dmlgraph.graph.numpy_functions import function_of_values
+
+        return function_of_values(function, given, keywords)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
+        raise TypeError(f"a value is not an array: {NUMBERS}")
+
+    def __float__(self) -> NoReturn:
+        raise TypeError(f"a value is not a number: {NUMBERS}")
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a value has no length of its own: value.sizes are its sizes, value.shape follows dims")
 
     # Python's operators.
 
