@@ -26,6 +26,7 @@ from dmlgraph.base.errors import GraphError, Problem, listing, shorten, suggesti
 
 DECLARED = "dims are declared with the graph"
 NOT_A_DIM = "is not a dim of the graph"
+_TIMES = re.compile("[0-9]+([x×][0-9]+)+")  # 4x4
 MOST_TERMS = 500  # names and numbers in an expression
 MOST_CHARACTERS = 16 * MOST_TERMS
 MOST_DEPTH = 60  # operands of operators, signs and calls, and parentheses, inside one another
@@ -502,5 +503,7 @@ def unknown_dim(name: str, dims: Mapping[str, int], hint: str | None = None) -> 
     """The problem of a name, or of a text in place of a number, that is not a dim; without a field."""
     allowed = f"a number{', ' if dims else ''}{listing(dims)}"
     declared = DECLARED if not name.isidentifier() else f"{DECLARED}, as in dims={{{name!r}: 1}}"
+    if _TIMES.fullmatch(name):
+        declared = f"write a list: [{', '.join(re.findall('[0-9]+', name))}]"
     hint = hint or suggestion(name, dims) or declared
     return Problem(NOT_A_DIM, None, None, name, allowed, hint, code="unknown-dim")

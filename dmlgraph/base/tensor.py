@@ -173,7 +173,8 @@ def _integers(value: object, check: Callable[[int], Problem | None]) -> tuple[in
                 raise TypeError
             number = operator.index(item)
         except TypeError:
-            problem: Problem | None = Problem("must be an integer", code="kind", got=item)
+            hint = "a size that is known later is a dim: declare it, with a size for now" if item is None else None
+            problem: Problem | None = Problem("must be an integer", code="kind", got=item, hint=hint)
         else:
             result.append(number)
             problem = check(number)

@@ -14,6 +14,7 @@ from dmlgraph.cli.options import (
     ArrayFile,
     chosen,
     complete_inputs,
+    is_stdin,
     load_graph,
     with_device,
     with_dims,
@@ -92,6 +93,8 @@ def diff(
         click.echo(f"{side} ({reason})", err=True)
     click.echo("\n".join(_report(graph, found)))
     if not found.equal:
+        if not is_stdin(file):
+            click.echo(f"rounding, or a fault? dmlgraph doctor {file} --device {choices[-1].name}", err=True)
         ctx.exit(1)
 
 

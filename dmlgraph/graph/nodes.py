@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn, TypeGuard, TypeVar, dataclass_transform
 
@@ -169,12 +170,17 @@ def readings(reference: str) -> Iterator[tuple[str, str]]:
         yield name, path
 
 
+_ARITHMETIC = re.compile(r"\w\s*[*+]\s*\w|\w\s[-/@]\s\w")
+
+
 def reference_hint(reference: str, names: Iterable[str]) -> str | None:
     """A hint for an unknown reference: what was probably meant."""
     for name, path in readings(reference):
         near = nearest(name, names)
         if near is not None:
             return f"did you mean '{near}{path}'?"
+    if _ARITHMETIC.search(reference):
+        return "arithmetic is a node of its own, such as {op: multiply, a: x, b: y}"
     return None
 
 

@@ -56,7 +56,8 @@ def report_operator(name: str, tree: Tree, report: Report) -> None:
     """Reports what is wrong with the operator of a node that has none."""
     op = tree.value.get("op")
     if op is None:
-        hint = "such as {op: add, a: x, b: y}"
+        other = next((key for key in ("type", "op_type", "operator", "kind") if key in tree.value), None)
+        hint = f"write 'op' in place of '{other}'" if other else "such as {op: add, a: x, b: y}"
         report.problem("the operator is missing", tree, "missing", "op", node=name, hint=hint)
     else:
         got, hint = op.plain, operator_hint(op.value)

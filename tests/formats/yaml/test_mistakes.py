@@ -162,6 +162,14 @@ def test_missing_keys_are_told_at_the_declaration() -> None:
         ("inputs: {i: {dtype: ^5, sizes: [1]}}", "node 'i', field 'dtype': not a data type of DirectML; got 5"),
         ("inputs: {i: {dtype: int8, sizes: ^3}}", "node 'i', field 'sizes': must be a list of integers; got 3"),
         ("inputs: {i: {dtype: int8, sizes: [1, ^0]}}", "node 'i', field 'sizes.1': a size must be at least 1"),
+        (
+            "inputs: {i: {dtype: int8, sizes: [^null]}}",
+            "node 'i', field 'sizes.0': must be an integer (a size that is known later is a dim: declare it",
+        ),
+        (
+            "inputs: {i: {dtype: int8, sizes: [^2x3]}}",
+            "node 'i', field 'sizes.0': is not a dim of the graph; got 2x3; allowed: a number (write a list: [2, 3])",
+        ),
         ("inputs: {i: {dtype: int8, sizes: [^1.5]}}", "node 'i', field 'sizes.0': must be an integer; got 1.5"),
         (
             "inputs: {i: {dtype: int8, sizes: [1], owned: ^yes}}",
@@ -186,6 +194,10 @@ def test_a_value_of_the_wrong_kind_is_told_at_its_place(section: str, text: str)
         (
             "op: exp, input: ^3",
             "field 'input': must be the name of an input, constant or node; got 3 (use a fill_value_constant",
+        ),
+        (
+            "op: exp, input: ^x * 2",
+            "field 'input': there is no input, constant or node called 'x * 2' (arithmetic is a node of its own",
         ),
         ("op: exp, input: ^[x]", "field 'input': takes one value, not a list of them"),
         ("op: join, inputs: [x, ^z], axis: 0", "field 'inputs': there is no input, constant or node called 'z'"),
