@@ -316,3 +316,11 @@ def test_a_target_is_for_models(tmp_path: pathlib.Path) -> None:
     text = "dmlgraph: 1\ninputs: {x: {dtype: int8, sizes: [1]}}\noutputs: [x]\n"
     (tmp_path / "g.yaml").write_text(text, encoding="utf-8")
     assert "field 'target': is for ONNX models" in command("check", tmp_path / "g.yaml", "--target", "6.2").output
+
+
+def test_a_graph_file_is_not_imported(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "g.yaml"
+    path.write_text("dmlgraph: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n", "utf-8")
+    told = CliRunner().invoke(main, ["import", str(path), "-o", str(tmp_path / "g")])
+    assert told.exit_code == 1
+    assert f"{path}:1:1: error[file-kind]: is a graph file, not an ONNX model\n" in told.output

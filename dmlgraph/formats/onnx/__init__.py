@@ -81,9 +81,12 @@ def read(path: str | os.PathLike[str]) -> ir.Model:
     """
     from dmlgraph.base.memory import enough_memory
     from dmlgraph.formats.load_save import holds_model
+    from dmlgraph.formats.yaml.discover import is_graph_file
 
     need()
-    holds_model(path)
+    if not holds_model(path) and is_graph_file(pathlib.Path(path)):
+        hint = "it needs no import: dmlgraph run, show and the other commands take it"
+        raise ModelError("is a graph file, not an ONNX model", code="file-kind", location=_place(path), hint=hint)
     from dmlgraph.formats.onnx import model
 
     with _at(path), enough_memory(f"read '{path}'"):
@@ -121,8 +124,11 @@ def convert_model(
 
 
 def _at(path: str | os.PathLike[str]) -> Report:
-    start = Location(os.fspath(path), 1, 1)
-    return Report(place=lambda problem: problem.at(location=start))
+    return Report(place=lambda problem: problem.at(location=_place(path)))
+
+
+def _place(path: str | os.PathLike[str]) -> Location:
+    return Location(os.fspath(path), 1, 1)
 
 
 def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
