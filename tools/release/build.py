@@ -13,20 +13,21 @@ from release.platforms import WINDOWS, Platform
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# Links in checks would need libraries of C++ for each platform before anything is compiled.  `-s`: no symbols.
+# Links in checks would need libraries of C++ for each platform before anything is compiled.
 _TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME {cmake})
 set(CMAKE_SYSTEM_PROCESSOR {arch})
 set(CMAKE_CXX_COMPILER {zig})
 set(CMAKE_CXX_COMPILER_ARG1 c++)
 set(CMAKE_CXX_COMPILER_TARGET {target})
-set(CMAKE_CXX_FLAGS_INIT "-ffile-prefix-map={root}=. -ffile-prefix-map={folder}=build")
-set(CMAKE_SHARED_LINKER_FLAGS_INIT "-s {flags}")
-set(CMAKE_MODULE_LINKER_FLAGS_INIT "-s {flags}")
 set(CMAKE_SHARED_MODULE_CREATE_CXX_FLAGS "{module}")
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 """
+
+# zig adds frames, and debug information, which takes time and is stripped, and gives Clang -O2 for every -O3.
+_FLAGS = "-g0 -ffile-prefix-map={root}=. -ffile-prefix-map={folder}=build"
+_KERNELS = "SHELL:-Xclang -O3;-momit-leaf-frame-pointer"
 
 
 def compiled(platform: Platform, pythons: Mapping[str, pathlib.Path], folder: pathlib.Path, jobs: int) -> None:
@@ -42,13 +43,17 @@ def compiled(platform: Platform, pythons: Mapping[str, pathlib.Path], folder: pa
     folder.mkdir(parents=True, exist_ok=True)
     zig = pathlib.Path(ziglang.__file__).parent / "zig"
     names = {
-        "cmake": platform.system.cmake, "arch": platform.arch, "zig": zig, "target": platform.zig, "root": ROOT,
-        "folder": folder, "flags": platform.system.flags, "module": platform.system.module,
+        "cmake": platform.system.cmake, "arch": platform.arch, "zig": zig, "target": platform.zig,
+        "module": platform.system.module,
     }  # fmt: skip
     (folder / "toolchain.cmake").write_text(_TOOLCHAIN.format(**names), encoding="utf-8")
     defined = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_TOOLCHAIN_FILE": folder / "toolchain.cmake",
+        "CMAKE_CXX_FLAGS": _FLAGS.format(root=ROOT, folder=folder),
+        "CMAKE_SHARED_LINKER_FLAGS": f"-s {platform.system.flags}",  # no symbols
+        "CMAKE_MODULE_LINKER_FLAGS": f"-s {platform.system.flags}",
+        "DMLGRAPH_KERNEL_OPTIONS": _KERNELS,
         "pybind11_DIR": pybind11.get_cmake_dir(),
         "DMLGRAPH_PYTHONS": ";".join(pythons),
     }
