@@ -71,10 +71,10 @@ namespace dmlgraph::cpu {
 static DMLGRAPH_INLINE void pause() {
 #if defined(DMLGRAPH_X86)
     _mm_pause();
-#elif defined(_M_ARM64)
-    __yield();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
+#elif defined(_M_ARM64)
+    __yield();
 #endif
 }
 

@@ -1,6 +1,6 @@
 #ifdef _WIN32
 #include <windows.h>
-#else
+#elif defined(__linux__)
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ void Event::wait(std::chrono::milliseconds most) const {
     WaitForSingleObject(handle_, static_cast<DWORD>(most.count()));
 }
 
-#else
+#elif defined(__linux__)
 
 namespace {
 
@@ -61,6 +61,14 @@ void Event::wait(std::chrono::milliseconds most) const {
     pollfd waiting{descriptor_of(handle_), POLLIN, 0};
     poll(&waiting, 1, static_cast<int>(most.count()));
 }
+
+#else  // no other system has Direct3D 12
+
+Event::Event() : handle_(nullptr) {}
+
+Event::~Event() = default;
+
+void Event::wait(std::chrono::milliseconds) const {}
 
 #endif
 
