@@ -67,6 +67,16 @@
 
 namespace dmlgraph::cpu {
 
+// The number x itself, for what is computed of it where this is called: Clang moves that in front of the loops around it, even
+// where few of their iterations need it.
+template <class T>
+static DMLGRAPH_INLINE T in_place(T x) {
+#if defined(__GNUC__)
+    __asm__ volatile("" : "+r"(x));
+#endif
+    return x;
+}
+
 // Tells the processor that this thread waits in a loop.
 static DMLGRAPH_INLINE void pause() {
 #if defined(DMLGRAPH_X86)

@@ -13,6 +13,11 @@ namespace formulas {
 namespace {
 
 constexpr int together = 8;  // vectors: finding the next operation takes as long as an operation on two
+// Does something for each k below that. It is not a loop, since Clang unrolls none that begins where an operation does, and
+// keeps the vectors that it goes through in memory.
+#define TOGETHER(...) AT(0, __VA_ARGS__) AT(1, __VA_ARGS__) AT(2, __VA_ARGS__) AT(3, __VA_ARGS__) \
+    AT(4, __VA_ARGS__) AT(5, __VA_ARGS__) AT(6, __VA_ARGS__) AT(7, __VA_ARGS__) static_assert(together == 8);
+#define AT(number, ...) { constexpr int k = number; __VA_ARGS__; }
 // Where three times as many vectors, and some numbers, fit into the registers.
 #if defined(__AVX512F__) || defined(__aarch64__) || defined(_M_ARM64)
 constexpr bool has_near = true;
@@ -36,44 +41,29 @@ DMLGRAPH_INLINE const float* floats(const std::byte* data) { return reinterpret_
 template <class Function>
 DMLGRAPH_INLINE void with_memory(Vector (&x)[together], const std::byte* data) {
     const float* const m = floats(data);
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        x[k] = Function::of(x[k], load(m + k * lanes));
-    }
+    TOGETHER(x[k] = Function::of(x[k], load(m + k * lanes)))
 }
 
 template <class Function>
 DMLGRAPH_INLINE void with_number(Vector (&x)[together], float number) {
     const Vector m = repeated(number);
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        x[k] = Function::of(x[k], m);
-    }
+    TOGETHER(x[k] = Function::of(x[k], m))
 }
 
 template <class Function>
 DMLGRAPH_INLINE void with_vectors(Vector (&x)[together], const Vector (&m)[together]) {
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        x[k] = Function::of(x[k], m[k]);
-    }
+    TOGETHER(x[k] = Function::of(x[k], m[k]))
 }
 
 template <class Function>
 DMLGRAPH_INLINE void from_memory(Vector (&x)[together], const std::byte* data) {
     const auto* const from = reinterpret_cast<const typename Function::type*>(data);
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        x[k] = Function::of(from + k * lanes);
-    }
+    TOGETHER(x[k] = Function::of(from + k * lanes))
 }
 
 template <class Function>
 DMLGRAPH_INLINE void with_itself(Vector (&x)[together]) {
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        x[k] = Function::of(x[k]);
-    }
+    TOGETHER(x[k] = Function::of(x[k]))
 }
 
 constexpr float lane_numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -81,6 +71,7 @@ static_assert(lanes <= std::size(lane_numbers));
 
 // Elements of a sequence from `first` on: start + index * delta, where the index, the product and the sum are each rounded.
 DMLGRAPH_INLINE void count(Vector (&x)[together], u64 first, float start, float delta) {
+    first = in_place(first);
     if (first + batch > u64{1} << 24) {  // not every index is a float
         float numbers[batch];
         DMLGRAPH_LOOP
@@ -90,20 +81,13 @@ DMLGRAPH_INLINE void count(Vector (&x)[together], u64 first, float start, float 
         return with_memory<functions::load>(x, reinterpret_cast<const std::byte*>(numbers));
     }
     const Vector base = sum(repeated(static_cast<float>(first)), load(lane_numbers));
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        const Vector index = sum(base, repeated(static_cast<float>(k * lanes)));
-        x[k] = sum(repeated(start), times(index, repeated(delta)));
-    }
+    TOGETHER(x[k] = sum(repeated(start), times(sum(base, repeated(static_cast<float>(k * lanes))), repeated(delta))))
 }
 
 // `one` and `other` give the vector k.
 template <class One, class Other>
 DMLGRAPH_INLINE void select(Vector (&x)[together], const One& one, const Other& other) {
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        x[k] = selected(x[k], one(k), other(k));
-    }
+    TOGETHER(x[k] = selected(x[k], one(k), other(k)))
 }
 
 DMLGRAPH_INLINE auto vectors_at(const std::byte* data) {
@@ -115,17 +99,11 @@ DMLGRAPH_INLINE auto repeating(float number) {
 }
 
 DMLGRAPH_INLINE void store_all(const Vector (&x)[together], float* to) {
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        store(to + k * lanes, x[k]);
-    }
+    TOGETHER(store(to + k * lanes, x[k]))
 }
 
 DMLGRAPH_INLINE void store_all(const Vector (&x)[together], Half* to) {
-    DMLGRAPH_UNROLL
-    for (int k = 0; k < together; ++k) {
-        store_halves(to + k * lanes, x[k]);
-    }
+    TOGETHER(store_halves(to + k * lanes, x[k]))
 }
 
 // CODE begins an operation. GO_ON ends one: the next one is found, and where its first operand is.
@@ -197,6 +175,8 @@ void compute(const Found* operations, std::size_t begin, std::size_t end, Out* o
     }
 }
 
+#undef TOGETHER
+#undef AT
 #undef CODE
 #undef GO_ON
 #undef LABEL
