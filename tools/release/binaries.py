@@ -90,7 +90,7 @@ def _mach_o(data: bytes) -> Binary:
         path = pathlib.Path(folder) / "binary"
         path.write_bytes(data)
         (file,) = MachO(str(path)).headers
-    processors = {mach_o.CPU_TYPE_X86_64: "x86_64", mach_o.CPU_TYPE_ARM64: "aarch64"}
+    processors = {0x01000007: "x86_64", 0x0100000C: "aarch64"}
     loads = (mach_o.LC_LOAD_DYLIB, mach_o.LC_LOAD_WEAK_DYLIB)
     commands: list[tuple[int, Any, Any]] = [(load.cmd, command, rest) for load, command, rest in file.commands]
     sections = [each for number, _, rest in commands if number == mach_o.LC_SEGMENT_64 for each in rest]

@@ -20,7 +20,8 @@ set(CMAKE_SYSTEM_PROCESSOR {arch})
 set(CMAKE_CXX_COMPILER {zig})
 set(CMAKE_CXX_COMPILER_ARG1 c++)
 set(CMAKE_CXX_COMPILER_TARGET {target})
-set(CMAKE_SHARED_MODULE_CREATE_CXX_FLAGS "{module}")
+set(CMAKE_CXX_ARCHIVE_CREATE "{zig} ar qc <TARGET> <LINK_FLAGS> <OBJECTS>")
+set(CMAKE_CXX_ARCHIVE_FINISH "{zig} ranlib <TARGET>")
 set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
 set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
 """
@@ -44,7 +45,6 @@ def compiled(platform: Platform, pythons: Mapping[str, pathlib.Path], folder: pa
     zig = pathlib.Path(ziglang.__file__).parent / "zig"
     names = {
         "cmake": platform.system.cmake, "arch": platform.arch, "zig": zig, "target": platform.zig,
-        "module": platform.system.module,
     }  # fmt: skip
     (folder / "toolchain.cmake").write_text(_TOOLCHAIN.format(**names), encoding="utf-8")
     defined = {
@@ -54,6 +54,7 @@ def compiled(platform: Platform, pythons: Mapping[str, pathlib.Path], folder: pa
         "CMAKE_SHARED_LINKER_FLAGS": f"-s {platform.system.flags}",  # no symbols
         "CMAKE_MODULE_LINKER_FLAGS": f"-s {platform.system.flags}",
         "DMLGRAPH_KERNEL_OPTIONS": _KERNELS,
+        "DMLGRAPH_MODULE_OPTIONS": platform.system.module,
         "pybind11_DIR": pybind11.get_cmake_dir(),
         "DMLGRAPH_PYTHONS": ";".join(pythons),
     }
