@@ -57,7 +57,7 @@ struct Celu : Attribute {
     using Attribute::Attribute;
     float operator()(float x) const {
         const float below = first * expm1(x / first);
-        return (x > 0.0f ? x : 0.0f) + (below < 0.0f ? below : 0.0f);
+        return positive_part(x) + (below < 0.0f ? below : 0.0f);
     }
 };
 

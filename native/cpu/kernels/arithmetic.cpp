@@ -119,7 +119,10 @@ struct Sqrt {
 struct Relu {
     template <class T>
     T operator()(T x) const {
-        return x > T{0} ? x : T{0};
+        if constexpr (std::is_floating_point_v<T>)
+            return positive_part(x);
+        else
+            return x > T{0} ? x : T{0};
     }
 };
 

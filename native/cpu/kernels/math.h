@@ -23,6 +23,10 @@ DMLGRAPH_INLINE float with_sign(float x, float sign) {
     return float_of((bits_of(x) & 0x7fffffffu) | (bits_of(sign) & 0x80000000u));
 }
 
+// x above 0, else 0.  The least number above 0 stands here because `x > 0 ? x : 0` is one instruction for ARM64, which
+// makes NaN of a signalling NaN.
+DMLGRAPH_INLINE float positive_part(float x) { return x >= 0x1p-149f ? x : 0.0f; }
+
 // a * b + c, rounded once if the processor can; only where this affects nothing but accuracy.
 DMLGRAPH_INLINE float multiply_add(float a, float b, float c) {
     if constexpr (has_fma) {

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Operand, Source
 from dmlgraph.compiler.passes.canonical.affine import FLOATS, affine, is_affine
@@ -65,12 +67,16 @@ def fuse_activation(ir: IrGraph, node: IrNode) -> Outcome:
 def fuse_line(ir: IrGraph, node: IrNode) -> Outcome:
     """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
 
-    A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.
+    A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.  LINEAR has both in the type of its
+    tensor, where 1 / 2^−23 of float16 would be infinite (measured).
     """
     found = affine(ir, node)
     if found is None:
         return None
-    return _fuse(ir, found.operand, (ActivationLinear, {"alpha": found.map.scale, "beta": found.map.bias}))
+    dtype, numbers = found.operand.desc.dtype, (found.map.scale, found.map.bias)
+    greatest = float(np.finfo(dtype.numpy).max)
+    demand(max(map(abs, numbers)) <= greatest, f"{found.map} has a number beyond {dtype}")
+    return _fuse(ir, found.operand, (ActivationLinear, dict(zip(("alpha", "beta"), numbers, strict=True))))
 
 
 def as_activation(node: IrNode) -> Activation | None:

@@ -266,3 +266,14 @@ def test_dispatches() -> None:
             graph = of_one(lambda g, x, host=host, name=name: getattr(dg, name)(host(g, x)), X)  # type: ignore[misc]
             assert dispatches(graph, {"x": X}, fuse=["fuse_activation"]) == after
             assert dispatches(graph, {"x": X}, fuse=False) == 2
+
+
+def test_numbers_beyond_float16_are_not_a_line() -> None:
+    """LINEAR has its numbers in the type of its tensor: 1 / 2^-23 would be infinite, and 0 would become NaN."""
+    x = np.array([[[[0, -0.0], [1e-3, -6e-8]]]], np.float16)
+    for change in (lambda y: y / np.float16(2.0**-23), lambda y: (y + np.float16(60000)) + np.float16(60000)):
+        graph = of_one(lambda g, x, change=change: change(dg.add(x, x)), x)
+        for got, expected in results(graph, {"x": x}, *RULES, "number_to_scale_bias", device="directml:software"):
+            assert_same(got, expected)
+    divided = of_one(lambda g, x: dg.add(x, x) / np.float16(2.0**-23), x)
+    assert "beyond float16" in refusal(fused(divided, *RULES), "fuse_line")
