@@ -4,38 +4,48 @@ from __future__ import annotations
 
 import copy
 
-import numpy as np
 from support.random_graphs import graph_of
 
 import dmlgraph as dg
 from campaigns.campaign import Campaign
+from dmlgraph.base.tensor import DataType
 from dmlgraph.compiler.detours import DETOURS, take
 from dmlgraph.devices.workarounds import Workaround
 from dmlgraph.doctor.trials import near_as_a_whole
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.measure.inputs import complete
 
-OVERFLOWING = ("decomposed",)  # squares may be infinite on the way
+# These round elsewhere, and squares may overflow on the way: where numbers are extreme, or float16, small differences
+# decide much.  There they only have to run; `compiler/test_detours.py` compares each of them alone.
+ROUND_ELSEWHERE = ("decomposed", "float32")
 
 
 def one_case(seed: int) -> str | None:
     """What is wrong with a graph on `cpu`, by a detour in turn."""
     kind = list(DETOURS)[seed % len(DETOURS)]
-    graph = graph_of(seed).graph
+    sample = graph_of(seed)
+    graph = sample.graph
     inputs = complete(graph, {})[0]
     expected = graph.compile("reference", fuse=False).run(inputs)
     plain = graph.compile("cpu").run(inputs)
     other = copy.copy(graph)
     other.origin.workarounds = (Workaround("cpu", nodes=possible(graph, kind)),)
     got = other.compile("cpu").run(inputs)
+    if kind in ROUND_ELSEWHERE and not (sample.tame and _has_no_float16(graph)):
+        return None
     wrong = [
         name
         for name, array in expected.items()
         if near_as_a_whole(plain[name], array).equal
         and not near_as_a_whole(got[name], array).equal
-        and not (kind in OVERFLOWING and got[name].dtype.kind == "f" and not np.isfinite(got[name]).all())
     ]
     return f"{kind}: wrong {', '.join(wrong)}" if wrong else None
+
+
+def _has_no_float16(graph: dg.Graph) -> bool:
+    nodes = (each for each in graph.nodes if isinstance(each, OperatorNode))
+    descs = (desc for each in nodes for desc in each.operator.output_descs if desc is not None)
+    return all(desc.dtype is not DataType.FLOAT16 for desc in descs)
 
 
 def possible(graph: dg.Graph, kind: str) -> dict[str, str]:
