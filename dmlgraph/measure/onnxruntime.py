@@ -27,6 +27,7 @@ from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 
 Array = np.ndarray[Any, Any]
 NAME = "onnxruntime"
+_TYPES = {"tensor(float16)": np.float16, "tensor(double)": np.float64, "tensor(int64)": np.int64}  # else float32
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,13 +84,14 @@ def compare_with_onnxruntime(
     graph = models.load(path, **options)
     given, random = complete(graph, inputs or {})
     values = {name: np.asarray(each) for name, each in (options.get("values") or {}).items()}
-    outputs = _compared(graph, path, {**given, **values}, device, tolerance, fuse)
+    dims = options.get("dims") or {}
+    outputs = _compared(graph, path, {**given, **values}, dims, device, tolerance, fuse)
     inner: Mapping[str, Comparison] = {}
     if not all(each.equal for each in outputs.values()):
         with tempfile.TemporaryDirectory() as folder:
             exposed = exposing(path, pathlib.Path(folder))
             everything = models.load(exposed, **options)
-            found = _compared(everything, exposed, {**given, **values}, device, tolerance, fuse)
+            found = _compared(everything, exposed, {**given, **values}, dims, device, tolerance, fuse)
             inner = {name: each for name, each in found.items() if name not in outputs}
     return Compared(graph, outputs, inner, random)
 
@@ -120,6 +122,7 @@ def _compared(
     graph: Graph,
     path: str | os.PathLike[str],
     inputs: Mapping[str, Array],
+    dims: Mapping[str, int],
     device: Choice,
     tolerance: Tolerance | int,
     fuse: bool,
@@ -132,7 +135,8 @@ def _compared(
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
-        given = {each.name: _as_asked(inputs[each.name], each) for each in session.get_inputs() if each.name in inputs}
+        asked = {each.name: _as_asked(inputs.get(each.name), each, dims) for each in session.get_inputs()}
+        given = {name: array for name, array in asked.items() if array is not None}
         names = [each.name for each in session.get_outputs()]
         theirs = dict(zip(names, session.run(names, given), strict=True))
     except DmlGraphError:
@@ -150,8 +154,11 @@ def _compared(
     return {name: compare(ours[name], _as_here(theirs[name], ours[name]), tolerance) for name in both}
 
 
-def _as_asked(array: Array, asked: Any) -> Array:
-    """An input as ONNX Runtime wants it: truth values, and tensors without dimensions."""
+def _as_asked(array: Array | None, asked: Any, dims: Mapping[str, int]) -> Array | None:
+    """An input as ONNX Runtime wants it: truth values, tensors without dimensions, and those without elements."""
+    if array is None:  # a graph has no inputs without elements
+        sizes = [size if isinstance(size, int) else dims.get(size, 1) for size in asked.shape]
+        return np.zeros(sizes, _TYPES.get(asked.type, np.float32)) if 0 in sizes else None
     if asked.type == "tensor(bool)":
         array = array.astype(np.bool_)
     return array.reshape(()) if not asked.shape and array.size == 1 else array

@@ -84,3 +84,16 @@ def test_a_missing_package_is_named() -> None:
 def test_a_model_that_onnxruntime_refuses_is_an_error(model: pathlib.Path) -> None:
     with pytest.raises(dg.DmlGraphError, match="ONNX Runtime refuses the model"):
         compare_with_onnxruntime(model, choose("reference"), {"x": np.zeros((2, 3), np.float64)}, dims={"batch": 2})
+
+
+@with_onnxruntime
+@pytest.mark.parametrize(("past", "random"), [(0, ("x",)), (2, ("past", "x"))])
+def test_a_past_without_elements(past: int, random: tuple[str, ...], tmp_path: pathlib.Path) -> None:
+    """The graph has no such input; ONNX Runtime wants it all the same."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[1, past, 3] past, float[1, 2, 3] x) => (float[1, total, 3] all) { all = Concat<axis=1>(past, x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "cache.onnx")
+    found = compare_with_onnxruntime(tmp_path / "cache.onnx", choose("reference"), dims={"past": past})
+    assert found.equal
+    assert found.random == random
+    assert found.graph.outputs["all"].sizes == (1, past + 2, 3)
