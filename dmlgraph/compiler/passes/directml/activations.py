@@ -19,6 +19,7 @@ from dmlgraph.compiler.passes.canonical.affine import FLOATS, affine, is_affine
 from dmlgraph.compiler.rule import Differs, New, Outcome, Rewrite, alone, demand, rule
 from dmlgraph.operators.activation import ActivationLinear
 from dmlgraph.operators.declaration.operator import Operator
+from dmlgraph.operators.element_wise import Clip
 
 Activation = tuple[type[Operator], Mapping[str, Any]]
 
@@ -67,16 +68,12 @@ def fuse_activation(ir: IrGraph, node: IrNode) -> Outcome:
 def fuse_line(ir: IrGraph, node: IrNode) -> Outcome:
     """host · s + b → host with FusedActivation LINEAR(s, b); (a + b) + c → ADD1 with LINEAR(1, c).
 
-    A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.  LINEAR has both in the type of its
-    tensor, where 1 / 2^−23 of float16 would be infinite (measured).
+    A scale of 1 is exact, and so is a bias of −0.0, which keeps the sign of zeros.
     """
     found = affine(ir, node)
     if found is None:
         return None
-    dtype, numbers = found.operand.desc.dtype, (found.map.scale, found.map.bias)
-    greatest = float(np.finfo(dtype.numpy).max)
-    demand(max(map(abs, numbers)) <= greatest, f"{found.map} has a number beyond {dtype}")
-    return _fuse(ir, found.operand, (ActivationLinear, dict(zip(("alpha", "beta"), numbers, strict=True))))
+    return _fuse(ir, found.operand, (ActivationLinear, {"alpha": found.map.scale, "beta": found.map.bias}))
 
 
 def as_activation(node: IrNode) -> Activation | None:
@@ -96,6 +93,10 @@ def _fuse(ir: IrGraph, operand: Operand | None, activation: Activation) -> Outco
     if operand.source.port != 0 or operand.desc.dtype not in FLOATS:
         return None
     kind, attributes = activation
+    # Activations have their numbers in the type of their tensor, where 1 / 2^−23 of float16 is infinite (measured).
+    greatest = float(np.finfo(operand.desc.dtype.numpy).max)
+    fits = all(abs(each) <= greatest for each in attributes.values() if isinstance(each, float))
+    demand(fits or kind is Clip, f"{kind.name} would have a number beyond {operand.desc.dtype}")
     listed = getattr(fused, "fuses_like", None) or fused.dml
     demand(listed in kind.support().fusable_into, f"{kind.name} cannot be fused into {fused.name}")
     demand(getattr(operator, "fused_activation", None) is None, f"'{host.name}' has an activation already")
