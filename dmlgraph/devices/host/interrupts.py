@@ -8,6 +8,8 @@ has ended.
 
 from __future__ import annotations
 
+import _imp
+import contextlib
 import contextvars
 import ctypes
 import os
@@ -131,6 +133,7 @@ def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda 
     if threading.current_thread() is not threading.main_thread() or sys.is_finalizing():
         return work()
     _helpers.wait_for_retired()
+    _free_import_lock()
     job = _Job(work)
     helper = _helpers.present()
     try:
@@ -143,6 +146,16 @@ def interruptible(work: Callable[[], T], cancel: Callable[[int], None] = lambda 
         thread.join(_GRACE)
         raise
     return job.result()
+
+
+def _free_import_lock() -> None:
+    """Frees what an import leaves locked that a signal ends: the work may import, and would wait for ever.
+
+    Python's importlib takes its lock, which no other thread has for long, some instructions before it sees to its end.
+    """
+    with contextlib.suppress(RuntimeError):  # this thread has not locked it
+        while True:
+            _imp.release_lock()
 
 
 def end_python(thread: int) -> None:

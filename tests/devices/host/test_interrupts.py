@@ -86,6 +86,19 @@ def test_a_first_run_with_shaders_to_compile(directml_path: pathlib.Path, tmp_pa
     assert interrupt("shaders", SOFTWARE, after, environment)["whole"] > 0
 
 
+def test_an_import_that_a_signal_ended_holds_up_no_work() -> None:
+    """Python's import lock stays with the main thread if a signal comes right after it was taken."""
+    script = f"""
+import _imp, sys
+sys.path[:0] = {sys.path!r}
+from dmlgraph.devices.host.interrupts import interruptible
+_imp.acquire_lock()
+print(interruptible(lambda: __import__("colorsys").__name__))
+"""
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.strip() == "colorsys"
+
+
 # Exceptions in callbacks of the compiler.
 
 

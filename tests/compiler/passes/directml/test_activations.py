@@ -268,12 +268,14 @@ def test_dispatches() -> None:
             assert dispatches(graph, {"x": X}, fuse=False) == 2
 
 
-def test_numbers_beyond_float16_are_not_a_line() -> None:
-    """LINEAR has its numbers in the type of its tensor: 1 / 2^-23 would be infinite, and 0 would become NaN."""
+def test_numbers_beyond_float16_are_not_fused() -> None:
+    """Activations have numbers in the type of their tensor: 1 / 2^-23 would be infinite, and 0 would become NaN."""
     x = np.array([[[[0, -0.0], [1e-3, -6e-8]]]], np.float16)
-    for change in (lambda y: y / np.float16(2.0**-23), lambda y: (y + np.float16(60000)) + np.float16(60000)):
-        graph = of_one(lambda g, x, change=change: change(dg.add(x, x)), x)
+    small, large = np.array(2.0**-23, np.float16), np.array(60000, np.float16)
+    changes: tuple[Callable[[dg.Value], dg.Value], ...] = (lambda y: y / small, lambda y: (y + large) + large)
+    for change in changes:
+        graph = of_one(lambda g, x, change=change: change(dg.add(x, x)), x)  # type: ignore[misc]
         for got, expected in results(graph, {"x": x}, *RULES, "number_to_scale_bias", device="directml:software"):
             assert_same(got, expected)
-    divided = of_one(lambda g, x: dg.add(x, x) / np.float16(2.0**-23), x)
+    divided = of_one(lambda g, x: dg.add(x, x) / small, x)
     assert "beyond float16" in refusal(fused(divided, *RULES), "fuse_line")
