@@ -87,7 +87,8 @@ class Lengths:
                 raise self._refusal(node, each)
             else:
                 made = node.value(each)
-                node.inputs[at] = Tensor(each.dtype, each.shape, made=made, depends=frozenset([DATA]), name=each.name)
+                moving = Tensor(each.dtype, each.shape, made=made, depends=frozenset([DATA]), name=each.name)
+                moving.rows, node.inputs[at] = each.rows, moving
 
     def _check_size(self, node: Node, tensor: Tensor, *, is_index: bool) -> None:
         """Refuses a node that reads a size, or a few numbers, as numbers that are not known to follow the length."""
@@ -121,6 +122,8 @@ class Lengths:
                 each.counted = self._counted(moves[at])
             elif moves is not None:
                 each.depends -= {PAST, PLACES}
+            if each.known is not None and PAST in each.depends:
+                each.rows = _rows_of_known(node, each)
             if node.operator == "Range" and PAST in each.depends and self._length is not None:
                 each.depends |= {PLACES}
 
@@ -133,6 +136,8 @@ class Lengths:
             return None
         first = node.inputs[0] if node.inputs else None
         if node.operator == "Shape" and first is not None:
+            if first.rows is None and PAST in first.depends:
+                return None
             marks = np.zeros(first.rank, np.int64)
             if first.rows is not None:
                 marks[first.rows] = 1
@@ -160,6 +165,22 @@ class Lengths:
         if start.counted is not None:
             return [np.broadcast_to(start.counted.moves.reshape(()), result.shape)]
         return [(result.known >= min(self._capacities)).astype(np.int64)]
+
+
+_SIZES = {"ConstantOfShape": 0, "Expand": 1, "Range": 1}  # the input that says how large a result is
+
+
+def _rows_of_known(node: Node, result: Tensor) -> int | None:
+    """As `_rows`, of numbers that are known: a size that is counted says along which axis they lie."""
+    at = _SIZES.get(node.operator)
+    sizes = None if at is None else node.inputs[at]
+    first = node.inputs[0]
+    if node.operator == "Range" and (sizes is None or sizes.counted is None or first is None or first.counted):
+        return None  # both ends move, or none
+    if sizes is None or sizes.counted is None:
+        return _rows(node, result)
+    axes = np.flatnonzero(sizes.counted.moves.reshape(-1)) + result.rank - sizes.counted.moves.size
+    return int(axes[0]) if axes.size == 1 else None
 
 
 def _carries(node: Node) -> bool:

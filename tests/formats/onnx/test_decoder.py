@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 from typing import Any
 
@@ -38,6 +39,7 @@ MODELS = {
     "windowed": decoders.windowed,
     "positions from the mask": decoders.positions_from_the_mask,
     "positions from the past": decoders.positions_from_the_past,
+    **{f"along {made}": functools.partial(decoders.counted_along, made) for made in decoders.ALONG},
 }
 
 

@@ -127,6 +127,23 @@ def windowed() -> onnx.ModelProto:
     return pytorch(_MASK.replace(_CAUSAL, _WINDOW).replace(_GIVEN, gathered))
 
 
+def counted_along(made: str) -> onnx.ModelProto:
+    """The keys are counted along a tensor that is as long as the past and the new rows, as optimum's T5 and BART do.
+
+    Args:
+        made: what the tensor `ones` {1, rows} is made by; see `ALONG`.
+    """
+    counted = f"{ALONG[made]} size = Shape <start = 1> (ones) all = Squeeze (size, zero) keys = Range (no, all, yes)"
+    return pytorch(_MASK.replace("keys = Range (no, stop, yes)", counted))
+
+
+ALONG = {
+    "ConstantOfShape": "sizes = Concat <axis = 0> (one, after) ones = ConstantOfShape (sizes)",
+    "Expand": "sizes = Concat <axis = 0> (one, after) ones = Expand (lowest, sizes)",
+    "Range": "places = Range (no, stop, yes) more = Add (places, yes) ones = Unsqueeze (more, zero)",
+}
+
+
 def pytorch(mask: str = _MASK) -> onnx.ModelProto:
     """As PyTorch's and optimum's exporters write it: joins, products and a softmax; positions are an input."""
     before = f"""{mask}
