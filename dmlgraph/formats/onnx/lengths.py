@@ -26,7 +26,8 @@ _FORMS = frozenset(
 ) | {"Transpose", "Unsqueeze"}
 _COMPARISONS = frozenset(["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
 _WHOLE = (5, 6, 7)  # ONNX's numbers of int16, int32 and int64
-_GATHERS = frozenset(["Gather", "GatherElements", "GatherND"])
+# Those that read their input 1 as places, rather than as numbers.
+_PLACED = frozenset(["Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"])
 _INDICES = {("", "Gather"): 1, (MICROSOFT, "GroupQueryAttention"): 9, (MICROSOFT, "RotaryEmbedding"): 1}
 
 
@@ -81,7 +82,7 @@ class Lengths:
             is_index = _INDICES.get((node.domain, node.operator)) == at
             if PLACES not in each.depends and not (is_index and each.counted is not None):
                 self._check_size(node, each, is_index=is_index)
-            elif at == 1 and node.operator in _GATHERS and _lies_along_rows(node.inputs[0]):
+            elif at == 1 and node.operator in _PLACED and _lies_along_rows(node.inputs[0]):
                 node.inputs[at] = Tensor.of(each.known, name=each.name)
             elif each.counted is None or (self._is_padded and node.operator not in _COMPARISONS):
                 raise self._refusal(node, each)
@@ -136,7 +137,7 @@ class Lengths:
             return None
         first = node.inputs[0] if node.inputs else None
         if node.operator == "Shape" and first is not None:
-            if first.rows is None and PAST in first.depends:
+            if first.rows is None and PAST in first.depends and max(first.shape, default=0) >= min(self._capacities):
                 return None
             marks = np.zeros(first.rank, np.int64)
             if first.rows is not None:

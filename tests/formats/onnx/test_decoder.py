@@ -39,6 +39,7 @@ MODELS = {
     "windowed": decoders.windowed,
     "positions from the mask": decoders.positions_from_the_mask,
     "positions from the past": decoders.positions_from_the_past,
+    "scattered": decoders.scattered,
     **{f"along {made}": functools.partial(decoders.counted_along, made) for made in decoders.ALONG},
 }
 

@@ -127,6 +127,16 @@ def windowed() -> onnx.ModelProto:
     return pytorch(_MASK.replace(_CAUSAL, _WINDOW).replace(_GIVEN, gathered))
 
 
+def scattered() -> onnx.ModelProto:
+    """The mask is put row by row into another one, by places, as exported masks of Falcon and BLOOM are."""
+    put = f"""shape = Shape (attention_mask)
+        empty = ConstantOfShape <value = int64[1] {{0}}> (shape)
+        places = Expand (keys, shape)
+        put = ScatterElements <axis = 1> (empty, places, attention_mask)
+        {_GIVEN.replace("attention_mask", "put")}"""
+    return pytorch(_MASK.replace(_GIVEN, put))
+
+
 def counted_along(made: str) -> onnx.ModelProto:
     """The keys are counted along a tensor that is as long as the past and the new rows, as optimum's T5 and BART do.
 
