@@ -182,9 +182,8 @@ def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden
         read = arguments(ir, node, runs[0])
         for index, (values, rng) in enumerate(zip(runs, rngs, strict=True)):
             arrays = arguments(ir, node, values)
-            results = evaluate(node, arrays)
-            if index:
-                results = rounded_otherwise(node, arrays, results, 1, 0.0, rng)
+            exact = evaluate(node, arrays)
+            results = rounded_otherwise(node, arrays, exact, rng) if index else exact
             values.update(zip(written(node), results, strict=True))
         right = known.get(node.name)
         for source in written(node):
@@ -197,9 +196,7 @@ def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden
         through = [ir[name].computation for name in group]
         if not judge.is_near(right, [values[source] for values in runs], through):
             alone = len(group) == 1
-            why = (
-                "the device computes what the graph says; the value was recorded elsewhere, perhaps with other weights"
-            )
+            why = "the device computes what the graph says; the value is from elsewhere, perhaps of other weights"
             reads = {str(port): value for port, value in enumerate(read) if value is not None}
             return dataclasses.replace(
                 finding,

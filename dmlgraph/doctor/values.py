@@ -105,7 +105,7 @@ def on_host(ir: IrGraph, inputs: Mapping[str, Array], judge: Judge | None = None
         read = arguments(ir, node, values)
         results = evaluate(node, read)
         if judge is not None:
-            results = rounded_otherwise(node, read, results, judge.units, judge.near(node.computation), rng)
+            results = rounded_otherwise(node, read, results, rng, judge.units, judge.near(node.computation))
         values.update(zip(written(node), results, strict=True))
     return values
 
@@ -114,9 +114,9 @@ def rounded_otherwise(
     node: IrNode,
     read: Sequence[Array | None],
     results: Sequence[Array],
-    units: int,
-    near: float,
     rng: np.random.Generator,
+    units: int = 1,
+    near: float = 0.0,
 ) -> list[Array]:
     """The outputs of a node as another implementation might have them.
 
@@ -124,9 +124,9 @@ def rounded_otherwise(
         node: an operator.
         read: what it reads, by port.
         results: its outputs.
+        rng: of the changes.
         units: by how many units in the last place, at most, each float is changed; sums of many terms by more.
         near: the error besides, of float32 and of numbers up to 1.
-        rng: of the changes.
     """
     sums: Sequence[Array | float] = [FREE_ORDER * each for each in magnitudes_of(node.computation, read)]
     return [

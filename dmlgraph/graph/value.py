@@ -213,9 +213,7 @@ class Value(Hinted):
         return composed.universal(ufunc, method, inputs, given)
 
     def __array_function__(self, function: Any, _: Any, given: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        from dmlgraph.graph.numpy_functions import function_of_values
-
-        return function_of_values(function, given, keywords)
+        return composed.function_of_values(function, given, keywords)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise TypeError(f"a value is not an array: {NUMBERS}")

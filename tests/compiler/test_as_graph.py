@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from support.problems import raises
 from support.random_graphs import FOCUSES, graph_of
 
 import dmlgraph as dg
@@ -65,7 +66,7 @@ def test_random_fused_graphs_become_the_same(focus: str) -> None:
     for seed in range(8):
         fused = passes.fuse(graph_of(seed, focus).graph).graph
         if (focus, seed) in UNEXPRESSED:
-            with pytest.raises(dg.GraphError, match="strides that a graph file cannot express"):
+            with raises(dg.GraphError, "fused-graph"):
                 as_graph(fused)
         else:
             assert as_graph(fused).lower().outputs
@@ -105,5 +106,5 @@ def test_fused_is_true_or_false(tmp_path: pathlib.Path) -> None:
     path.write_text(
         "dmlgraph: 1\nfused: 1\ninputs: {x: {dtype: float32, sizes: [2]}}\noutputs: [x]\n", encoding="utf-8"
     )
-    with pytest.raises(dg.DocumentError, match="must be true or false"):
+    with raises(dg.DocumentError, "kind", field="fused", got=1):
         dg.load(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ Array = np.ndarray[Any, Any]
 TARGETS = {"directml:software": "6.2"}
 PROMPT = 5
 
-MODELS = {
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "llama": language_models.genai,
     "llama int4": lambda: language_models.genai(Form(bits=4)),
     "qwen": lambda: language_models.genai(Form(normed=True, tied=True)),
