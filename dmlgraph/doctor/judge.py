@@ -29,6 +29,8 @@ EXACT: frozenset[type[Operator]] = frozenset(
     )
 )  # fmt: skip
 
+# Operators for which a number far below the others is as good as none, such as what a mask takes from scores.
+MASKED = (ops.ActivationSoftmax, ops.ActivationSoftmax1)
 CANCELLING = 1e-5  # an operator with a larger bound cancels digits, and the more so the larger the numbers are
 SQUARES = 1e15  # float32 numbers whose squares, and sums of these, do not overflow
 
@@ -48,10 +50,9 @@ class Judge:
         """Whose bounds hold."""
         return "directml:software" if self.device.startswith("directml") else self.device
 
-    @property
-    def units(self) -> int:
-        """By how many units in the last place results may differ that are not exact."""
-        return ULPS.get(self.family, 0)
+    def units(self, operator: Operator) -> int:
+        """By how many units in the last place an operator's results may differ."""
+        return 0 if is_exact(operator) else ULPS.get(self.family, 0)
 
     def near(self, operator: Operator) -> float:
         """The error that an operator's float32 results may have besides: see `Allowed.near`."""
@@ -77,7 +78,7 @@ class Judge:
         is_linear = type(operator) in LINEAR
         if not exact and not is_linear and _is_beyond(operator, inputs, allowed):
             return False
-        units, near = 0 if exact else self.units, self.near(operator)
+        units, near = self.units(operator), self.near(operator)
         if not any(self._off(each, [right], units, near).any() for each, right in zip(got, expected, strict=True)):
             return False  # of most nodes nothing more has to be computed
         magnitudes = magnitudes_of(operator, inputs)
@@ -98,7 +99,7 @@ class Judge:
 
         `through`: the operators that computed it, where one may be less exact than most.
         """
-        return not self._off(got, runs, self.units, max(map(self.near, through), default=0.0)).any()
+        return not self._off(got, runs, ULPS.get(self.family, 0), max(map(self.near, through), default=0.0)).any()
 
     def _off(
         self, got: Array, runs: Sequence[Array], units: int, near: float, slack: Array | float = 0.0
@@ -164,6 +165,7 @@ def _is_beyond(operator: Operator, inputs: Sequence[Array | None], allowed: Allo
         finite = np.isfinite(array)
         if allowed.special and not finite.all():
             return True
-        if np.isfinite(beyond) and (np.abs(array[finite].astype(np.float64)) > beyond).any():
+        found = array[finite].astype(np.float64)
+        if np.isfinite(beyond) and ((found if isinstance(operator, MASKED) else np.abs(found)) > beyond).any():
             return True
     return (allowed.special or operator.finite_only) and not _is_finite(inputs)

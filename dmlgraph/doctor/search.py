@@ -351,10 +351,10 @@ class Search:
         names = (inner.name, reader.name)
         (got,) = self._after_others(names)
         expected = self._outputs(reader)
-        runs, near = [expected], self.judge.near(inner.computation)
+        runs, bounds = [expected], (self.judge.units(inner.computation), self.judge.near(inner.computation))
         for seed in range(RUNS):
             rng = np.random.default_rng(seed)
-            moved = {source: changed(self.values[source], self.judge.units, near, rng) for source in written(inner)}
+            moved = {source: changed(self.values[source], *bounds, rng) for source in written(inner)}
             runs.append(tuple(evaluate(reader, arguments(self.ir, reader, self.values | moved))))
         through = (reader.computation,)
         if all(self.judge.is_near(a, list(b), through) for a, *b in zip(got, *runs, strict=True)):

@@ -105,7 +105,8 @@ def on_host(ir: IrGraph, inputs: Mapping[str, Array], judge: Judge | None = None
         read = arguments(ir, node, values)
         results = evaluate(node, read)
         if judge is not None:
-            results = rounded_otherwise(node, read, results, rng, judge.units, judge.near(node.computation))
+            bounds = judge.units(node.computation), judge.near(node.computation)
+            results = rounded_otherwise(node, read, results, rng, *bounds)
         values.update(zip(written(node), results, strict=True))
     return values
 

@@ -11,6 +11,8 @@ import dataclasses
 from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.memory import enough_memory
 from dmlgraph.base.tensor import TensorDesc
@@ -260,8 +262,10 @@ def _first_difference(
             if not comparison.equal:
                 return pair.finding(source, name, comparison)
             if source in outputs:
-                for side, arrays in zip(kept, values, strict=True):
-                    side[outputs[source]] = arrays[name]
+                output = outputs[source]
+                for side, ir, arrays in zip(kept, (a, b), values, strict=True):
+                    buffer = ir.desc(*source).pack(arrays[name])
+                    side[output] = np.array(ir.output_descs[output].unpack(buffer))  # it may have another shape
     return None
 
 

@@ -222,10 +222,14 @@ def test_what_vanishes_when_values_are_kept_is_told_of_the_side_that_changes(bro
         wrong = operator.name == "exp" and not keeps
         return tuple(next_number((0, 0))(each) for each in results) if wrong else results
 
-    found = compared(graph(), broken(fault))
-    assert not found.equal
-    assert found.first is None
-    assert found.changed == (Side(choose("broken"), True),)
+    turned = graph()
+    turned.output("turned", turned.outputs["y"].T)  # a view, in another shape than the value
+    turned.output("column", dg.log(turned.outputs["z"]).reshape(12, 1))
+    for each in (graph(), turned):
+        found = compared(each, broken(fault))
+        assert not found.equal
+        assert found.first is None
+        assert found.changed == (Side(choose("broken"), True),)
 
 
 def test_values_are_kept_in_groups_of_limited_size(monkeypatch: pytest.MonkeyPatch) -> None:
