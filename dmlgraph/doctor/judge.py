@@ -50,17 +50,14 @@ class Judge:
         """Whose bounds hold."""
         return "directml:software" if self.device.startswith("directml") else self.device
 
-    def units(self, operator: Operator) -> int:
-        """By how many units in the last place an operator's results may differ."""
-        return 0 if is_exact(operator) else ULPS.get(self.family, 0)
-
-    def near(self, operator: Operator) -> float:
-        """The error that an operator's float32 results may have besides: see `Allowed.near`."""
+    def bounds(self, operator: Operator) -> tuple[int, float]:
+        """By how many units in the last place an operator's results may differ, and `Allowed.near` of float32 ones."""
         if is_exact(operator):
-            return 0.0
+            return 0, 0.0
         activation = operator.attributes.get("fused_activation")
         kinds = [type(operator), *([activation.operator] if activation is not None else [])]
-        return max(ALLOWED.get(self.family, {}).get(kind, Allowed()).near for kind in kinds)
+        near = max(ALLOWED.get(self.family, {}).get(kind, Allowed()).near for kind in kinds)
+        return ULPS.get(self.family, 0), near
 
     def wrong(
         self, operator: Operator, inputs: Sequence[Array | None], got: Sequence[Array], expected: Sequence[Array]
@@ -78,7 +75,7 @@ class Judge:
         is_linear = type(operator) in LINEAR
         if not exact and not is_linear and _is_beyond(operator, inputs, allowed):
             return False
-        units, near = self.units(operator), self.near(operator)
+        units, near = self.bounds(operator)
         if not any(self._off(each, [right], units, near).any() for each, right in zip(got, expected, strict=True)):
             return False  # of most nodes nothing more has to be computed
         magnitudes = magnitudes_of(operator, inputs)
@@ -99,7 +96,8 @@ class Judge:
 
         `through`: the operators that computed it, where one may be less exact than most.
         """
-        return not self._off(got, runs, ULPS.get(self.family, 0), max(map(self.near, through), default=0.0)).any()
+        near = max((self.bounds(each)[1] for each in through), default=0.0)
+        return not self._off(got, runs, ULPS.get(self.family, 0), near).any()
 
     def _off(
         self, got: Array, runs: Sequence[Array], units: int, near: float, slack: Array | float = 0.0

@@ -105,8 +105,7 @@ def on_host(ir: IrGraph, inputs: Mapping[str, Array], judge: Judge | None = None
         read = arguments(ir, node, values)
         results = evaluate(node, read)
         if judge is not None:
-            bounds = judge.units(node.computation), judge.near(node.computation)
-            results = rounded_otherwise(node, read, results, rng, *bounds)
+            results = rounded_otherwise(node, read, results, rng, *judge.bounds(node.computation))
         values.update(zip(written(node), results, strict=True))
     return values
 

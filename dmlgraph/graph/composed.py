@@ -258,11 +258,11 @@ def function_of_values(function: Any, given: Sequence[Any], keywords: Mapping[st
 
         message, hint = f"no operators compute {called} of values of a graph", attribute_hint(name, ())
         raise OperatorError(message, code="unknown-operator", node=name, hint=hint)
+    signature = inspect.signature(made)
     try:
-        inspect.signature(made).bind(*given, **keywords)
+        signature.bind(*given, **keywords)
     except TypeError as error:
-        message = f"{called} of values of a graph: {error}"
-        taken = ", ".join(map(str, inspect.signature(made, eval_str=False).parameters))
+        message, taken = f"{called} of values of a graph: {error}", ", ".join(signature.parameters)
         raise OperatorError(message, code="unknown-field", node=name, allowed=taken) from None
     return made(*given, **keywords)
 

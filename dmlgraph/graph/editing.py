@@ -84,10 +84,10 @@ class EditableGraph(StatefulGraph):
         draft.finish(self._graph)
 
     def remove_output(self, name: str) -> None:
-        """Makes a value no output of the graph any more; its nodes stay.
+        """Takes an output off the graph; its nodes stay.
 
         Raises:
-            GraphError: there is no output of this name.
+            GraphError: no output has this name.
         """
         if name not in self._outputs:
             hint = suggestion(name, self._outputs)

@@ -40,7 +40,7 @@ def to_recompute(graph: Graph, forward: Sequence[Node], read: Iterable[str]) -> 
     Args:
         graph: has the nodes.
         forward: those of the forward pass.
-        read: the names of those that the backward pass reads.
+        read: the names of the nodes that the backward pass reads.
     """
     network: Any = nx.DiGraph()
     network.add_nodes_from((_KEPT, _READ))
@@ -96,9 +96,7 @@ class Again:
             waiting += missing
             if not missing:
                 self._made[waiting.pop()] = self._copy(name)
-        found = self._made[value.node][value.port] if value.node in self._made else value
-        assert found is not None
-        return found
+        return self._read(value)
 
     def _copy(self, name: str) -> Sequence[Value | None]:
         node = self.graph.node(name)
@@ -119,6 +117,7 @@ class Again:
             names.scopes = outer
 
     def _read(self, value: Value) -> Value:
+        """What was made in the place of a value, or itself."""
         found = self._made[value.node][value.port] if value.node in self._made else value
         assert found is not None
         return found

@@ -245,7 +245,7 @@ GraphBuilder::GraphBuilder(std::vector<TensorDesc> inputs) {
 
 void GraphBuilder::delay() {
     if (graph_.nodes.empty()) {
-        throw py::value_error("there is no node yet");
+        throw py::value_error("the graph has no node");
     }
     graph_.nodes.back().late = true;
 }

@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from support.clusters import workers_inside
 
 import dmlgraph as dg
 from dmlgraph.base.once_per_key import OncePerKey
@@ -383,8 +384,6 @@ def test_a_result_that_its_worker_takes_along_is_computed_again(
     g: dg.Graph, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker may die after its task has ended, before anybody has asked for what the task returned."""
-    import distributed
-
     gate = tmp_path / "closed"
     compute, following = window.compute, window.Window._next
     lost: list[str] = []
@@ -409,8 +408,7 @@ def test_a_result_that_its_worker_takes_along_is_computed_again(
 
     monkeypatch.setattr(window, "compute", behind_the_gate)
     monkeypatch.setattr(window.Window, "_next", lose)
-    two: Any = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
-    with distributed.Client(**two, dashboard_address="127.0.0.1:0", set_as_default=False) as client:
+    with workers_inside(2) as client:
         options: Any = {"device": "cpu", "chunks": {"batch": 1}, "client": client, "progress": False}
         summary = run_chunks(g, {"x": X, "b": B}, tmp_path / "out", **options)
     assert lost == ["lost"]

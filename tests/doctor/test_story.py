@@ -1,7 +1,7 @@
 """The whole way: a decoder of an ONNX model in float16 whose fused normalizations one driver computes wrong.
 
 DirectML on the software adapter knows no MEAN_VARIANCE_NORMALIZATION2: the decoder there has layer norms, and with RMS
-norms the story is told of a device that is the reference with a fault.
+norms the device of the story is the reference with a fault.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -24,13 +25,19 @@ def spawned() -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture(scope="session")
-def inside() -> Iterator[Any]:
-    """A client of a worker with one thread in this process."""
+@contextlib.contextmanager
+def workers_inside(count: int) -> Iterator[Any]:
+    """A client of workers in this process, with one thread each."""
     pytest.importorskip("distributed.client")  # the folder of these tests has the package's name
     import distributed
 
-    with distributed.Client(
-        processes=False, n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", set_as_default=False
-    ) as client:
+    options: Any = {"processes": False, "n_workers": count, "threads_per_worker": 1}
+    with distributed.Client(**options, dashboard_address="127.0.0.1:0", set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def inside() -> Iterator[Any]:
+    """A client of a worker with one thread in this process."""
+    with workers_inside(1) as client:
         yield client

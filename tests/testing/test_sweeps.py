@@ -25,6 +25,7 @@ import psutil
 from click.testing import CliRunner
 from distributed import Client, Nanny, Scheduler, SpecCluster
 from support.case_processes import BAD, GOOD, LONG, RELU, case_processes, is_gone, until
+from support.clusters import workers_inside
 from support.problems import raises
 
 import dmlgraph as dg
@@ -165,8 +166,7 @@ def test_the_test_of_a_worker_that_dies_runs_again_and_is_lost_if_that_goes_on(l
 
 def test_an_answer_that_its_worker_took_along_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeps, "_FETCH", 0.5)
-    two: Any = {"processes": False, "n_workers": 2, "threads_per_worker": 1}
-    with Client(**two, dashboard_address="127.0.0.1:0", set_as_default=False) as client:
+    with workers_inside(2) as client:
         first, second = client.cluster.workers.values()
         futures = [client.submit(str, worker.name, workers=[worker.address], pure=False) for worker in (first, second)]
         for future in futures:

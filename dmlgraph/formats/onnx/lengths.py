@@ -175,12 +175,13 @@ def _rows_of_known(node: Node, result: Tensor) -> int | None:
     """As `_rows`, of numbers that are known: a size that is counted says along which axis they lie."""
     at = _SIZES.get(node.operator)
     sizes = None if at is None else node.inputs[at]
-    first = node.inputs[0]
-    if node.operator == "Range" and (sizes is None or sizes.counted is None or first is None or first.counted):
-        return None  # both ends move, or none
-    if sizes is None or sizes.counted is None:
+    counted = None if sizes is None else sizes.counted
+    start = node.inputs[0] if node.operator == "Range" else None
+    if start is not None and (counted is None or start.counted is not None):
+        return None  # its length is the same, whatever that of the past is
+    if counted is None:
         return _rows(node, result)
-    axes = np.flatnonzero(sizes.counted.moves.reshape(-1)) + result.rank - sizes.counted.moves.size
+    axes = np.flatnonzero(counted.moves.reshape(-1)) + result.rank - counted.moves.size
     return int(axes[0]) if axes.size == 1 else None
 
 

@@ -197,7 +197,7 @@ Groups collect_groups(Plan& plan) {
     return groups;
 }
 
-// The order of the groups: of those that can run, the one with the first place does.
+// The order of the groups. Of those that can run, the one with the smallest place runs first.
 //
 // The place of a group is that of its last node in the graph, so that values are read soon. What makes outputs only, such
 // as the next value of a state, comes earlier: as soon as its sources are there and others have read the inputs that it
@@ -259,7 +259,7 @@ private:
         });
     }
 
-    // The last place of what makes its sources, and of those that read the inputs which it reads for something else.
+    // The largest place among the groups that make its sources, and among the other readers of the inputs that it reads.
     std::int32_t earliest(std::size_t group) {
         std::int32_t last = -1;
         for (const std::int32_t n : members(group)) {
