@@ -25,15 +25,9 @@ using HRESULT = int32_t;  // negative: failure
 using BOOL = int32_t;     // a C truth value of 4 bytes
 using HANDLE = void*;     // Windows: a kernel handle; Linux: the descriptor of an eventfd, cast
 
-constexpr bool failed(HRESULT result) {
-    return result < 0;
-}
-constexpr bool succeeded(HRESULT result) {
-    return result >= 0;
-}
-constexpr HRESULT hresult(uint32_t bits) {
-    return static_cast<HRESULT>(bits);
-}
+constexpr bool failed(HRESULT result) { return result < 0; }
+constexpr bool succeeded(HRESULT result) { return result >= 0; }
+constexpr HRESULT hresult(uint32_t bits) { return static_cast<HRESULT>(bits); }
 
 #ifndef S_OK  // macros of the system's headers
 constexpr HRESULT S_OK = 0;

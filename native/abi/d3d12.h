@@ -758,8 +758,7 @@ struct ID3D12Resource : ID3D12Pageable {
                                        uint32_t src_row_pitch, uint32_t src_depth_pitch) DMLGRAPH_OPTIONAL;
     virtual HRESULT ReadFromSubresource(void* dst_data, uint32_t dst_row_pitch, uint32_t dst_depth_pitch,
                                         uint32_t src_subresource, const void* src_box) DMLGRAPH_OPTIONAL;
-    virtual HRESULT GetHeapProperties(D3D12_HEAP_PROPERTIES* heap_properties,
-                                      D3D12_HEAP_FLAGS* heap_flags) = 0;
+    virtual HRESULT GetHeapProperties(D3D12_HEAP_PROPERTIES* heap_properties, D3D12_HEAP_FLAGS* heap_flags) = 0;
 };
 
 struct ID3D12Heap : ID3D12Pageable {
@@ -822,12 +821,12 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
                           uint32_t thread_group_count_z) = 0;
     virtual void CopyBufferRegion(ID3D12Resource* dst_buffer, uint64_t dst_offset, ID3D12Resource* src_buffer,
                                   uint64_t src_offset, uint64_t num_bytes) = 0;
-    virtual void CopyTextureRegion(const void* dst, uint32_t dst_x, uint32_t dst_y, uint32_t dst_z,
-                                   const void* src, const void* src_box) DMLGRAPH_OPTIONAL_VOID;
+    virtual void CopyTextureRegion(const void* dst, uint32_t dst_x, uint32_t dst_y, uint32_t dst_z, const void* src,
+                                   const void* src_box) DMLGRAPH_OPTIONAL_VOID;
     virtual void CopyResource(ID3D12Resource* dst_resource, ID3D12Resource* src_resource) = 0;
     virtual void CopyTiles(ID3D12Resource* tiled_resource, const void* tile_region_start_coordinate,
-                           const void* tile_region_size, ID3D12Resource* buffer,
-                           uint64_t buffer_start_offset_in_bytes, uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
+                           const void* tile_region_size, ID3D12Resource* buffer, uint64_t buffer_start_offset_in_bytes,
+                           uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
     virtual void ResolveSubresource(ID3D12Resource* dst_resource, uint32_t dst_subresource,
                                     ID3D12Resource* src_resource, uint32_t src_subresource,
                                     DXGI_FORMAT format) DMLGRAPH_OPTIONAL_VOID;
@@ -839,8 +838,7 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
     virtual void SetPipelineState(ID3D12PipelineState* pipeline_state) = 0;
     virtual void ResourceBarrier(uint32_t num_barriers, const D3D12_RESOURCE_BARRIER* barriers) = 0;
     virtual void ExecuteBundle(ID3D12GraphicsCommandList* command_list) DMLGRAPH_OPTIONAL_VOID;
-    virtual void SetDescriptorHeaps(uint32_t num_descriptor_heaps,
-                                    ID3D12DescriptorHeap* const* descriptor_heaps) = 0;
+    virtual void SetDescriptorHeaps(uint32_t num_descriptor_heaps, ID3D12DescriptorHeap* const* descriptor_heaps) = 0;
     virtual void SetComputeRootSignature(ID3D12RootSignature* root_signature) = 0;
     virtual void SetGraphicsRootSignature(ID3D12RootSignature* root_signature) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRootDescriptorTable(uint32_t root_parameter_index,
@@ -853,8 +851,8 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
                                               uint32_t dest_offset_in_32bit_values) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRoot32BitConstants(uint32_t root_parameter_index, uint32_t num_32bit_values_to_set,
                                               const void* src_data, uint32_t dest_offset_in_32bit_values) = 0;
-    virtual void SetGraphicsRoot32BitConstants(uint32_t root_parameter_index,
-                                               uint32_t num_32bit_values_to_set, const void* src_data,
+    virtual void SetGraphicsRoot32BitConstants(uint32_t root_parameter_index, uint32_t num_32bit_values_to_set,
+                                               const void* src_data,
                                                uint32_t dest_offset_in_32bit_values) DMLGRAPH_OPTIONAL_VOID;
     virtual void SetComputeRootConstantBufferView(uint32_t root_parameter_index,
                                                   D3D12_GPU_VIRTUAL_ADDRESS buffer_location) = 0;
@@ -878,17 +876,14 @@ struct ID3D12GraphicsCommandList : ID3D12CommandList {
     virtual void ClearDepthStencilView(D3D12_CPU_DESCRIPTOR_HANDLE depth_stencil_view, uint32_t clear_flags,
                                        float depth, uint8_t stencil, uint32_t num_rects,
                                        const D3D12_RECT* rects) DMLGRAPH_OPTIONAL_VOID;
-    virtual void ClearRenderTargetView(D3D12_CPU_DESCRIPTOR_HANDLE render_target_view,
-                                       const float* color_rgba, uint32_t num_rects,
-                                       const D3D12_RECT* rects) DMLGRAPH_OPTIONAL_VOID;
+    virtual void ClearRenderTargetView(D3D12_CPU_DESCRIPTOR_HANDLE render_target_view, const float* color_rgba,
+                                       uint32_t num_rects, const D3D12_RECT* rects) DMLGRAPH_OPTIONAL_VOID;
     virtual void ClearUnorderedAccessViewUint(D3D12_GPU_DESCRIPTOR_HANDLE view_gpu_handle_in_current_heap,
-                                              D3D12_CPU_DESCRIPTOR_HANDLE view_cpu_handle,
-                                              ID3D12Resource* resource, const uint32_t* values,
-                                              uint32_t num_rects, const D3D12_RECT* rects) = 0;
+                                              D3D12_CPU_DESCRIPTOR_HANDLE view_cpu_handle, ID3D12Resource* resource,
+                                              const uint32_t* values, uint32_t num_rects, const D3D12_RECT* rects) = 0;
     virtual void ClearUnorderedAccessViewFloat(D3D12_GPU_DESCRIPTOR_HANDLE view_gpu_handle_in_current_heap,
-                                               D3D12_CPU_DESCRIPTOR_HANDLE view_cpu_handle,
-                                               ID3D12Resource* resource, const float* values,
-                                               uint32_t num_rects, const D3D12_RECT* rects) = 0;
+                                               D3D12_CPU_DESCRIPTOR_HANDLE view_cpu_handle, ID3D12Resource* resource,
+                                               const float* values, uint32_t num_rects, const D3D12_RECT* rects) = 0;
     virtual void DiscardResource(ID3D12Resource* resource, const void* region) DMLGRAPH_OPTIONAL_VOID;
     virtual void BeginQuery(ID3D12QueryHeap* query_heap, D3D12_QUERY_TYPE type, uint32_t index) DMLGRAPH_OPTIONAL_VOID;
     virtual void EndQuery(ID3D12QueryHeap* query_heap, D3D12_QUERY_TYPE type, uint32_t index) = 0;
@@ -972,10 +967,10 @@ struct ID3D12GraphicsCommandList7 : ID3D12GraphicsCommandList6 {
 struct ID3D12CommandQueue : ID3D12Pageable {
     static constexpr IID iid = guid("0ec870a6-5d7e-4c22-8cfc-5baae07616ed");
     virtual void UpdateTileMappings(ID3D12Resource* resource, uint32_t num_resource_regions,
-                                    const void* resource_region_start_coordinates,
-                                    const void* resource_region_sizes, ID3D12Heap* heap, uint32_t num_ranges,
-                                    const void* range_flags, const uint32_t* heap_range_start_offsets,
-                                    const uint32_t* range_tile_counts, uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
+                                    const void* resource_region_start_coordinates, const void* resource_region_sizes,
+                                    ID3D12Heap* heap, uint32_t num_ranges, const void* range_flags,
+                                    const uint32_t* heap_range_start_offsets, const uint32_t* range_tile_counts,
+                                    uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
     virtual void CopyTileMappings(ID3D12Resource* dst_resource, const void* dst_region_start_coordinate,
                                   ID3D12Resource* src_resource, const void* src_region_start_coordinate,
                                   const void* region_size, uint32_t flags) DMLGRAPH_OPTIONAL_VOID;
@@ -993,30 +988,25 @@ struct ID3D12CommandQueue : ID3D12Pageable {
 struct ID3D12Device : ID3D12Object {
     static constexpr IID iid = guid("189819f1-1db6-4b57-be54-1821339b85f7");
     virtual uint32_t GetNodeCount() = 0;
-    virtual HRESULT CreateCommandQueue(const D3D12_COMMAND_QUEUE_DESC* desc, const IID& riid,
-                                       void** command_queue) = 0;
-    virtual HRESULT CreateCommandAllocator(D3D12_COMMAND_LIST_TYPE type, const IID& riid,
-                                           void** command_allocator) = 0;
+    virtual HRESULT CreateCommandQueue(const D3D12_COMMAND_QUEUE_DESC* desc, const IID& riid, void** command_queue) = 0;
+    virtual HRESULT CreateCommandAllocator(D3D12_COMMAND_LIST_TYPE type, const IID& riid, void** command_allocator) = 0;
     virtual HRESULT CreateGraphicsPipelineState(const void* desc, const IID& riid,
                                                 void** pipeline_state) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateComputePipelineState(const D3D12_COMPUTE_PIPELINE_STATE_DESC* desc, const IID& riid,
                                                void** pipeline_state) = 0;
     virtual HRESULT CreateCommandList(uint32_t node_mask, D3D12_COMMAND_LIST_TYPE type,
-                                      ID3D12CommandAllocator* command_allocator,
-                                      ID3D12PipelineState* initial_state, const IID& riid,
-                                      void** command_list) = 0;
+                                      ID3D12CommandAllocator* command_allocator, ID3D12PipelineState* initial_state,
+                                      const IID& riid, void** command_list) = 0;
     virtual HRESULT CheckFeatureSupport(D3D12_FEATURE feature, void* feature_support_data,
                                         uint32_t feature_support_data_size) = 0;
-    virtual HRESULT CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* descriptor_heap_desc,
-                                         const IID& riid, void** heap) = 0;
+    virtual HRESULT CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* descriptor_heap_desc, const IID& riid,
+                                         void** heap) = 0;
     virtual uint32_t GetDescriptorHandleIncrementSize(D3D12_DESCRIPTOR_HEAP_TYPE descriptor_heap_type) = 0;
     virtual HRESULT CreateRootSignature(uint32_t node_mask, const void* blob_with_root_signature,
-                                        size_t blob_length_in_bytes, const IID& riid,
-                                        void** root_signature) = 0;
+                                        size_t blob_length_in_bytes, const IID& riid, void** root_signature) = 0;
     virtual void CreateConstantBufferView(const D3D12_CONSTANT_BUFFER_VIEW_DESC* desc,
                                           D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) = 0;
-    virtual void CreateShaderResourceView(ID3D12Resource* resource,
-                                          const D3D12_SHADER_RESOURCE_VIEW_DESC* desc,
+    virtual void CreateShaderResourceView(ID3D12Resource* resource, const D3D12_SHADER_RESOURCE_VIEW_DESC* desc,
                                           D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) = 0;
     virtual void CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource* counter_resource,
                                            const D3D12_UNORDERED_ACCESS_VIEW_DESC* desc,
@@ -1028,8 +1018,7 @@ struct ID3D12Device : ID3D12Object {
     virtual void CreateSampler(const void* desc, D3D12_CPU_DESCRIPTOR_HANDLE dest_descriptor) DMLGRAPH_OPTIONAL_VOID;
     virtual void CopyDescriptors(uint32_t num_dest_descriptor_ranges,
                                  const D3D12_CPU_DESCRIPTOR_HANDLE* dest_descriptor_range_starts,
-                                 const uint32_t* dest_descriptor_range_sizes,
-                                 uint32_t num_src_descriptor_ranges,
+                                 const uint32_t* dest_descriptor_range_sizes, uint32_t num_src_descriptor_ranges,
                                  const D3D12_CPU_DESCRIPTOR_HANDLE* src_descriptor_range_starts,
                                  const uint32_t* src_descriptor_range_sizes,
                                  D3D12_DESCRIPTOR_HEAP_TYPE descriptor_heaps_type) = 0;
@@ -1041,18 +1030,16 @@ struct ID3D12Device : ID3D12Object {
                            uint32_t num_resource_descs, const D3D12_RESOURCE_DESC* resource_descs);
     DMLGRAPH_STRUCT_METHOD(D3D12_HEAP_PROPERTIES, GetCustomHeapProperties, uint32_t node_mask,
                            D3D12_HEAP_TYPE heap_type);
-    virtual HRESULT CreateCommittedResource(const D3D12_HEAP_PROPERTIES* heap_properties,
-                                            D3D12_HEAP_FLAGS heap_flags, const D3D12_RESOURCE_DESC* desc,
+    virtual HRESULT CreateCommittedResource(const D3D12_HEAP_PROPERTIES* heap_properties, D3D12_HEAP_FLAGS heap_flags,
+                                            const D3D12_RESOURCE_DESC* desc,
                                             D3D12_RESOURCE_STATES initial_resource_state,
                                             const void* optimized_clear_value, const IID& riid_resource,
                                             void** resource) = 0;
     virtual HRESULT CreateHeap(const D3D12_HEAP_DESC* desc, const IID& riid, void** heap) = 0;
-    virtual HRESULT CreatePlacedResource(ID3D12Heap* heap, uint64_t heap_offset,
-                                         const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES initial_state,
-                                         const void* optimized_clear_value, const IID& riid,
-                                         void** resource) = 0;
-    virtual HRESULT CreateReservedResource(const D3D12_RESOURCE_DESC* desc,
-                                           D3D12_RESOURCE_STATES initial_state,
+    virtual HRESULT CreatePlacedResource(ID3D12Heap* heap, uint64_t heap_offset, const D3D12_RESOURCE_DESC* desc,
+                                         D3D12_RESOURCE_STATES initial_state, const void* optimized_clear_value,
+                                         const IID& riid, void** resource) = 0;
+    virtual HRESULT CreateReservedResource(const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES initial_state,
                                            const void* optimized_clear_value, const IID& riid,
                                            void** resource) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateSharedHandle(ID3D12DeviceChild* object, const void* attributes, uint32_t access,
@@ -1061,8 +1048,7 @@ struct ID3D12Device : ID3D12Object {
     virtual HRESULT OpenSharedHandleByName(const wchar_t* name, uint32_t access, HANDLE* nt_handle) DMLGRAPH_OPTIONAL;
     virtual HRESULT MakeResident(uint32_t num_objects, ID3D12Pageable* const* objects) = 0;
     virtual HRESULT Evict(uint32_t num_objects, ID3D12Pageable* const* objects) = 0;
-    virtual HRESULT CreateFence(uint64_t initial_value, D3D12_FENCE_FLAGS flags, const IID& riid,
-                                void** fence) = 0;
+    virtual HRESULT CreateFence(uint64_t initial_value, D3D12_FENCE_FLAGS flags, const IID& riid, void** fence) = 0;
     virtual HRESULT GetDeviceRemovedReason() = 0;
     virtual void GetCopyableFootprints(const D3D12_RESOURCE_DESC* resource_desc, uint32_t first_subresource,
                                        uint32_t num_subresources, uint64_t base_offset, void* layouts,
@@ -1070,12 +1056,11 @@ struct ID3D12Device : ID3D12Object {
                                        uint64_t* total_bytes) DMLGRAPH_OPTIONAL_VOID;
     virtual HRESULT CreateQueryHeap(const D3D12_QUERY_HEAP_DESC* desc, const IID& riid, void** heap) = 0;
     virtual HRESULT SetStablePowerState(BOOL enable) DMLGRAPH_OPTIONAL;
-    virtual HRESULT CreateCommandSignature(const void* desc, ID3D12RootSignature* root_signature,
-                                           const IID& riid, void** command_signature) DMLGRAPH_OPTIONAL;
+    virtual HRESULT CreateCommandSignature(const void* desc, ID3D12RootSignature* root_signature, const IID& riid,
+                                           void** command_signature) DMLGRAPH_OPTIONAL;
     virtual void GetResourceTiling(ID3D12Resource* tiled_resource, uint32_t* num_tiles_for_entire_resource,
                                    void* packed_mip_desc, void* standard_tile_shape_for_non_packed_mips,
-                                   uint32_t* num_subresource_tilings,
-                                   uint32_t first_subresource_tiling_to_get,
+                                   uint32_t* num_subresource_tilings, uint32_t first_subresource_tiling_to_get,
                                    void* subresource_tilings_for_non_packed_mips) DMLGRAPH_OPTIONAL_VOID;
     DMLGRAPH_STRUCT_GETTER(LUID, GetAdapterLuid)
 };
@@ -1084,17 +1069,16 @@ struct ID3D12Device1 : ID3D12Device {
     static constexpr IID iid = guid("77acce80-638e-4e65-8895-c1f23386863e");
     virtual HRESULT CreatePipelineLibrary(const void* library_blob, size_t blob_length, const IID& riid,
                                           void** pipeline_library) DMLGRAPH_OPTIONAL;
-    virtual HRESULT SetEventOnMultipleFenceCompletion(ID3D12Fence* const* fences,
-                                                      const uint64_t* fence_values, uint32_t num_fences,
-                                                      uint32_t flags, HANDLE event) DMLGRAPH_OPTIONAL;
+    virtual HRESULT SetEventOnMultipleFenceCompletion(ID3D12Fence* const* fences, const uint64_t* fence_values,
+                                                      uint32_t num_fences, uint32_t flags,
+                                                      HANDLE event) DMLGRAPH_OPTIONAL;
     virtual HRESULT SetResidencyPriority(uint32_t num_objects, ID3D12Pageable* const* objects,
                                          const void* priorities) = 0;
 };
 
 struct ID3D12Device2 : ID3D12Device1 {
     static constexpr IID iid = guid("30baa41e-b15b-475c-a0bb-1af5c5b64328");
-    virtual HRESULT CreatePipelineState(const void* desc, const IID& riid,
-                                                void** pipeline_state) DMLGRAPH_OPTIONAL;
+    virtual HRESULT CreatePipelineState(const void* desc, const IID& riid, void** pipeline_state) DMLGRAPH_OPTIONAL;
 };
 
 struct ID3D12Device3 : ID3D12Device2 {
@@ -1108,21 +1092,19 @@ struct ID3D12Device3 : ID3D12Device2 {
 
 struct ID3D12Device4 : ID3D12Device3 {
     static constexpr IID iid = guid("e865df17-a9ee-46f9-a463-3098315aa2e5");
-    virtual HRESULT CreateCommandList1(uint32_t node_mask, D3D12_COMMAND_LIST_TYPE type,
-                                       D3D12_COMMAND_LIST_FLAGS flags, const IID& riid,
-                                       void** command_list) = 0;
+    virtual HRESULT CreateCommandList1(uint32_t node_mask, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS flags,
+                                       const IID& riid, void** command_list) = 0;
     virtual HRESULT CreateProtectedResourceSession(const void* desc, const IID& riid, void** session) DMLGRAPH_OPTIONAL;
-    virtual HRESULT CreateCommittedResource1(const D3D12_HEAP_PROPERTIES* heap_properties,
-                                             D3D12_HEAP_FLAGS heap_flags, const D3D12_RESOURCE_DESC* desc,
+    virtual HRESULT CreateCommittedResource1(const D3D12_HEAP_PROPERTIES* heap_properties, D3D12_HEAP_FLAGS heap_flags,
+                                             const D3D12_RESOURCE_DESC* desc,
                                              D3D12_RESOURCE_STATES initial_resource_state,
                                              const void* optimized_clear_value, void* protected_session,
                                              const IID& riid_resource, void** resource) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateHeap1(const D3D12_HEAP_DESC* desc, void* protected_session, const IID& riid,
                                 void** heap) DMLGRAPH_OPTIONAL;
-    virtual HRESULT CreateReservedResource1(const D3D12_RESOURCE_DESC* desc,
-                                            D3D12_RESOURCE_STATES initial_state,
-                                            const void* optimized_clear_value, void* protected_session,
-                                            const IID& riid, void** resource) DMLGRAPH_OPTIONAL;
+    virtual HRESULT CreateReservedResource1(const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES initial_state,
+                                            const void* optimized_clear_value, void* protected_session, const IID& riid,
+                                            void** resource) DMLGRAPH_OPTIONAL;
     DMLGRAPH_STRUCT_METHOD(D3D12_RESOURCE_ALLOCATION_INFO, GetResourceAllocationInfo1, uint32_t visible_mask,
                            uint32_t num_resource_descs, const D3D12_RESOURCE_DESC* resource_descs,
                            D3D12_RESOURCE_ALLOCATION_INFO1* resource_allocation_info1);
@@ -1134,10 +1116,9 @@ struct ID3D12Device5 : ID3D12Device4 {
     virtual void RemoveDevice() = 0;
     virtual HRESULT EnumerateMetaCommands(uint32_t* num_meta_commands, D3D12_META_COMMAND_DESC* descs) = 0;
     virtual HRESULT EnumerateMetaCommandParameters(const GUID& command_id, uint32_t stage,
-                                                   uint32_t* total_structure_size_in_bytes,
-                                                   uint32_t* parameter_count, void* parameter_descs) DMLGRAPH_OPTIONAL;
-    virtual HRESULT CreateMetaCommand(const GUID& command_id, uint32_t node_mask,
-                                      const void* creation_parameters_data,
+                                                   uint32_t* total_structure_size_in_bytes, uint32_t* parameter_count,
+                                                   void* parameter_descs) DMLGRAPH_OPTIONAL;
+    virtual HRESULT CreateMetaCommand(const GUID& command_id, uint32_t node_mask, const void* creation_parameters_data,
                                       size_t creation_parameters_data_size_in_bytes, const IID& riid,
                                       void** meta_command) DMLGRAPH_OPTIONAL;
     virtual HRESULT CreateStateObject(const void* desc, const IID& riid, void** state_object) DMLGRAPH_OPTIONAL;
@@ -1245,8 +1226,7 @@ struct ID3D12InfoQueue : IUnknown {
     static constexpr IID iid = guid("0742a90b-c387-483f-b946-30a7e4e61458");
     virtual HRESULT SetMessageCountLimit(uint64_t message_count_limit) DMLGRAPH_OPTIONAL;
     virtual void ClearStoredMessages() = 0;
-    virtual HRESULT GetMessage(uint64_t message_index, D3D12_MESSAGE* message,
-                               size_t* message_byte_length) = 0;
+    virtual HRESULT GetMessage(uint64_t message_index, D3D12_MESSAGE* message, size_t* message_byte_length) = 0;
     virtual uint64_t GetNumMessagesAllowedByStorageFilter() DMLGRAPH_OPTIONAL;
     virtual uint64_t GetNumMessagesDeniedByStorageFilter() DMLGRAPH_OPTIONAL;
     virtual uint64_t GetNumStoredMessages() = 0;
@@ -1283,8 +1263,7 @@ struct ID3D12InfoQueue : IUnknown {
 };
 
 // Functions of the library, which are looked up by name.
-using D3D12CreateDeviceFunction = HRESULT(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
-                                          void** device);
+using D3D12CreateDeviceFunction = HRESULT(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid, void** device);
 using D3D12GetDebugInterfaceFunction = HRESULT(const IID& riid, void** debug);
 using D3D12SerializeVersionedRootSignatureFunction = HRESULT(const D3D12_VERSIONED_ROOT_SIGNATURE_DESC* desc,
                                                              ID3DBlob** blob, ID3DBlob** error_blob);

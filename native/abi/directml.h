@@ -282,8 +282,7 @@ struct IDMLDevice : IDMLObject {
                                         const void* featureQueryData, uint32_t featureSupportDataSize,
                                         void* featureSupportData) = 0;
     virtual HRESULT CreateOperator(const DML_OPERATOR_DESC* desc, const IID& riid, void** ppv) = 0;
-    virtual HRESULT CompileOperator(IDMLOperator* op, DML_EXECUTION_FLAGS flags, const IID& riid,
-                                    void** ppv) = 0;
+    virtual HRESULT CompileOperator(IDMLOperator* op, DML_EXECUTION_FLAGS flags, const IID& riid, void** ppv) = 0;
     virtual HRESULT CreateOperatorInitializer(uint32_t operatorCount, IDMLCompiledOperator* const* operators,
                                               const IID& riid, void** ppv) = 0;
     virtual HRESULT CreateCommandRecorder(const IID& riid, void** ppv) = 0;

@@ -25,7 +25,7 @@ enum class DXCoreAdapterProperty : uint32_t {
 
 enum class DXCoreAdapterState : uint32_t {
     IsDriverUpdateInProgress = 0,  // uint8_t
-    AdapterMemoryBudget = 1,  // in: DXCoreAdapterMemoryBudgetNodeSegmentGroup, out: DXCoreAdapterMemoryBudget
+    AdapterMemoryBudget = 1,       // in: DXCoreAdapterMemoryBudgetNodeSegmentGroup, out: DXCoreAdapterMemoryBudget
 };
 
 enum class DXCoreSegmentGroup : uint32_t {
@@ -76,10 +76,8 @@ struct DXCoreAdapterMemoryBudget {
 // Attributes for filtering the list of adapters.
 inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D11_GRAPHICS = guid("8c47866b-7583-450d-f0f0-6bada895af4b");
 inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_GRAPHICS = guid("0c9ece4d-2f6e-4f01-8c96-e89e331b47b1");
-inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE =
-    guid("248e2800-a793-4724-abaa-23a6de1be090");
-inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML =
-    guid("b71b0d41-1088-422f-a27c-0250b7d3a988");
+inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE = guid("248e2800-a793-4724-abaa-23a6de1be090");
+inline constexpr GUID DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML = guid("b71b0d41-1088-422f-a27c-0250b7d3a988");
 inline constexpr GUID DXCORE_HARDWARE_TYPE_ATTRIBUTE_GPU = guid("b69eb219-3ded-4464-979f-a00bd4687006");
 inline constexpr GUID DXCORE_HARDWARE_TYPE_ATTRIBUTE_NPU = guid("d46140c4-add7-451b-9e56-06fe8c3b58ed");
 
@@ -91,11 +89,11 @@ struct IDXCoreAdapter : IUnknown {
     virtual HRESULT GetProperty(DXCoreAdapterProperty property, size_t size, void* data) = 0;
     virtual HRESULT GetPropertySize(DXCoreAdapterProperty property, size_t* size) = 0;
     virtual bool IsQueryStateSupported(DXCoreAdapterState state) = 0;
-    virtual HRESULT QueryState(DXCoreAdapterState state, size_t input_size, const void* input,
-                               size_t output_size, void* output) = 0;
+    virtual HRESULT QueryState(DXCoreAdapterState state, size_t input_size, const void* input, size_t output_size,
+                               void* output) = 0;
     virtual bool IsSetStateSupported(DXCoreAdapterState state) = 0;
-    virtual HRESULT SetState(DXCoreAdapterState state, size_t details_size, const void* details,
-                             size_t data_size, const void* data) = 0;
+    virtual HRESULT SetState(DXCoreAdapterState state, size_t details_size, const void* details, size_t data_size,
+                             const void* data) = 0;
     virtual HRESULT GetFactory(const IID& riid, void** factory) = 0;
 };
 

@@ -84,8 +84,8 @@ inline std::string narrow(std::wstring_view text) {
             const bool high = code >= utf::first_surrogate && code < utf::first_low_surrogate;
             const auto next = high && i + 1 < text.size() ? static_cast<char32_t>(text[i + 1]) & 0xffff : 0;
             if (next >= utf::first_low_surrogate && next <= utf::last_surrogate) {
-                code = utf::first_of_two_units + ((code - utf::first_surrogate) << 10) +
-                       (next - utf::first_low_surrogate);
+                code =
+                    utf::first_of_two_units + ((code - utf::first_surrogate) << 10) + (next - utf::first_low_surrogate);
                 ++i;
             }
         }

@@ -12,9 +12,9 @@ namespace {
 
 constexpr std::size_t pooled_from = 64 << 10;  // bytes; NumPy allocates smaller arrays quickly
 
-constexpr std::array<const char*, data_type_count> names{"",     "float32", "float16", "uint32",  "uint16",
-                                                         "uint8", "int32",   "int16",   "int8",    "float64",
-                                                         "uint64", "int64",  "",        ""};
+constexpr std::array<const char*, data_type_count> names{"",       "float32", "float16", "uint32", "uint16",
+                                                         "uint8",  "int32",   "int16",   "int8",   "float64",
+                                                         "uint64", "int64",   "",        ""};
 
 // NumPy's own types, found once and never released.
 struct Types {
@@ -44,9 +44,7 @@ struct PooledMemory {
 
 }  // namespace
 
-int numpy_number(DataType type) {
-    return types().number[static_cast<std::size_t>(type)];
-}
+int numpy_number(DataType type) { return types().number[static_cast<std::size_t>(type)]; }
 
 py::dtype numpy_dtype(DataType type) {
     return py::reinterpret_borrow<py::dtype>(types().dtype[static_cast<std::size_t>(type)]);

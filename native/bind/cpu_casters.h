@@ -19,8 +19,8 @@ struct TensorTypes {
     PyTypeObject* tensor_desc = nullptr;
 };
 
-// A static initialiser would not do: it would wait for the interpreter lock while threads that hold the lock wait for the
-// initialiser.
+// A static initialiser would not do: it would wait for the interpreter lock while threads that hold the lock wait for
+// the initialiser.
 inline const TensorTypes& tensor_types() {
     static TensorTypes found;
     if (found.tensor_desc == nullptr) {

@@ -54,8 +54,6 @@ void rest() {
     }
 }
 
-void init_gil(py::module_&) {
-    py::module_::import("atexit").attr("register")(py::cpp_function(&skip_destructors));
-}
+void init_gil(py::module_&) { py::module_::import("atexit").attr("register")(py::cpp_function(&skip_destructors)); }
 
 }  // namespace dmlgraph

@@ -32,8 +32,8 @@ bool ends_under_threads();
 // Calls a function that takes the lock or runs Python; a thread that Python ends inside it sleeps forever. The function
 // must not throw, nor own Python objects: their destructors would run first.
 //
-// It sleeps in a destructor. To catch the end of a thread would end the process where another exception is being handled
-// (std::terminate in __cxa_begin_catch), as where a cancelled run takes the lock again.
+// It sleeps in a destructor. To catch the end of a thread would end the process where another exception is being
+// handled (std::terminate in __cxa_begin_catch), as where a cancelled run takes the lock again.
 template <class Function>
 auto outlive(Function function) {
     struct Sleeper {

@@ -87,8 +87,9 @@ public:
           inputs_(program().inputs.size()) {
         if (input_names_.size() != inputs_.size() || output_names_.size() != program().outputs.size() ||
             constants.size() != inputs_.size() || is_owned_.size() != inputs_.size()) {
-            throw py::value_error("expected a name for each input and output and a constant or None for each input, and "
-                                  "whether it is owned");
+            throw py::value_error(
+                "expected a name for each input and output and a constant or None for each input, and "
+                "whether it is owned");
         }
         for (std::size_t slot = 0; slot < inputs_.size(); ++slot) {
             PyUnicode_InternInPlace(&input_names_[slot].ptr());
@@ -186,12 +187,14 @@ public:
 
     // The results for checked arrays in slot order (anything for constants) and outputs by slot (None: a new array).
     // `rows`: of inputs that grow, by slot, how many may have been written; others are not read.
-    py::object execute(const py::sequence& arrays, const py::sequence& outputs, const std::map<std::size_t, std::int64_t>& rows) {
+    py::object execute(const py::sequence& arrays, const py::sequence& outputs,
+                       const std::map<std::size_t, std::int64_t>& rows) {
         return finish(checked(arrays, outputs, rows));
     }
 
     // Runs as `execute` does, and returns (names, how it runs, seconds, bytes) of each step.
-    py::list profile(const py::sequence& arrays, const py::sequence& outputs, const std::map<std::size_t, std::int64_t>& rows) {
+    py::list profile(const py::sequence& arrays, const py::sequence& outputs,
+                     const std::map<std::size_t, std::int64_t>& rows) {
         std::vector<double> seconds;
         finish(checked(arrays, outputs, rows), &seconds);
         py::list result;
@@ -216,8 +219,8 @@ public:
                 }
             });
             const bool is_region = dynamic_cast<const cpu::RegionStep*>(step.get()) != nullptr;
-            result.append(py::make_tuple(is_region ? "region" : how(*step), py::tuple(py::cast(step->nodes)), read,
-                                         written));
+            result.append(
+                py::make_tuple(is_region ? "region" : how(*step), py::tuple(py::cast(step->nodes)), read, written));
         }
         return result;
     }
@@ -441,7 +444,8 @@ private:
         return false;
     }
 
-    Use checked(const py::sequence& arrays, const py::sequence& outputs, const std::map<std::size_t, std::int64_t>& rows) {
+    Use checked(const py::sequence& arrays, const py::sequence& outputs,
+                const std::map<std::size_t, std::int64_t>& rows) {
         Use use(*this);
         read(arrays, outputs, use.binding(), use.targets());
         for (const auto& [slot, count] : rows) {
@@ -533,12 +537,12 @@ private:
     Executable executable_;
     std::vector<py::str> input_names_;
     std::vector<py::str> output_names_;
-    std::vector<bool> is_owned_;      // by slot: an input that is given once, then kept until another one is given
+    std::vector<bool> is_owned_;          // by slot: an input that is given once, then kept until another one is given
     std::shared_ptr<const Owned> owned_;  // of the last run that had owned arrays
-    Binding base_;                    // the constants
-    std::vector<py::object> inputs_;  // by slot: the constants; None: steps keep its elements
-    std::vector<bool> is_constant_;   // by slot
-    std::size_t given_ = 0;           // inputs that are not constants
+    Binding base_;                        // the constants
+    std::vector<py::object> inputs_;      // by slot: the constants; None: steps keep its elements
+    std::vector<bool> is_constant_;       // by slot
+    std::size_t given_ = 0;               // inputs that are not constants
     std::vector<std::unique_ptr<Spare>> spares_;
     std::size_t spare_count_ = 0;
     bool releases_ = false;
@@ -573,10 +577,10 @@ private:
 void init_cpu(py::module_& module) {
     py::class_<Runner, std::shared_ptr<Runner>>(module, "CpuExecutable", "A graph planned for the CPU executor.")
         .def(py::init<std::string, cpu::GraphBuilder&, std::vector<std::int32_t>, std::vector<py::str>,
-                      std::vector<py::str>, const py::list&, std::vector<bool>, std::vector<int>, const py::function&, int>(),
-             py::arg("name"), py::arg("graph"), py::arg("outputs"), py::arg("input_names"),
-             py::arg("output_names"), py::arg("constants"), py::arg("owned"),
-             py::arg("grows"), py::arg("let_go"), py::arg("threads"))
+                      std::vector<py::str>, const py::list&, std::vector<bool>, std::vector<int>, const py::function&,
+                      int>(),
+             py::arg("name"), py::arg("graph"), py::arg("outputs"), py::arg("input_names"), py::arg("output_names"),
+             py::arg("constants"), py::arg("owned"), py::arg("grows"), py::arg("let_go"), py::arg("threads"))
         .def("run", &Runner::run, py::arg("inputs"), py::arg("out"))
         .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"), py::arg("rows"))
         .def(

@@ -27,13 +27,17 @@ public:
     }
 
     void run(RunContext& context) const override {
-        acquired([&] { call_python(function_, arrays(context, tensors_.inputs, false), arrays(context, tensors_.outputs, true)); });
+        acquired([&] {
+            call_python(function_, arrays(context, tensors_.inputs, false), arrays(context, tensors_.outputs, true));
+        });
     }
     Kind kind() const override { return Kind::python; }
     double cost() const override { return 0; }  // it holds the GIL anyway
     void visit(const Visitor& visitor) override {
-        for (View& view : tensors_.inputs) visitor(view, false);
-        for (View& view : tensors_.outputs) visitor(view, true);
+        for (View& view : tensors_.inputs)
+            visitor(view, false);
+        for (View& view : tensors_.outputs)
+            visitor(view, true);
     }
 
 private:
@@ -225,8 +229,10 @@ auto adding(NodeKind kind, Fill fill) {
         node.name = std::move(name);
         node.kind = kind;
         node.sources = std::move(sources);
-        for (const auto& each : inputs) node.inputs.push_back(each.value_or(TensorDesc{}));
-        for (const auto& each : outputs) node.outputs.push_back(each.value_or(TensorDesc{}));
+        for (const auto& each : inputs)
+            node.inputs.push_back(each.value_or(TensorDesc{}));
+        for (const auto& each : outputs)
+            node.outputs.push_back(each.value_or(TensorDesc{}));
         fill(node, payload...);
         graph.add(std::move(node));
     };
@@ -268,7 +274,8 @@ void init_cpu_graph(pybind11::module_& module) {
     const auto set_function = [](NodeSpec& node, const py::function& function) {
         node.make_step = std::make_unique<PythonStepFactory>(function);
     };
-    py::class_<GraphBuilder> graph(module, "CpuGraph", "A graph for the CPU executor, node by node in executable order.");
+    py::class_<GraphBuilder> graph(module, "CpuGraph",
+                                   "A graph for the CPU executor, node by node in executable order.");
     graph.def(py::init<std::vector<TensorDesc>>(), py::arg("inputs"));
     const auto add = [&](const char* kind, const auto& method, const auto&... payload) {
         graph.def(kind, method, py::arg("name"), py::arg("sources"), py::arg("inputs"), py::arg("outputs"), payload...);

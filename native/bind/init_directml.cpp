@@ -57,10 +57,10 @@ void raise(const Error& error) {
     for (const std::string& message : error.debug_messages) {
         messages.append(text(message));
     }
-    const py::object exception = call_python(
-        imported("dmlgraph.devices.directml.errors", "from_native"), text(name(error.kind)),
-        text(error.message), text(error.call), py::int_(static_cast<std::uint32_t>(error.code)),
-        text(describe(error.code)), text(error.graph), text(error.node), messages);
+    const py::object exception =
+        call_python(imported("dmlgraph.devices.directml.errors", "from_native"), text(name(error.kind)),
+                    text(error.message), text(error.call), py::int_(static_cast<std::uint32_t>(error.code)),
+                    text(describe(error.code)), text(error.graph), text(error.node), messages);
     PyErr_SetObject(py::type::of(exception).ptr(), exception.ptr());
 }
 
@@ -102,9 +102,9 @@ std::vector<GraphOutput> read_outputs(const std::vector<OutputTuple>& tuples) {
     return outputs;
 }
 
-GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs,
-                     const std::vector<OutputTuple>& outputs, const py::sequence& nodes,
-                     const std::vector<EdgeTuple>& input_edges, const std::vector<EdgeTuple>& output_edges,
+GraphDesc make_graph(std::string name, const std::vector<InputTuple>& inputs, const std::vector<OutputTuple>& outputs,
+                     const py::sequence& nodes, const std::vector<EdgeTuple>& input_edges,
+                     const std::vector<EdgeTuple>& output_edges,
                      const std::vector<IntermediateTuple>& intermediate_edges) {
     GraphDesc graph;
     graph.name = std::move(name);
@@ -132,8 +132,8 @@ public:
         for (std::size_t i = 0; i < views_.size(); ++i) {
             const py::object object = objects[i];
             const bool has_bytes = !object.is_none() && !py::isinstance<Resident>(object);
-            if (has_bytes && PyObject_GetBuffer(object.ptr(), &views_[i],
-                                                PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
+            if (has_bytes &&
+                PyObject_GetBuffer(object.ptr(), &views_[i], PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) != 0) {
                 release();
                 throw py::error_already_set();
             }
@@ -177,8 +177,8 @@ std::vector<Tensor> tensors_of(const py::sequence& objects) {
 }
 
 using ChainTuple = std::tuple<std::uint32_t, std::uint32_t, std::vector<Tensor>>;
-using AppendTuple = std::tuple<std::uint32_t, Tensor, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t,
-                               std::uint64_t>;
+using AppendTuple =
+    std::tuple<std::uint32_t, Tensor, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>;
 
 bool run(Executable& executable, std::uint64_t initialization, const py::sequence& inputs, const py::sequence& outputs,
          const Cancellation* cancellation, const std::vector<ChainTuple>& chains,
@@ -327,7 +327,8 @@ void init_library(py::module_& module) {
             py::arg("directml"), py::arg("d3d12"), py::arg("dxcore"), py::arg("dxgi") = std::nullopt)
         .def_property_readonly("files", &files_of,
                                "The files of DirectML, Direct3D 12 and what lists the adapters, and their versions.")
-        .def_property_readonly("lists_by", [](const Library& self) { return self.create_adapter_factory ? "DXCore" : "DXGI"; })
+        .def_property_readonly("lists_by",
+                               [](const Library& self) { return self.create_adapter_factory ? "DXCore" : "DXGI"; })
         .def_static(
             "probe",
             [](std::filesystem::path d3d12, std::filesystem::path dxcore) {
@@ -357,22 +358,21 @@ void init_device(py::module_& module) {
              py::arg("input_edges"), py::arg("output_edges"), py::arg("intermediate_edges"));
 
     py::class_<Device, std::shared_ptr<Device>>(module, "Device", "An adapter opened for DirectML.")
-        .def(py::init(
-                 [](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool gpu_validation,
-                    bool share_memory, double timeout) {
-                     const DeviceOptions options{debug, gpu_validation, share_memory, timeout};
-                     return make_released<Device>([&] { return new Device(std::move(library), adapter, options); });
-                 }),
+        .def(py::init([](std::shared_ptr<Library> library, const Adapter& adapter, bool debug, bool gpu_validation,
+                         bool share_memory, double timeout) {
+                 const DeviceOptions options{debug, gpu_validation, share_memory, timeout};
+                 return make_released<Device>([&] { return new Device(std::move(library), adapter, options); });
+             }),
              py::arg("library"), py::arg("adapter"), py::kw_only(), py::arg("debug") = false,
              py::arg("gpu_validation") = false, py::arg("share_memory") = false, py::arg("timeout") = 0.0)
         .def_property_readonly("adapter", &Device::adapter)
-        .def_property_readonly("feature_level",
-                               [](const Device& self) { return std::uint32_t{self.feature_level()}; })
+        .def_property_readonly("feature_level", [](const Device& self) { return std::uint32_t{self.feature_level()}; })
         .def_property_readonly("d3d12_level", [](const Device& self) { return std::uint32_t{self.d3d12_level()}; })
         .def_property_readonly("debug", &Device::debug)
         .def_property_readonly("runs_without_timeout", &Device::runs_without_timeout)
         .def_property_readonly("lost", [](const Device& self) { return released([&] { return self.lost(); }); })
-        .def_property_readonly("shares_memory", [](Device& self) { return released([&] { return uses_shared(self); }); })
+        .def_property_readonly("shares_memory",
+                               [](Device& self) { return released([&] { return uses_shared(self); }); })
         .def(
             "supports",
             [](Device& self, std::uint32_t type) {
@@ -424,7 +424,8 @@ void init_executable(py::module_& module) {
              }),
              py::arg("device"), py::arg("graph"), py::arg("flags") = 0, py::kw_only(), py::arg("timed") = false)
         .def("initialize", &initialize, py::arg("data"), py::arg("cancellation") = nullptr,
-             "Copies the bytes of the owned inputs (None for the others) into the persistent resource; returns its number.")
+             "Copies the bytes of the owned inputs (None for the others) into the persistent resource; returns its "
+             "number.")
         .def_property_readonly("device", &Executable::device)
         .def("run", &run, py::arg("initialization"), py::arg("inputs"), py::arg("outputs"),
              py::arg("cancellation") = nullptr, py::kw_only(), py::arg("chains") = std::vector<ChainTuple>(),
@@ -440,8 +441,8 @@ void init_executable(py::module_& module) {
             },
             py::arg("output"), "A tensor for an output that stays on the device, which a run writes.")
         .def("close", releasing(&Executable::close))
-        .def_property_readonly(
-            "stats", [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });
+        .def_property_readonly("stats",
+                               [](const Executable& self) { return as_dict(released([&] { return self.stats(); })); });
 }
 
 }  // namespace

@@ -150,8 +150,7 @@ OperatorPointer make_operator(const py::object& type, const py::object& fields) 
 }
 
 TensorDesc make_tensor(const py::object& data_type, const py::object& flags, const py::object& sizes,
-                       const py::object& strides, const py::object& total_bytes,
-                       const py::object& alignment) {
+                       const py::object& strides, const py::object& total_bytes, const py::object& alignment) {
     TensorDesc tensor;
     tensor.data_type = read_integer<std::uint32_t>({data_type, "data_type", {}});
     tensor.flags = read_integer<std::uint32_t>({flags, "flags", {}});
@@ -168,20 +167,16 @@ TensorDesc make_tensor(const py::object& data_type, const py::object& flags, con
     return tensor;
 }
 
-py::tuple as_tuple(const StructLayout& layout) {
-    return py::make_tuple(layout.size, layout.alignment, layout.offsets);
-}
+py::tuple as_tuple(const StructLayout& layout) { return py::make_tuple(layout.size, layout.alignment, layout.offsets); }
 
-std::uintptr_t address_of(const void* pointer) {
-    return reinterpret_cast<std::uintptr_t>(pointer);
-}
+std::uintptr_t address_of(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
 }  // namespace
 
 void init_operator_desc(py::module_& module) {
     py::class_<TensorDesc>(module, "TensorDesc", "A DML_BUFFER_TENSOR_DESC; sizes and strides in elements.")
-        .def(py::init(&make_tensor), py::arg("data_type"), py::arg("flags"), py::arg("sizes"),
-             py::arg("strides"), py::arg("total_bytes"), py::arg("alignment") = 0)
+        .def(py::init(&make_tensor), py::arg("data_type"), py::arg("flags"), py::arg("sizes"), py::arg("strides"),
+             py::arg("total_bytes"), py::arg("alignment") = 0)
         .def_readonly("data_type", &TensorDesc::data_type)
         .def_readonly("flags", &TensorDesc::flags)
         .def_readonly("sizes", &TensorDesc::sizes)
@@ -189,14 +184,12 @@ void init_operator_desc(py::module_& module) {
         .def_readonly("total_bytes", &TensorDesc::total_bytes)
         .def_readonly("alignment", &TensorDesc::alignment);
 
-    py::class_<DescArena>(module, "PackedDesc",
-                          "An operator as the bytes of its C struct, at a fixed address.")
+    py::class_<DescArena>(module, "PackedDesc", "An operator as the bytes of its C struct, at a fixed address.")
         .def_property_readonly("type", [](const DescArena& self) { return std::uint32_t{self.desc().Type}; })
         .def_property_readonly(
             "address", [](const DescArena& self) { return address_of(self.desc().Desc); },
             "Address of the operator's struct.")
-        .def_property_readonly("block_address",
-                               [](const DescArena& self) { return address_of(self.block().data()); })
+        .def_property_readonly("block_address", [](const DescArena& self) { return address_of(self.block().data()); })
         .def_property_readonly(
             "block",
             [](const DescArena& self) {
@@ -204,8 +197,8 @@ void init_operator_desc(py::module_& module) {
             },
             "A copy of the whole block: the struct and everything its pointers reach.");
 
-    py::class_<OperatorDesc, OperatorPointer>(
-        module, "OperatorDesc", "An operator's type and its fields in the order of its C struct.")
+    py::class_<OperatorDesc, OperatorPointer>(module, "OperatorDesc",
+                                              "An operator's type and its fields in the order of its C struct.")
         .def(py::init(&make_operator), py::arg("type"), py::arg("fields"))
         .def_readonly("type", &OperatorDesc::type)
         .def(
@@ -215,9 +208,7 @@ void init_operator_desc(py::module_& module) {
 
     module.def(
         "struct_layout",
-        [](const py::object& kinds) {
-            return as_tuple(struct_layout(read_sequence({kinds, "kinds", {}}, read_kind)));
-        },
+        [](const py::object& kinds) { return as_tuple(struct_layout(read_sequence({kinds, "kinds", {}}, read_kind))); },
         py::arg("kinds"), "(size, alignment, offsets) of a C struct with fields of these kinds, in bytes.");
 }
 

@@ -28,12 +28,8 @@ struct Source {
         return element ? text + ", element " + std::to_string(*element) : text;
     }
 
-    [[noreturn]] void wrong_type(const std::string& expected) const {
-        throw py::type_error(message(expected));
-    }
-    [[noreturn]] void wrong_value(const std::string& expected) const {
-        throw py::value_error(message(expected));
-    }
+    [[noreturn]] void wrong_type(const std::string& expected) const { throw py::type_error(message(expected)); }
+    [[noreturn]] void wrong_value(const std::string& expected) const { throw py::value_error(message(expected)); }
 
 private:
     std::string message(const std::string& expected) const {

@@ -31,8 +31,8 @@
 #define DMLGRAPH_UNROLL
 #endif
 
-// Whether labels are values, so that each operation of an interpreter can jump to the next one itself: processors foresee
-// such jumps better than those from a single place.
+// Whether labels are values, so that each operation of an interpreter can jump to the next one itself: processors
+// foresee such jumps better than those from a single place.
 #if defined(__GNUC__) && !defined(_MSC_VER)
 #define DMLGRAPH_LABELS 1
 #define DMLGRAPH_ADDRESS_OF_LABEL(label) &&label
@@ -67,8 +67,8 @@
 
 namespace dmlgraph::cpu {
 
-// The number x itself, for what is computed of it where this is called: Clang moves that in front of the loops around it, even
-// where few of their iterations need it.
+// The number x itself, for what is computed of it where this is called: Clang moves that in front of the loops around
+// it, even where few of their iterations need it.
 template <class T>
 static DMLGRAPH_INLINE T in_place(T x) {
 #if defined(__GNUC__)
@@ -110,8 +110,8 @@ static DMLGRAPH_INLINE void prefetch_to_write(const void* address) {
 
 #if defined(DMLGRAPH_X86)
 
-// The vector x itself. GCC takes a sum of 32-bit integers for a variable beside the vector of 64-bit integers that it is made
-// into, and a loop that adds to many of them copies and spills both. What comes out of here is one variable.
+// The vector x itself. GCC takes a sum of 32-bit integers for a variable beside the vector of 64-bit integers that it
+// is made into, and a loop that adds to many of them copies and spills both. What comes out of here is one variable.
 template <class V>
 static DMLGRAPH_INLINE V in_register(V x) {
 #if defined(__GNUC__) && !defined(__clang__)
@@ -132,8 +132,8 @@ static DMLGRAPH_INLINE CpuidRegisters cpuid(std::uint32_t leaf, std::uint32_t su
     __cpuid(out, static_cast<int>(leaf & 0x80000000u));  // the last leaf of this kind
     if (static_cast<std::uint32_t>(out[0]) >= leaf) {
         __cpuidex(out, static_cast<int>(leaf), static_cast<int>(subleaf));
-        r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]),
-             static_cast<std::uint32_t>(out[2]), static_cast<std::uint32_t>(out[3])};
+        r = {static_cast<std::uint32_t>(out[0]), static_cast<std::uint32_t>(out[1]), static_cast<std::uint32_t>(out[2]),
+             static_cast<std::uint32_t>(out[3])};
     }
 #else
     __get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx);

@@ -55,8 +55,7 @@ Adapter read_dxcore_adapter(ComPtr<IDXCoreAdapter> handle) {
     adapter.integrated = property<bool>(*handle, DXCoreAdapterProperty::IsIntegrated);
     adapter.dedicated_bytes = property<std::uint64_t>(*handle, DXCoreAdapterProperty::DedicatedAdapterMemory);
     adapter.shared_bytes = property<std::uint64_t>(*handle, DXCoreAdapterProperty::SharedSystemMemory);
-    adapter.driver_version =
-        version_text(property<std::uint64_t>(*handle, DXCoreAdapterProperty::DriverVersion));
+    adapter.driver_version = version_text(property<std::uint64_t>(*handle, DXCoreAdapterProperty::DriverVersion));
     adapter.handle = std::move(handle);
     return adapter;
 }
@@ -64,7 +63,7 @@ Adapter read_dxcore_adapter(ComPtr<IDXCoreAdapter> handle) {
 std::vector<Adapter> list_dxcore_adapters(const AdapterLibraries& libraries) {
     ComPtr<IDXCoreAdapterFactory> factory;
     check_listing(libraries.create_adapter_factory(IDXCoreAdapterFactory::iid, factory.put()),
-          "DXCoreCreateAdapterFactory");
+                  "DXCoreCreateAdapterFactory");
 
     // Some NPUs only have the second attribute; an adapter with both is listed once.
     std::vector<Adapter> adapters;
@@ -72,7 +71,7 @@ std::vector<Adapter> list_dxcore_adapters(const AdapterLibraries& libraries) {
          {DXCORE_ADAPTER_ATTRIBUTE_D3D12_CORE_COMPUTE, DXCORE_ADAPTER_ATTRIBUTE_D3D12_GENERIC_ML}) {
         ComPtr<IDXCoreAdapterList> list;
         check_listing(factory->CreateAdapterList(1, &attribute, IDXCoreAdapterList::iid, list.put()),
-              "CreateAdapterList");
+                      "CreateAdapterList");
         constexpr auto fastest = DXCoreAdapterPreference::HighPerformance;
         if (list->IsAdapterPreferenceSupported(fastest)) {
             list->Sort(1, &fastest);
@@ -120,8 +119,8 @@ std::vector<Adapter> list_adapters(const AdapterLibraries& libraries) {
     return adapters;
 }
 
-// Adapters that are not graphics adapters have only the two last levels: 1_0_CORE computes, 1_0_GENERIC runs the driver's
-// own operators only.
+// Adapters that are not graphics adapters have only the two last levels: 1_0_CORE computes, 1_0_GENERIC runs the
+// driver's own operators only.
 std::span<const D3D_FEATURE_LEVEL> levels_of(const Adapter& adapter) {
     static constexpr std::array graphics{D3D_FEATURE_LEVEL_11_0, D3D_FEATURE_LEVEL_1_0_CORE};
     static constexpr std::array others{D3D_FEATURE_LEVEL_1_0_CORE, D3D_FEATURE_LEVEL_1_0_GENERIC};

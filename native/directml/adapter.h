@@ -17,9 +17,9 @@ struct Adapter {
     AdapterKind kind;
     std::uint64_t luid;  // the adapter's identity until the system restarts
     bool integrated;
-    std::uint64_t dedicated_bytes;  // its own memory
-    std::uint64_t shared_bytes;     // system memory that it may use
-    std::string driver_version;     // "31.0.10.1"
+    std::uint64_t dedicated_bytes;            // its own memory
+    std::uint64_t shared_bytes;               // system memory that it may use
+    std::string driver_version;               // "31.0.10.1"
     abi::ComPtr<abi::IDXCoreAdapter> handle;  // null if DXGI lists it
     abi::ComPtr<abi::IDXGIAdapter1> dxgi;     // null if DXCore lists it
 

@@ -52,9 +52,7 @@ private:
     std::vector<DML_GRAPH_NODE_DESC> nodes_;
 };
 
-DML_INPUT_GRAPH_EDGE_DESC edge_desc(const InputEdge& edge) {
-    return {edge.input, edge.to_node, edge.to_port, nullptr};
-}
+DML_INPUT_GRAPH_EDGE_DESC edge_desc(const InputEdge& edge) { return {edge.input, edge.to_node, edge.to_port, nullptr}; }
 DML_OUTPUT_GRAPH_EDGE_DESC edge_desc(const OutputEdge& edge) {
     return {edge.from_node, edge.from_port, edge.output, nullptr};
 }

@@ -86,9 +86,7 @@ private:
             write_array(at, std::span(&*tensor, 1));
         }
     }
-    void write(std::size_t at, const std::vector<TensorDesc>& tensors) {
-        write_array(at, std::span(tensors));
-    }
+    void write(std::size_t at, const std::vector<TensorDesc>& tensors) { write_array(at, std::span(tensors)); }
 
     void write(std::size_t at, const std::shared_ptr<const OperatorDesc>& op) {
         if (op) {
@@ -105,8 +103,7 @@ private:
         if (elements.empty()) {
             return;
         }
-        const std::size_t start =
-            reserve(elements.size() * sizeof(DML_OPERATOR_DESC), alignof(DML_OPERATOR_DESC));
+        const std::size_t start = reserve(elements.size() * sizeof(DML_OPERATOR_DESC), alignof(DML_OPERATOR_DESC));
         put_pointer(at, start);
         for (std::size_t i = 0; i < elements.size(); ++i) {
             write_element(start + i * sizeof(DML_OPERATOR_DESC), elements[i]);

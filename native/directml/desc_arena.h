@@ -24,9 +24,7 @@ public:
     DescArena& operator=(const DescArena&) = delete;
 
     // Valid as long as the arena lives.
-    abi::DML_OPERATOR_DESC desc() const {
-        return {static_cast<abi::DML_OPERATOR_TYPE>(type_), block_.data()};
-    }
+    abi::DML_OPERATOR_DESC desc() const { return {static_cast<abi::DML_OPERATOR_TYPE>(type_), block_.data()}; }
     std::span<const std::byte> block() const { return block_; }
 
 private:

@@ -21,10 +21,9 @@ using namespace abi;
 
 // In ascending order.
 constexpr std::array feature_levels{
-    DML_FEATURE_LEVEL_1_0, DML_FEATURE_LEVEL_2_0, DML_FEATURE_LEVEL_2_1, DML_FEATURE_LEVEL_3_0,
-    DML_FEATURE_LEVEL_3_1, DML_FEATURE_LEVEL_4_0, DML_FEATURE_LEVEL_4_1, DML_FEATURE_LEVEL_5_0,
-    DML_FEATURE_LEVEL_5_1, DML_FEATURE_LEVEL_5_2, DML_FEATURE_LEVEL_6_0, DML_FEATURE_LEVEL_6_1,
-    DML_FEATURE_LEVEL_6_2, DML_FEATURE_LEVEL_6_3, DML_FEATURE_LEVEL_6_4,
+    DML_FEATURE_LEVEL_1_0, DML_FEATURE_LEVEL_2_0, DML_FEATURE_LEVEL_2_1, DML_FEATURE_LEVEL_3_0, DML_FEATURE_LEVEL_3_1,
+    DML_FEATURE_LEVEL_4_0, DML_FEATURE_LEVEL_4_1, DML_FEATURE_LEVEL_5_0, DML_FEATURE_LEVEL_5_1, DML_FEATURE_LEVEL_5_2,
+    DML_FEATURE_LEVEL_6_0, DML_FEATURE_LEVEL_6_1, DML_FEATURE_LEVEL_6_2, DML_FEATURE_LEVEL_6_3, DML_FEATURE_LEVEL_6_4,
 };
 
 DML_FEATURE_LEVEL highest_level(IDMLDevice& device) {
@@ -65,8 +64,7 @@ Device::Device(std::shared_ptr<Library> library, Adapter adapter, DeviceOptions 
     open(options);
     create_queue();
     check(d3d12_->CreateFence(0, D3D12_FENCE_FLAG_NONE, ID3D12Fence::iid, fence_.put()), "CreateFence");
-    check(directml_->CreateCommandRecorder(IDMLCommandRecorder::iid, recorder_.put()),
-          "CreateCommandRecorder");
+    check(directml_->CreateCommandRecorder(IDMLCommandRecorder::iid, recorder_.put()), "CreateCommandRecorder");
     set_name(*d3d12_, "device");
     set_name(*queue_, "queue");
     set_name(*fence_, "fence");
@@ -111,18 +109,17 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
     debug_ = debug_wanted;
     if (debug_wanted && (code == DXGI_ERROR_SDK_COMPONENT_MISSING || code == DXGI_ERROR_UNSUPPORTED)) {
         if (debug_required) {
-            throw Error(
-                ErrorKind::debug_layer,
-                "this DirectML has no debug layer; on Windows put DirectML.Debug.dll beside DirectML.dll, "
-                "on other systems do not use debug");
+            throw Error(ErrorKind::debug_layer,
+                        "this DirectML has no debug layer; on Windows put DirectML.Debug.dll beside DirectML.dll, "
+                        "on other systems do not use debug");
         }
         debug_ = false;
         code = create(DML_CREATE_DEVICE_FLAG_NONE);
     }
     if (failed(code) && !removed() && d3d12_level_ == D3D_FEATURE_LEVEL_1_0_GENERIC) {
-        Error error(ErrorKind::outdated, utf8(library_->paths().directml) + " does not run on " + adapter_.name +
-                                            ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " +
-                                            describe(code));
+        Error error(ErrorKind::outdated,
+                    utf8(library_->paths().directml) + " does not run on " + adapter_.name +
+                        ", which only has feature level 1_0_GENERIC: DMLCreateDevice1 failed with " + describe(code));
         error.call = "DMLCreateDevice1";
         error.code = code;
         throw error;
@@ -133,8 +130,8 @@ void Device::create_directml(bool debug_wanted, bool debug_required) {
     directml_ = device.as<IDMLDevice1>();
     if (!directml_) {
         throw Error(ErrorKind::outdated, utf8(library_->paths().directml) + " supports only feature level " +
-                                            level_text(feature_level_) +
-                                            "; graphs need DirectML 1.2 (feature level 2.1) or newer");
+                                             level_text(feature_level_) +
+                                             "; graphs need DirectML 1.2 (feature level 2.1) or newer");
     }
 }
 
@@ -152,15 +149,14 @@ void Device::create_queue() {
 bool Device::supports(DML_TENSOR_DATA_TYPE type) const {
     const DML_FEATURE_QUERY_TENSOR_DATA_TYPE_SUPPORT query{type};
     DML_FEATURE_DATA_TENSOR_DATA_TYPE_SUPPORT answer{};
-    const HRESULT code = directml_->CheckFeatureSupport(DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT, sizeof query,
-                                                        &query, sizeof answer, &answer);
+    const HRESULT code = directml_->CheckFeatureSupport(DML_FEATURE_TENSOR_DATA_TYPE_SUPPORT, sizeof query, &query,
+                                                        sizeof answer, &answer);
     return succeeded(code) && answer.IsSupported;
 }
 
 bool Device::shares_memory() {
-    std::call_once(sharing_decided_, [this] {
-        shares_memory_ = may_share_memory_ && can_bind_shared_memory(shared_from_this());
-    });
+    std::call_once(sharing_decided_,
+                   [this] { shares_memory_ = may_share_memory_ && can_bind_shared_memory(shared_from_this()); });
     return shares_memory_;
 }
 
@@ -220,7 +216,8 @@ void Device::signal(std::uint64_t value, Place place) {
     check(code, "ID3D12CommandQueue::Signal", place);
 }
 
-// Work that is on the adapter uses buffers: only removing the device ends it. A removed device completes all its fences.
+// Work that is on the adapter uses buffers: only removing the device ends it. A removed device completes all its
+// fences.
 void Device::wait_for(std::uint64_t value, Place place, const Cancellation* cancellation) {
     using Clock = std::chrono::steady_clock;
     if (fence_->GetCompletedValue() >= value) {
@@ -263,9 +260,7 @@ void Device::check(HRESULT code, std::string_view call, Place place) {
     throw error;
 }
 
-Device::Use::Use(Device& device, Place place) : lock_(device.in_use_) {
-    device.require_alive(place);
-}
+Device::Use::Use(Device& device, Place place) : lock_(device.in_use_) { device.require_alive(place); }
 
 bool Device::removed() const {
     return (d3d12_ && failed(d3d12_->GetDeviceRemovedReason())) ||
@@ -322,10 +317,10 @@ void Device::fail_removed(std::string_view call, Place place, std::string_view w
     note_removed();
     const HRESULT d3d12 = d3d12_reason_;
     const HRESULT directml = directml_reason_;
-    Error error(ErrorKind::device_removed,
-                std::string(why) + "the device " + adapter_.name + " was removed; reason of Direct3D 12: " + describe(d3d12) +
-                    ", of DirectML: " + describe(directml) +
-                    "; its contents are lost, compile the graph again on a new device");
+    Error error(ErrorKind::device_removed, std::string(why) + "the device " + adapter_.name +
+                                               " was removed; reason of Direct3D 12: " + describe(d3d12) +
+                                               ", of DirectML: " + describe(directml) +
+                                               "; its contents are lost, compile the graph again on a new device");
     error.call = call;
     error.code = failed(d3d12) ? d3d12 : directml;
     error.graph = place.graph;

@@ -25,10 +25,10 @@ namespace dmlgraph {
 class Resident;
 
 struct DeviceOptions {
-    bool debug = false;        // the debug layers are required, and errors carry their messages
+    bool debug = false;           // the debug layers are required, and errors carry their messages
     bool gpu_validation = false;  // the layer, if this device decides it, also checks what shaders do; much slower
-    bool share_memory = false;  // nothing is copied between processor and adapter, if that works
-    double timeout_seconds = 0;  // a list that takes longer is ended by removing the device; 0: no limit
+    bool share_memory = false;    // nothing is copied between processor and adapter, if that works
+    double timeout_seconds = 0;   // a list that takes longer is ended by removing the device; 0: no limit
 };
 
 // Asks a run to end soon, from any thread. Adapters that cannot end it continue.
@@ -95,8 +95,9 @@ public:
     void forget(Resident& tensor);
 
     // Submits closed lists and waits until the adapter has finished them, one after another. Throws Error (cancelled)
-    // if the adapter abandons them; then everything stays valid except what the lists wrote. Throws Error (device_removed)
-    // if they take longer than the limit, or go on too long once they are cancelled: then the device is removed.
+    // if the adapter abandons them; then everything stays valid except what the lists wrote. Throws Error
+    // (device_removed) if they take longer than the limit, or go on too long once they are cancelled: then the device
+    // is removed.
     void execute(std::span<abi::ID3D12CommandList* const> lists, Place place,
                  const Cancellation* cancellation = nullptr);
 

@@ -34,9 +34,9 @@ constexpr std::array<std::pair<HRESULT, std::string_view>, 18> names{{
 }  // namespace
 
 std::string_view name(ErrorKind kind) {
-    constexpr std::array<std::string_view, 10> kinds{
-        "library", "outdated", "adapter", "feature_level", "debug_layer", "too_large", "device_removed", "call", "cancelled",
-        "use"};
+    constexpr std::array<std::string_view, 10> kinds{"library",     "outdated",  "adapter",        "feature_level",
+                                                     "debug_layer", "too_large", "device_removed", "call",
+                                                     "cancelled",   "use"};
     return kinds[static_cast<std::size_t>(kind)];
 }
 

@@ -17,9 +17,7 @@ namespace {
 using namespace abi;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr double worth_cancelling = 0.01;  // seconds
 
@@ -60,17 +58,13 @@ std::vector<std::uint64_t> owned_bytes(const GraphDesc& graph) {
 
 // Which tensors of chains a step has: the first step reads what no other one does, the later ones take turns.
 constexpr std::size_t phases = 3;
-std::size_t phase(const Run& run, std::size_t step) {
-    return run.chains.empty() || step == 0 ? 0 : 1 + (step - 1) % 2;
-}
+std::size_t phase(const Run& run, std::size_t step) { return run.chains.empty() || step == 0 ? 0 : 1 + (step - 1) % 2; }
 
 // What a step reads of a chain, and then what it writes.
 const Resident& read_of(const Chain& chain, std::size_t step) {
     return *chain.tensors[step == 0 ? 0 : 1 + (step - 1) % 2];
 }
-const Resident& written_of(const Chain& chain, std::size_t step) {
-    return read_of(chain, step + 1);
-}
+const Resident& written_of(const Chain& chain, std::size_t step) { return read_of(chain, step + 1); }
 
 }  // namespace
 
@@ -88,7 +82,7 @@ struct Executable::Held {
     ComPtr<IDMLCompiledOperator> compiled;
     RunLayout layout;
     Flights flights;
-    std::shared_ptr<Buffer> persistent;  // null for zero bytes
+    std::shared_ptr<Buffer> persistent;                            // null for zero bytes
     std::map<std::size_t, std::shared_ptr<Recycler>> recyclers{};  // of outputs that stay on the device
 };
 
@@ -137,8 +131,8 @@ Executable::Executable(std::shared_ptr<Device> device, GraphDesc graph, Executab
     std::vector<BufferNeed> needs;
     TensorMemory inputs(
         Direction::upload, access,
-        sizes_of(graph_.inputs, [](const GraphInput& input) { return !input.owned && !input.resident; }),
-        "the inputs", needs);
+        sizes_of(graph_.inputs, [](const GraphInput& input) { return !input.owned && !input.resident; }), "the inputs",
+        needs);
     TensorMemory outputs(Direction::readback, access, going(Target::back), "the outputs", needs);
     TensorMemory rows(Direction::readback, Access::device, going(Target::rows), "the rows of states", needs);
     std::optional<std::size_t> temporary;
@@ -182,9 +176,9 @@ std::uint64_t Executable::initialize(std::span<const std::span<const std::byte>>
 
     ComPtr<IDMLOperatorInitializer> initializer;
     IDMLCompiledOperator* operators[] = {held.compiled.get()};
-    device_->check(device_->directml().CreateOperatorInitializer(1, operators, IDMLOperatorInitializer::iid,
-                                                                 initializer.put()),
-                   "CreateOperatorInitializer", place());
+    device_->check(
+        device_->directml().CreateOperatorInitializer(1, operators, IDMLOperatorInitializer::iid, initializer.put()),
+        "CreateOperatorInitializer", place());
     set_name(*initializer, label("initializer"));
 
     // DirectML copies the owned inputs from upload memory into its persistent buffer: they are in the adapter's

@@ -29,30 +29,30 @@ struct ExecutableStats {
     std::uint64_t persistent_bytes = 0;
     std::optional<MemoryBudget> budget;  // of the adapter, when the graph was compiled
     double compile_seconds = 0;
-    double initialize_seconds = 0;  // of the last initialisation
-    double upload_seconds = 0;      // of the last run: writing the inputs
-    double run_seconds = 0;         // … from the submission until the adapter has finished
-    double readback_seconds = 0;    // … reading the outputs
+    double initialize_seconds = 0;         // of the last initialisation
+    double upload_seconds = 0;             // of the last run: writing the inputs
+    double run_seconds = 0;                // … from the submission until the adapter has finished
+    double readback_seconds = 0;           // … reading the outputs
     std::optional<double> device_seconds;  // of the last dispatch on the adapter, if executions are timed
-    std::uint64_t runs = 0;         // the steps of all runs
+    std::uint64_t runs = 0;                // the steps of all runs
     std::optional<std::uint64_t> initialize_dispatches;
     // Of the last run.
     std::optional<std::uint64_t> dispatches;
     std::uint64_t submissions = 0;
     std::uint64_t waits = 0;
-    std::uint64_t uploaded_bytes = 0;   // written by the processor, for the adapter
-    std::uint64_t read_bytes = 0;       // of outputs, by the processor
+    std::uint64_t uploaded_bytes = 0;  // written by the processor, for the adapter
+    std::uint64_t read_bytes = 0;      // of outputs, by the processor
 };
 
 struct ExecutableOptions {
     abi::DML_EXECUTION_FLAGS flags = abi::DML_EXECUTION_FLAG_NONE;
-    bool timed = false;                    // the adapter times every execution
-    std::optional<bool> shared = {};       // whether tensors lie in shared memory, if not as the device decides
+    bool timed = false;               // the adapter times every execution
+    std::optional<bool> shared = {};  // whether tensors lie in shared memory, if not as the device decides
 };
 
 // Owns the compiled operator, its persistent buffer and recorded command lists, which are submitted again with the same
-// buffers. Safe to use from several threads: their runs have buffers and lists of their own, and only the dispatches take
-// turns.
+// buffers. Safe to use from several threads: their runs have buffers and lists of their own, and only the dispatches
+// take turns.
 class Executable {
 public:
     // Compiles the graph, and sees that there is memory for a run. Throws Error.
@@ -109,9 +109,9 @@ private:
                    const Cancellation* cancellation) const;
 
     std::shared_ptr<Device> device_;
-    GraphDesc graph_;              // names, inputs and outputs; nodes and edges are dropped once compiled
+    GraphDesc graph_;  // names, inputs and outputs; nodes and edges are dropped once compiled
     bool timed_;
-    std::vector<bool> connected_;  // by input: DirectML does not accept a binding for an input without edges
+    std::vector<bool> connected_;       // by input: DirectML does not accept a binding for an input without edges
     std::shared_mutex initializing_;    // shared by runs
     std::uint64_t initialization_ = 0;  // the number of the last one; 0: there was none, or it failed
     std::uint64_t initializations_ = 0;

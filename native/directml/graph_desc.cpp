@@ -13,9 +13,8 @@ void require(const GraphDesc& graph, std::string_view list, std::size_t edge, st
     if (index < count) {
         return;
     }
-    Error error(ErrorKind::use, std::string(list) + " edge " + std::to_string(edge) + " leads to " +
-                                    std::string(what) + " " + std::to_string(index) +
-                                    ", but there are only " + std::to_string(count));
+    Error error(ErrorKind::use, std::string(list) + " edge " + std::to_string(edge) + " leads to " + std::string(what) +
+                                    " " + std::to_string(index) + ", but there are only " + std::to_string(count));
     error.graph = graph.name;
     throw error;
 }

@@ -15,7 +15,7 @@ namespace dmlgraph {
 struct GraphInput {
     std::string name;
     std::uint64_t bytes;
-    bool owned;  // copied into the persistent resource at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML)
+    bool owned;             // copied into the persistent resource at initialisation (DML_TENSOR_FLAG_OWNED_BY_DML)
     bool resident = false;  // always a tensor on the device: what a state holds
 };
 

@@ -48,9 +48,7 @@ constexpr std::array<KindTraits, buffer_kinds> kind_traits{{
      D3D12_RESOURCE_STATE_COMMON},
 }};
 
-const KindTraits& traits_of(BufferKind kind) {
-    return kind_traits[static_cast<std::size_t>(kind)];
-}
+const KindTraits& traits_of(BufferKind kind) { return kind_traits[static_cast<std::size_t>(kind)]; }
 
 std::uint64_t next_id() {
     static std::atomic<std::uint64_t> last = 0;
@@ -91,11 +89,10 @@ std::string gibibytes(std::uint64_t bytes) {
 
 void require_buffer_size(std::uint64_t bytes, std::string_view what, Place place) {
     if (bytes > max_buffer_bytes) {
-        Error error(ErrorKind::too_large,
-                    std::string(what) + " needs " + std::to_string(bytes) + " bytes, more than the " +
-                        std::to_string(max_buffer_bytes) +
-                        " (4 GiB - 64 KiB) that Direct3D 12 can bind as one buffer; make it "
-                        "smaller or split the graph");
+        Error error(ErrorKind::too_large, std::string(what) + " needs " + std::to_string(bytes) +
+                                              " bytes, more than the " + std::to_string(max_buffer_bytes) +
+                                              " (4 GiB - 64 KiB) that Direct3D 12 can bind as one buffer; make it "
+                                              "smaller or split the graph");
         error.graph = place.graph;
         error.node = place.node;
         throw error;

@@ -26,9 +26,7 @@ bool on_arm() {
 
 Event::Event() : handle_(CreateEventW(nullptr, FALSE, FALSE, nullptr)) {}
 
-Event::~Event() {
-    CloseHandle(handle_);
-}
+Event::~Event() { CloseHandle(handle_); }
 
 void Event::wait(std::chrono::milliseconds most) const {
     WaitForSingleObject(handle_, static_cast<DWORD>(most.count()));
@@ -43,9 +41,7 @@ void* make_event() {
     return descriptor > 0 ? reinterpret_cast<void*>(static_cast<intptr_t>(descriptor)) : nullptr;
 }
 
-int descriptor_of(void* handle) {
-    return static_cast<int>(reinterpret_cast<intptr_t>(handle));
-}
+int descriptor_of(void* handle) { return static_cast<int>(reinterpret_cast<intptr_t>(handle)); }
 
 }  // namespace
 

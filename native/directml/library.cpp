@@ -34,10 +34,9 @@ std::shared_ptr<Library> Library::load(const LibraryPaths& paths) {
     if (!loaded) {
         loaded.reset(new Library(paths));
     } else if (loaded->paths() != paths) {
-        throw Error(ErrorKind::library, "this process already uses " + utf8(loaded->paths().directml) +
-                                            " over " + utf8(loaded->paths().d3d12) + " and cannot load " +
-                                            utf8(paths.directml) + " over " + utf8(paths.d3d12) +
-                                            " too; use a separate process");
+        throw Error(ErrorKind::library, "this process already uses " + utf8(loaded->paths().directml) + " over " +
+                                            utf8(loaded->paths().d3d12) + " and cannot load " + utf8(paths.directml) +
+                                            " over " + utf8(paths.d3d12) + " too; use a separate process");
     }
     return loaded;
 }

@@ -79,8 +79,7 @@ public:
     bool end_submission() const { return begin_ && end_ && end_() != 0; }
 
 private:
-    explicit Library(const LibraryPaths& paths)
-        : AdapterLibraries(paths), paths_(paths), directml_(paths.directml) {}
+    explicit Library(const LibraryPaths& paths) : AdapterLibraries(paths), paths_(paths), directml_(paths.directml) {}
 
     using CounterFunction = std::uint64_t(const char* name);
     using BeginFunction = void(int (*cancelled)(const void*), const void* context);

@@ -81,27 +81,25 @@ inline constexpr std::array<FieldKindInfo, 16> field_kinds{{
     {"operators", sizeof(void*), alignof(void*)},
 }};
 
-constexpr const FieldKindInfo& info(FieldKind kind) {
-    return field_kinds[static_cast<std::size_t>(kind)];
-}
+constexpr const FieldKindInfo& info(FieldKind kind) { return field_kinds[static_cast<std::size_t>(kind)]; }
 
 std::optional<FieldKind> find_field_kind(std::string_view name);
 
 struct OperatorDesc;
 
-using FieldValue = std::variant<std::optional<TensorDesc>,            // tensor
-                                std::vector<TensorDesc>,              // tensors
-                                std::uint32_t,                        // u32, bool, enum
-                                std::int32_t,                         // i32
-                                float,                                // f32
-                                std::uint64_t,                        // u64
-                                ScalarBytes,                          // scalar
-                                std::vector<std::uint32_t>,           // u32s
-                                std::vector<std::int32_t>,            // i32s
-                                std::vector<float>,                   // f32s
-                                std::optional<ScaleBias>,             // scale_bias
-                                Size2D,                               // size_2d
-                                std::shared_ptr<const OperatorDesc>,  // operator, null when absent
+using FieldValue = std::variant<std::optional<TensorDesc>,                          // tensor
+                                std::vector<TensorDesc>,                            // tensors
+                                std::uint32_t,                                      // u32, bool, enum
+                                std::int32_t,                                       // i32
+                                float,                                              // f32
+                                std::uint64_t,                                      // u64
+                                ScalarBytes,                                        // scalar
+                                std::vector<std::uint32_t>,                         // u32s
+                                std::vector<std::int32_t>,                          // i32s
+                                std::vector<float>,                                 // f32s
+                                std::optional<ScaleBias>,                           // scale_bias
+                                Size2D,                                             // size_2d
+                                std::shared_ptr<const OperatorDesc>,                // operator, null when absent
                                 std::vector<std::shared_ptr<const OperatorDesc>>>;  // operators
 
 struct Field {

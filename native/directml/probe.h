@@ -12,8 +12,8 @@
 namespace dmlgraph {
 
 struct Probe {
-    std::string problem;   // empty: an adapter works, and the libraries stay loaded
-    bool stays = false;    // there is a problem, but the libraries cannot be unloaded
+    std::string problem;  // empty: an adapter works, and the libraries stay loaded
+    bool stays = false;   // there is a problem, but the libraries cannot be unloaded
 };
 
 // Lists the adapters and asks whether Direct3D 12 makes a device of one of them. `paths.directml` is not loaded.

@@ -56,8 +56,7 @@ std::string describe(const D3D12_AUTO_BREADCRUMB_NODE& node) {
     return text;
 }
 
-void append_buffers(const D3D12_DRED_ALLOCATION_NODE* node, const std::string& what,
-                    std::vector<std::string>& lines) {
+void append_buffers(const D3D12_DRED_ALLOCATION_NODE* node, const std::string& what, std::vector<std::string>& lines) {
     for (std::size_t count = 0; node && count < most_buffers; node = node->pNext, ++count) {
         lines.push_back("  " + what + ": '" + object_name(node->ObjectNameA, node->ObjectNameW) + "'");
     }

@@ -26,8 +26,7 @@ void transfer(Device& device, const Record& record) {
 
 void require_fit(std::size_t given, std::uint64_t bytes) {
     if (given > bytes || given + 4 <= bytes) {
-        throw Error(ErrorKind::use,
-                    "the tensor has " + std::to_string(bytes) + " bytes, got " + std::to_string(given));
+        throw Error(ErrorKind::use, "the tensor has " + std::to_string(bytes) + " bytes, got " + std::to_string(given));
     }
 }
 

@@ -12,14 +12,12 @@ void require(bool holds, const std::string& what) {
     }
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-    return std::to_string(bytes) + " bytes";
-}
+std::string bytes_text(std::uint64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 void require_tensor(const Resident& tensor, std::uint64_t bytes, const Device& device, const std::string& what) {
     require(tensor.device().get() == &device, what + " is on another device");
-    require(tensor.bytes() == bytes, what + " needs " + bytes_text(bytes) + ", the tensor has " +
-                                         bytes_text(tensor.bytes()));
+    require(tensor.bytes() == bytes,
+            what + " needs " + bytes_text(bytes) + ", the tensor has " + bytes_text(tensor.bytes()));
 }
 
 // The bytes of one step, or, whole, those of every step.
@@ -32,8 +30,8 @@ void require_data(std::size_t given, std::uint64_t bytes, std::size_t steps, con
 }  // namespace
 
 void require_count(std::size_t count, std::size_t expected, const char* what) {
-    require(count == expected, "expected data for " + std::to_string(expected) + " " + what + ", got " +
-                                   std::to_string(count));
+    require(count == expected,
+            "expected data for " + std::to_string(expected) + " " + what + ", got " + std::to_string(count));
 }
 
 void require_bytes(std::size_t bytes, std::uint64_t expected, const std::string& what) {

@@ -29,7 +29,7 @@ public:
     const std::vector<BufferNeed>& needs() const { return needs_; }
 
     struct Placed {
-        std::size_t slot;      // of the input or the output
+        std::size_t slot;  // of the input or the output
         std::size_t need;
         std::uint64_t offset;  // of the first step's
         std::uint64_t bytes;   // of each step's

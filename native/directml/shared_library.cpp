@@ -18,13 +18,12 @@ namespace {
 // What Windows says about an error, in UTF-8, and its number.
 std::string text_of(DWORD error) {
     wchar_t* wide = nullptr;
-    const DWORD length = FormatMessageW(
-        FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS |
-            FORMAT_MESSAGE_MAX_WIDTH_MASK,
-        nullptr, error, 0, reinterpret_cast<wchar_t*>(&wide), 0, nullptr);
+    const DWORD length = FormatMessageW(FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_FROM_SYSTEM |
+                                            FORMAT_MESSAGE_IGNORE_INSERTS | FORMAT_MESSAGE_MAX_WIDTH_MASK,
+                                        nullptr, error, 0, reinterpret_cast<wchar_t*>(&wide), 0, nullptr);
     std::string text(static_cast<std::size_t>(length) * 3, '\0');  // of bytes; no UTF-16 unit takes more
-    text.resize(static_cast<std::size_t>(WideCharToMultiByte(
-        CP_UTF8, 0, wide, static_cast<int>(length), text.data(), static_cast<int>(text.size()), nullptr, nullptr)));
+    text.resize(static_cast<std::size_t>(WideCharToMultiByte(CP_UTF8, 0, wide, static_cast<int>(length), text.data(),
+                                                             static_cast<int>(text.size()), nullptr, nullptr)));
     LocalFree(wide);
     text.resize(text.find_last_not_of(" .") + 1);
     return (text.empty() ? "" : text + " ") + "(Windows error " + std::to_string(error) + ")";
@@ -132,8 +131,8 @@ void* SharedLibrary::address_of(const char* symbol) const {
 void* SharedLibrary::required_address_of(const char* symbol) const {
     void* address = address_of(symbol);
     if (!address) {
-        throw Error(ErrorKind::library, utf8(path_) + " does not have the function " + symbol +
-                                            "; it is a different library or too old");
+        throw Error(ErrorKind::library,
+                    utf8(path_) + " does not have the function " + symbol + "; it is a different library or too old");
     }
     return address;
 }

@@ -54,8 +54,8 @@ void TensorMemory::write(Device& device, const BufferPool::Lease& lease, std::si
     }
 }
 
-void TensorMemory::read(Device& device, const BufferPool::Lease& lease, std::size_t tensor,
-                        std::span<std::byte> bytes, Place place) const {
+void TensorMemory::read(Device& device, const BufferPool::Lease& lease, std::size_t tensor, std::span<std::byte> bytes,
+                        Place place) const {
     const TensorPlace& at = tensors_[tensor];
     lease[buffers_[at.buffer].staging].read(device, at.offset, bytes.data(), bytes.size(), place);
 }

@@ -30,9 +30,7 @@ CachedMapping::CachedMapping(DeviceState& device, char* memory, uint64_t size, b
     device_.add_mapping(this);
 }
 
-CachedMapping::~CachedMapping() {
-    device_.forget_mapping(this);
-}
+CachedMapping::~CachedMapping() { device_.forget_mapping(this); }
 
 char* CachedMapping::map(const D3D12_RANGE* range) {
     const std::lock_guard lock(mutex_);

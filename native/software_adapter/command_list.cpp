@@ -15,9 +15,7 @@ namespace {
 constexpr size_t row = 4;
 constexpr uint64_t max_constant_buffer = 65536;
 
-size_t rows_of(uint32_t constants) {
-    return (constants + row - 1) / row * row;
-}
+size_t rows_of(uint32_t constants) { return (constants + row - 1) / row * row; }
 
 const RootParameter& parameter_of(const RootSignature& root_signature, const RootBinding& binding) {
     return root_signature.desc().parameters[binding.parameter];
@@ -25,10 +23,9 @@ const RootParameter& parameter_of(const RootSignature& root_signature, const Roo
 
 // The state that a buffer must have for the views of a shader's range.
 D3D12_RESOURCE_STATES state_for(const SwResourceRange& range) {
-    constexpr D3D12_RESOURCE_STATES states[] = {D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE,
-                                                D3D12_RESOURCE_STATE_UNORDERED_ACCESS,
-                                                D3D12_RESOURCE_STATE_VERTEX_AND_CONSTANT_BUFFER,
-                                                D3D12_RESOURCE_STATE_COMMON};  // there are no samplers
+    constexpr D3D12_RESOURCE_STATES states[] = {
+        D3D12_RESOURCE_STATE_NON_PIXEL_SHADER_RESOURCE, D3D12_RESOURCE_STATE_UNORDERED_ACCESS,
+        D3D12_RESOURCE_STATE_VERTEX_AND_CONSTANT_BUFFER, D3D12_RESOURCE_STATE_COMMON};  // there are no samplers
     return states[range.resource_class];
 }
 
@@ -86,9 +83,7 @@ CommandList::CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type,
     start(allocator, pipeline);
 }
 
-CommandList::~CommandList() {
-    leave_allocator();
-}
+CommandList::~CommandList() { leave_allocator(); }
 
 void CommandList::start(CommandAllocator* allocator, PipelineState* pipeline) {
     failed_ = false;
@@ -119,8 +114,9 @@ HRESULT CommandList::Close() {
     open_ = false;
     if (const Validation* const validation = device_state().validation.get()) {
         try {
-            ResourceStates(ResourceStates::Time::closing, [&](uint64_t number) { return validation->find(number); })
-                .follow(steps_, type_);
+            ResourceStates(ResourceStates::Time::closing, [&](uint64_t number) {
+                return validation->find(number);
+            }).follow(steps_, type_);
         } catch (const Refusal& refusal) {
             fail(refusal.what());
         }
@@ -235,11 +231,11 @@ void CommandList::note_barriers(const char* method, const void* caller,
     };
     for (const D3D12_RESOURCE_BARRIER& each : barriers) {
         const bool aliases = each.Type == D3D12_RESOURCE_BARRIER_TYPE_ALIASING;
-        note(method, caller)->barrier = software::Barrier{
-            each, aliases ? live_of(each.Aliasing.pResourceBefore) : nullptr,
-            live_of(aliases                                              ? each.Aliasing.pResourceAfter
-                    : each.Type == D3D12_RESOURCE_BARRIER_TYPE_TRANSITION ? each.Transition.pResource
-                                                                         : each.UAV.pResource)};
+        note(method, caller)->barrier =
+            software::Barrier{each, aliases ? live_of(each.Aliasing.pResourceBefore) : nullptr,
+                              live_of(aliases ? each.Aliasing.pResourceAfter
+                                      : each.Type == D3D12_RESOURCE_BARRIER_TYPE_TRANSITION ? each.Transition.pResource
+                                                                                            : each.UAV.pResource)};
     }
 }
 
@@ -297,8 +293,7 @@ void CommandList::SetComputeRoot32BitConstant(uint32_t parameter, uint32_t value
 
 void CommandList::SetComputeRoot32BitConstants(uint32_t parameter, uint32_t count, const void* values,
                                                uint32_t offset) {
-    auto* target =
-        argument(parameter, D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS, "SetComputeRoot32BitConstants");
+    auto* target = argument(parameter, D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS, "SetComputeRoot32BitConstants");
     if (!target || count == 0) {
         return;
     }
@@ -352,10 +347,10 @@ bool CommandList::bind(DispatchCommand& command) {
         }
         auto& view = command.root_views.emplace_back();
         if (type == D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS) {
-            const auto at = command.constants.insert(command.constants.end(), argument.constants.begin(),
-                                                     argument.constants.end());
-            view = {reinterpret_cast<char*>(std::to_address(at)),
-                    argument.constants.size() * sizeof(uint32_t), 1, 0, 0};
+            const auto at =
+                command.constants.insert(command.constants.end(), argument.constants.begin(), argument.constants.end());
+            view = {reinterpret_cast<char*>(std::to_address(at)), argument.constants.size() * sizeof(uint32_t), 1, 0,
+                    0};
         } else {
             view = root_view(device_state(), ranges[i], type, argument.value);
         }
@@ -463,9 +458,8 @@ void CommandList::CopyResource(ID3D12Resource* target, ID3D12Resource* source) {
 }
 
 template <class Value>
-void CommandList::clear(const char* method, const void* caller, D3D12_GPU_DESCRIPTOR_HANDLE handle,
-                        const SwView& view, ID3D12Resource* resource, const Value* values, uint32_t rect_count,
-                        const D3D12_RECT* rects) {
+void CommandList::clear(const char* method, const void* caller, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view,
+                        ID3D12Resource* resource, const Value* values, uint32_t rect_count, const D3D12_RECT* rects) {
     if (!can_record(method)) {
         return;
     }
@@ -488,8 +482,7 @@ void CommandList::clear(const char* method, const void* caller, D3D12_GPU_DESCRI
     const auto element = pack(*format, values);
     const uint64_t elements = view.size / format->bytes();
     auto fill = [&](uint64_t first, uint64_t last) {
-        commands_->push_back(
-            FillCommand{view.data + first * format->bytes(), last - first, format->bytes(), element});
+        commands_->push_back(FillCommand{view.data + first * format->bytes(), last - first, format->bytes(), element});
     };
     if (rect_count == 0) {
         fill(0, elements);
@@ -530,8 +523,8 @@ void CommandList::EndQuery(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_
     commands_->push_back(TimestampCommand{queries->value(index)});
 }
 
-void CommandList::ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t first,
-                                   uint32_t count, ID3D12Resource* target, uint64_t offset) {
+void CommandList::ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type, uint32_t first, uint32_t count,
+                                   ID3D12Resource* target, uint64_t offset) {
     if (!can_record("ResolveQueryData") || count == 0) {
         return;
     }
@@ -539,16 +532,14 @@ void CommandList::ResolveQueryData(ID3D12QueryHeap* heap, D3D12_QUERY_TYPE type,
     const auto* to = static_cast<Resource*>(target);
     const uint64_t size = count * sizeof(uint64_t);
     if (!queries || type != D3D12_QUERY_TYPE_TIMESTAMP || first > queries->count() ||
-        count > queries->count() - first || !to || offset % sizeof(uint64_t) != 0 ||
-        !to->holds(offset, size)) {
+        count > queries->count() - first || !to || offset % sizeof(uint64_t) != 0 || !to->holds(offset, size)) {
         fail("ResolveQueryData: not timestamp queries, or they are not all in the heap or in the buffer");
         return;
     }
     if (Step* const step = note("ResolveQueryData", __builtin_return_address(0), {queries->live()})) {
         step->uses = {use_of(*to, D3D12_RESOURCE_STATE_COPY_DEST)};
     }
-    commands_->push_back(
-        CopyCommand{to->data() + offset, reinterpret_cast<char*>(queries->value(first)), size});
+    commands_->push_back(CopyCommand{to->data() + offset, reinterpret_cast<char*>(queries->value(first)), size});
 }
 
 }  // namespace dmlgraph::software

@@ -25,8 +25,7 @@ struct AllocatorUse {
 // Commands are stored in their list: an allocator has only a type, and what is needed to check its use.
 class CommandAllocator final : public DeviceChild<ID3D12CommandAllocator, ID3D12Pageable> {
 public:
-    CommandAllocator(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type)
-        : DeviceChild(owner), type_(type) {}
+    CommandAllocator(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type) : DeviceChild(owner), type_(type) {}
 
     HRESULT Reset() override;
 
@@ -52,8 +51,7 @@ private:
 
 // If a command cannot be recorded, this is logged and Close returns E_INVALIDARG.
 // Of later interfaces it has enhanced barriers alone; a query for those between is refused.
-class CommandList final
-    : public DeviceChild<ID3D12GraphicsCommandList7, ID3D12GraphicsCommandList, ID3D12CommandList> {
+class CommandList final : public DeviceChild<ID3D12GraphicsCommandList7, ID3D12GraphicsCommandList, ID3D12CommandList> {
 public:
     // CreateCommandList makes an open list, with an allocator; CreateCommandList1 makes a closed one, without.
     CommandList(const DeviceOwner& owner, D3D12_COMMAND_LIST_TYPE type, CommandAllocator* allocator,
@@ -71,8 +69,7 @@ public:
     void SetDescriptorHeaps(uint32_t count, ID3D12DescriptorHeap* const* heaps) override;
     void SetComputeRootDescriptorTable(uint32_t parameter, D3D12_GPU_DESCRIPTOR_HANDLE base) override;
     void SetComputeRoot32BitConstant(uint32_t parameter, uint32_t value, uint32_t offset) override;
-    void SetComputeRoot32BitConstants(uint32_t parameter, uint32_t count, const void* values,
-                                      uint32_t offset) override;
+    void SetComputeRoot32BitConstants(uint32_t parameter, uint32_t count, const void* values, uint32_t offset) override;
     void SetComputeRootConstantBufferView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) override;
     void SetComputeRootShaderResourceView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) override;
     void SetComputeRootUnorderedAccessView(uint32_t parameter, D3D12_GPU_VIRTUAL_ADDRESS address) override;
@@ -131,8 +128,8 @@ private:
     void set_view(uint32_t parameter, D3D12_ROOT_PARAMETER_TYPE type, uint64_t value, const char* method);
     bool bind(DispatchCommand& command);
     template <class Value>
-    void clear(const char* method, const void* caller, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view, ID3D12Resource* resource,
-               const Value* values, uint32_t rect_count, const D3D12_RECT* rects);
+    void clear(const char* method, const void* caller, D3D12_GPU_DESCRIPTOR_HANDLE handle, const SwView& view,
+               ID3D12Resource* resource, const Value* values, uint32_t rect_count, const D3D12_RECT* rects);
 
     // All of these do nothing without validation. The step of the command that is recorded; else null. `caller` is the
     // address that the command returns to.

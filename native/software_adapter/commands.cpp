@@ -10,10 +10,10 @@
 #include <new>
 
 #include "software_adapter/counters.h"
+#include "software_adapter/parallel_for.h"
 #include "software_adapter/pipeline.h"
 #include "software_adapter/planted_fault.h"
 #include "software_adapter/submission.h"
-#include "software_adapter/parallel_for.h"
 
 namespace dmlgraph::software {
 namespace {
@@ -86,9 +86,8 @@ void DispatchCommand::run() const {
     Submission& submission = Submission::current();
     parallel_for(groups, [&](uint64_t first, uint64_t last) {
         void* const shared = group_shared_memory(kernel->shared_bytes);
-        run_until_given_up(submission, first, last, [&](uint64_t from, uint64_t to) {
-            kernel->function(arguments, grid, from, to, shared);
-        });
+        run_until_given_up(submission, first, last,
+                           [&](uint64_t from, uint64_t to) { kernel->function(arguments, grid, from, to, shared); });
     });
     counters.thread_groups += groups;
 }
@@ -100,9 +99,8 @@ void CopyCommand::run() const {
         std::memmove(target, source, size);
         return;
     }
-    for_each_piece(size, [&](uint64_t first, uint64_t last) {
-        std::memcpy(target + first, source + first, last - first);
-    });
+    for_each_piece(size,
+                   [&](uint64_t first, uint64_t last) { std::memcpy(target + first, source + first, last - first); });
 }
 
 void FillCommand::run() const {
@@ -119,9 +117,7 @@ void FillCommand::run() const {
     });
 }
 
-void TimestampCommand::run() const {
-    *target = timestamp_now();
-}
+void TimestampCommand::run() const { *target = timestamp_now(); }
 
 void run(const Commands& commands, uint32_t* done) {
     Submission& submission = Submission::current();
@@ -169,6 +165,4 @@ uint64_t timestamp_now() {
 
 }  // namespace dmlgraph::software
 
-void sw_suppress_dispatches(int on) {
-    dmlgraph::software::dispatches_suppressed = on != 0;
-}
+void sw_suppress_dispatches(int on) { dmlgraph::software::dispatches_suppressed = on != 0; }

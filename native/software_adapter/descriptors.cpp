@@ -28,8 +28,7 @@ const char* fault(const ViewElements& elements, const FormatInfo* format) {
 
 }  // namespace
 
-void write_buffer_view(DeviceState& device, Resource* resource, const ViewElements& elements,
-                       SwView* target) {
+void write_buffer_view(DeviceState& device, Resource* resource, const ViewElements& elements, SwView* target) {
     const auto* format = find_format(elements.format);
     if (const char* reason = fault(elements, format)) {
         device.remove(DXGI_ERROR_INVALID_CALL, std::string("creating a view: ") + reason);
@@ -49,9 +48,8 @@ void write_buffer_view(DeviceState& device, Resource* resource, const ViewElemen
         if (elements.first > elements_inside || elements.count > elements_inside - elements.first) {
             device.remove(DXGI_ERROR_INVALID_CALL,
                           "creating a view: elements " + std::to_string(elements.first) + " to " +
-                              std::to_string(elements.first + elements.count) + " of " +
-                              std::to_string(element_bytes) + " bytes are not all in a buffer of " +
-                              std::to_string(resource->size()) + " bytes");
+                              std::to_string(elements.first + elements.count) + " of " + std::to_string(element_bytes) +
+                              " bytes are not all in a buffer of " + std::to_string(resource->size()) + " bytes");
             return;
         }
         view.data = resource->data() + elements.first * element_bytes;
@@ -65,8 +63,8 @@ void write_constant_view(DeviceState& device, const D3D12_CONSTANT_BUFFER_VIEW_D
     SwView view{};
     view.stride = 1;
     if (desc && desc->BufferLocation != 0) {
-        const bool aligned = desc->BufferLocation % constant_buffer_alignment == 0 &&
-                             desc->SizeInBytes % constant_buffer_alignment == 0;
+        const bool aligned =
+            desc->BufferLocation % constant_buffer_alignment == 0 && desc->SizeInBytes % constant_buffer_alignment == 0;
         if (!aligned || desc->SizeInBytes > device.bytes_from(desc->BufferLocation)) {
             device.remove(DXGI_ERROR_INVALID_CALL,
                           "creating a constant buffer view of " + std::to_string(desc->SizeInBytes) +

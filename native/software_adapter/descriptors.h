@@ -14,12 +14,8 @@ class Resource;
 
 constexpr uint32_t descriptor_bytes = sizeof(SwView);
 
-inline SwView* descriptor(D3D12_CPU_DESCRIPTOR_HANDLE handle) {
-    return reinterpret_cast<SwView*>(handle.ptr);
-}
-inline SwView* descriptor(D3D12_GPU_DESCRIPTOR_HANDLE handle) {
-    return reinterpret_cast<SwView*>(handle.ptr);
-}
+inline SwView* descriptor(D3D12_CPU_DESCRIPTOR_HANDLE handle) { return reinterpret_cast<SwView*>(handle.ptr); }
+inline SwView* descriptor(D3D12_GPU_DESCRIPTOR_HANDLE handle) { return reinterpret_cast<SwView*>(handle.ptr); }
 
 class DescriptorHeap final : public DeviceChild<ID3D12DescriptorHeap, ID3D12Pageable> {
 public:

@@ -32,9 +32,7 @@ std::vector<Device*>& devices() {
 // The most entries in a descriptor or query heap.
 constexpr uint32_t max_heap_entries = 1'000'000;
 
-bool is_heap_size(uint32_t count) {
-    return count > 0 && count <= max_heap_entries;
-}
+bool is_heap_size(uint32_t count) { return count > 0 && count <= max_heap_entries; }
 
 bool is_list_type(D3D12_COMMAND_LIST_TYPE type) {
     return type == D3D12_COMMAND_LIST_TYPE_DIRECT || type == D3D12_COMMAND_LIST_TYPE_COMPUTE ||
@@ -77,9 +75,7 @@ public:
     void SetWatsonDumpEnablement(D3D12_DRED_ENABLEMENT) override {}
 };
 
-uint64_t round_up(uint64_t value, uint64_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
+uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace
 
@@ -176,17 +172,13 @@ HRESULT Device::make(const IID& riid, void** object, const Arguments&... argumen
     return state_.removed() ? DXGI_ERROR_DEVICE_REMOVED : create<T>(riid, object, owner(), arguments...);
 }
 
-LUID Device::GetAdapterLuid() {
-    return luid_of(state_.adapter);
-}
+LUID Device::GetAdapterLuid() { return luid_of(state_.adapter); }
 
 HRESULT Device::CheckFeatureSupport(D3D12_FEATURE feature, void* data, uint32_t size) {
     return check_feature(state_.strict, feature, data, size);
 }
 
-void Device::RemoveDevice() {
-    state_.remove(DXGI_ERROR_DEVICE_REMOVED, "RemoveDevice was called");
-}
+void Device::RemoveDevice() { state_.remove(DXGI_ERROR_DEVICE_REMOVED, "RemoveDevice was called"); }
 
 // Queues, lists, fences and queries
 
@@ -214,8 +206,8 @@ HRESULT Device::CreateCommandList(uint32_t, D3D12_COMMAND_LIST_TYPE type, ID3D12
     return make<CommandList>(riid, list, type, own, static_cast<PipelineState*>(pipeline));
 }
 
-HRESULT Device::CreateCommandList1(uint32_t, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS,
-                                   const IID& riid, void** list) {
+HRESULT Device::CreateCommandList1(uint32_t, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS, const IID& riid,
+                                   void** list) {
     return is_list_type(type) ? make<CommandList>(riid, list, type, nullptr, nullptr) : E_INVALIDARG;
 }
 
@@ -231,8 +223,7 @@ HRESULT Device::CreateQueryHeap(const D3D12_QUERY_HEAP_DESC* desc, const IID& ri
 
 // Pipelines
 
-HRESULT Device::CreateRootSignature(uint32_t, const void* blob, size_t size, const IID& riid,
-                                    void** signature) {
+HRESULT Device::CreateRootSignature(uint32_t, const void* blob, size_t size, const IID& riid, void** signature) {
     if (!blob) {
         return E_INVALIDARG;
     }
@@ -249,8 +240,7 @@ HRESULT Device::CreateComputePipelineState(const D3D12_COMPUTE_PIPELINE_STATE_DE
     if (!desc) {
         return E_INVALIDARG;
     }
-    return state_.removed() ? DXGI_ERROR_DEVICE_REMOVED
-                            : create_compute_pipeline(owner(), *desc, riid, pipeline);
+    return state_.removed() ? DXGI_ERROR_DEVICE_REMOVED : create_compute_pipeline(owner(), *desc, riid, pipeline);
 }
 
 HRESULT Device::EnumerateMetaCommands(uint32_t* count, D3D12_META_COMMAND_DESC*) {
@@ -274,12 +264,9 @@ HRESULT Device::CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* desc, con
     return make<DescriptorHeap>(riid, heap, *desc);
 }
 
-uint32_t Device::GetDescriptorHandleIncrementSize(D3D12_DESCRIPTOR_HEAP_TYPE) {
-    return descriptor_bytes;
-}
+uint32_t Device::GetDescriptorHandleIncrementSize(D3D12_DESCRIPTOR_HEAP_TYPE) { return descriptor_bytes; }
 
-void Device::CreateConstantBufferView(const D3D12_CONSTANT_BUFFER_VIEW_DESC* desc,
-                                      D3D12_CPU_DESCRIPTOR_HANDLE target) {
+void Device::CreateConstantBufferView(const D3D12_CONSTANT_BUFFER_VIEW_DESC* desc, D3D12_CPU_DESCRIPTOR_HANDLE target) {
     write_constant_view(state_, desc, descriptor(target));
 }
 
@@ -291,10 +278,9 @@ void Device::CreateShaderResourceView(ID3D12Resource* resource, const D3D12_SHAD
     }
     const auto& buffer = desc->Buffer;
     const bool raw = (buffer.Flags & D3D12_BUFFER_SRV_FLAG_RAW) != 0;
-    write_buffer_view(
-        state_, static_cast<Resource*>(resource),
-        {desc->Format, buffer.FirstElement, buffer.NumElements, buffer.StructureByteStride, raw},
-        descriptor(target));
+    write_buffer_view(state_, static_cast<Resource*>(resource),
+                      {desc->Format, buffer.FirstElement, buffer.NumElements, buffer.StructureByteStride, raw},
+                      descriptor(target));
 }
 
 void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource* counter,
@@ -313,10 +299,9 @@ void Device::CreateUnorderedAccessView(ID3D12Resource* resource, ID3D12Resource*
     }
     const auto& buffer = desc->Buffer;
     const bool raw = (buffer.Flags & D3D12_BUFFER_UAV_FLAG_RAW) != 0;
-    write_buffer_view(
-        state_, static_cast<Resource*>(resource),
-        {desc->Format, buffer.FirstElement, buffer.NumElements, buffer.StructureByteStride, raw},
-        descriptor(target));
+    write_buffer_view(state_, static_cast<Resource*>(resource),
+                      {desc->Format, buffer.FirstElement, buffer.NumElements, buffer.StructureByteStride, raw},
+                      descriptor(target));
 }
 
 void Device::CopyDescriptors(uint32_t target_count, const D3D12_CPU_DESCRIPTOR_HANDLE* targets,
@@ -357,13 +342,13 @@ HRESULT Device::CreateHeap(const D3D12_HEAP_DESC* desc, const IID& riid, void** 
 }
 
 HRESULT Device::CreateCommittedResource(const D3D12_HEAP_PROPERTIES* properties, D3D12_HEAP_FLAGS flags,
-                                        const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES state,
-                                        const void*, const IID& riid, void** resource) {
+                                        const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES state, const void*,
+                                        const IID& riid, void** resource) {
     if (!properties || !desc) {
         return E_INVALIDARG;
     }
-    for (const HRESULT fault : {check_heap_properties(*properties), check_buffer(*desc),
-                                check_initial_state(*properties, *desc, state)}) {
+    for (const HRESULT fault :
+         {check_heap_properties(*properties), check_buffer(*desc), check_initial_state(*properties, *desc, state)}) {
         if (failed(fault)) {
             return fault;
         }
@@ -372,14 +357,12 @@ HRESULT Device::CreateCommittedResource(const D3D12_HEAP_PROPERTIES* properties,
 }
 
 HRESULT Device::CreatePlacedResource(ID3D12Heap* heap, uint64_t offset, const D3D12_RESOURCE_DESC* desc,
-                                     D3D12_RESOURCE_STATES state, const void*, const IID& riid,
-                                     void** resource) {
+                                     D3D12_RESOURCE_STATES state, const void*, const IID& riid, void** resource) {
     if (!heap || !desc) {
         return E_INVALIDARG;
     }
     const auto heap_desc = heap->GetDesc();
-    for (const HRESULT fault :
-         {check_buffer(*desc), check_initial_state(heap_desc.Properties, *desc, state)}) {
+    for (const HRESULT fault : {check_buffer(*desc), check_initial_state(heap_desc.Properties, *desc, state)}) {
         if (failed(fault)) {
             return fault;
         }
@@ -416,8 +399,7 @@ using namespace dmlgraph::software;
 
 extern "C" {
 
-SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid,
-                                    void** device) {
+SW_EXPORT HRESULT D3D12CreateDevice(IUnknown* adapter, D3D_FEATURE_LEVEL minimum, const IID& riid, void** device) {
     for (const std::string* error : {&strictness_error(), &fault_error()}) {
         if (!error->empty()) {
             log(*error);
@@ -455,12 +437,8 @@ SW_EXPORT HRESULT D3D12GetDebugInterface(const IID& riid, void** debug) {
     return E_NOINTERFACE;
 }
 
-const char* sw_strictness_error() {
-    return strictness_error().empty() ? nullptr : strictness_error().c_str();
-}
+const char* sw_strictness_error() { return strictness_error().empty() ? nullptr : strictness_error().c_str(); }
 
-void sw_remove_device() {
-    Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "sw_remove_device was called");
-}
+void sw_remove_device() { Device::remove_all(DXGI_ERROR_DEVICE_REMOVED, "sw_remove_device was called"); }
 
 }  // extern "C"

@@ -68,20 +68,18 @@ public:
     HRESULT CreateCommandAllocator(D3D12_COMMAND_LIST_TYPE type, const IID& riid, void** allocator) override;
     HRESULT CreateCommandList(uint32_t, D3D12_COMMAND_LIST_TYPE type, ID3D12CommandAllocator* allocator,
                               ID3D12PipelineState* pipeline, const IID& riid, void** list) override;
-    HRESULT CreateCommandList1(uint32_t, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS,
-                               const IID& riid, void** list) override;
+    HRESULT CreateCommandList1(uint32_t, D3D12_COMMAND_LIST_TYPE type, D3D12_COMMAND_LIST_FLAGS, const IID& riid,
+                               void** list) override;
     HRESULT CreateFence(uint64_t value, D3D12_FENCE_FLAGS, const IID& riid, void** fence) override;
     HRESULT CreateQueryHeap(const D3D12_QUERY_HEAP_DESC* desc, const IID& riid, void** heap) override;
 
-    HRESULT CreateRootSignature(uint32_t, const void* blob, size_t size, const IID& riid,
-                                void** signature) override;
+    HRESULT CreateRootSignature(uint32_t, const void* blob, size_t size, const IID& riid, void** signature) override;
     HRESULT CreateComputePipelineState(const D3D12_COMPUTE_PIPELINE_STATE_DESC* desc, const IID& riid,
                                        void** pipeline) override;
     // There are no meta commands.
     HRESULT EnumerateMetaCommands(uint32_t* count, D3D12_META_COMMAND_DESC*) override;
 
-    HRESULT CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* desc, const IID& riid,
-                                 void** heap) override;
+    HRESULT CreateDescriptorHeap(const D3D12_DESCRIPTOR_HEAP_DESC* desc, const IID& riid, void** heap) override;
     uint32_t GetDescriptorHandleIncrementSize(D3D12_DESCRIPTOR_HEAP_TYPE) override;
     void CreateConstantBufferView(const D3D12_CONSTANT_BUFFER_VIEW_DESC* desc,
                                   D3D12_CPU_DESCRIPTOR_HANDLE target) override;
@@ -94,22 +92,20 @@ public:
                          const uint32_t* target_sizes, uint32_t source_count,
                          const D3D12_CPU_DESCRIPTOR_HANDLE* sources, const uint32_t* source_sizes,
                          D3D12_DESCRIPTOR_HEAP_TYPE type) override;
-    void CopyDescriptorsSimple(uint32_t count, D3D12_CPU_DESCRIPTOR_HANDLE target,
-                               D3D12_CPU_DESCRIPTOR_HANDLE source, D3D12_DESCRIPTOR_HEAP_TYPE type) override;
+    void CopyDescriptorsSimple(uint32_t count, D3D12_CPU_DESCRIPTOR_HANDLE target, D3D12_CPU_DESCRIPTOR_HANDLE source,
+                               D3D12_DESCRIPTOR_HEAP_TYPE type) override;
 
     HRESULT CreateHeap(const D3D12_HEAP_DESC* desc, const IID& riid, void** heap) override;
     HRESULT CreateCommittedResource(const D3D12_HEAP_PROPERTIES* properties, D3D12_HEAP_FLAGS flags,
                                     const D3D12_RESOURCE_DESC* desc, D3D12_RESOURCE_STATES state, const void*,
                                     const IID& riid, void** resource) override;
     HRESULT CreatePlacedResource(ID3D12Heap* heap, uint64_t offset, const D3D12_RESOURCE_DESC* desc,
-                                 D3D12_RESOURCE_STATES state, const void*, const IID& riid,
-                                 void** resource) override;
+                                 D3D12_RESOURCE_STATES state, const void*, const IID& riid, void** resource) override;
     D3D12_RESOURCE_ALLOCATION_INFO GetResourceAllocationInfo(uint32_t, uint32_t count,
                                                              const D3D12_RESOURCE_DESC* descs) override;
     D3D12_RESOURCE_ALLOCATION_INFO GetResourceAllocationInfo1(uint32_t, uint32_t, const D3D12_RESOURCE_DESC*,
                                                               D3D12_RESOURCE_ALLOCATION_INFO1*) override
-        DMLGRAPH_OPTIONAL
-    D3D12_HEAP_PROPERTIES GetCustomHeapProperties(uint32_t, D3D12_HEAP_TYPE type) override;
+        DMLGRAPH_OPTIONAL D3D12_HEAP_PROPERTIES GetCustomHeapProperties(uint32_t, D3D12_HEAP_TYPE type) override;
     // Memory is always resident.
     HRESULT MakeResident(uint32_t, ID3D12Pageable* const*) override { return S_OK; }
     HRESULT Evict(uint32_t, ID3D12Pageable* const*) override { return S_OK; }

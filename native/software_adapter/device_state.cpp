@@ -42,10 +42,8 @@ void DeviceState::clear_messages() {
 
 HRESULT DeviceState::fault() {
     switch (next_fault()) {
-        case Fault::none:
-            return S_OK;
-        case Fault::out_of_memory:
-            return E_OUTOFMEMORY;
+        case Fault::none: return S_OK;
+        case Fault::out_of_memory: return E_OUTOFMEMORY;
         case Fault::removal:
             remove(DXGI_ERROR_DEVICE_HUNG, "sw_fail_call asks for it");
             return DXGI_ERROR_DEVICE_REMOVED;

@@ -70,7 +70,7 @@ private:
     mutable std::mutex mutex_;
     std::map<uint64_t, uint64_t> memory_;  // address to size
     std::vector<std::string> messages_;
-    uint64_t reserved_ = 0;                // bytes
+    uint64_t reserved_ = 0;  // bytes
     std::set<CachedMapping*> mappings_;
 };
 

@@ -75,33 +75,21 @@ Property property_of(const T& value) {
 // Size 0 for a property that does not exist.
 Property find_property(size_t index, DXCoreAdapterProperty property) {
     switch (property) {
-        case DXCoreAdapterProperty::InstanceLuid:
-            return property_of(luid_of(index));
-        case DXCoreAdapterProperty::DriverVersion:
-            return property_of(uint64_t{1} << 48);  // 1.0.0.0
-        case DXCoreAdapterProperty::DriverDescription:
-            return property_of(adapter_description);
-        case DXCoreAdapterProperty::HardwareID:
-            return property_of(DXCoreHardwareID{});
-        case DXCoreAdapterProperty::HardwareIDParts:
-            return property_of(DXCoreHardwareIDParts{});
-        case DXCoreAdapterProperty::KmdModelVersion:
-            return property_of(uint32_t{0});
+        case DXCoreAdapterProperty::InstanceLuid: return property_of(luid_of(index));
+        case DXCoreAdapterProperty::DriverVersion: return property_of(uint64_t{1} << 48);  // 1.0.0.0
+        case DXCoreAdapterProperty::DriverDescription: return property_of(adapter_description);
+        case DXCoreAdapterProperty::HardwareID: return property_of(DXCoreHardwareID{});
+        case DXCoreAdapterProperty::HardwareIDParts: return property_of(DXCoreHardwareIDParts{});
+        case DXCoreAdapterProperty::KmdModelVersion: return property_of(uint32_t{0});
         case DXCoreAdapterProperty::ComputePreemptionGranularity:
-        case DXCoreAdapterProperty::GraphicsPreemptionGranularity:
-            return property_of(uint16_t{0});
+        case DXCoreAdapterProperty::GraphicsPreemptionGranularity: return property_of(uint16_t{0});
         case DXCoreAdapterProperty::DedicatedAdapterMemory:
-        case DXCoreAdapterProperty::DedicatedSystemMemory:
-            return property_of(uint64_t{0});
-        case DXCoreAdapterProperty::SharedSystemMemory:
-            return property_of(memory_bytes());
-        case DXCoreAdapterProperty::IsIntegrated:
-            return property_of(true);
-        case DXCoreAdapterProperty::IsHardware:
-            return property_of(strictness(index).gpu || strictness(index).npu);
+        case DXCoreAdapterProperty::DedicatedSystemMemory: return property_of(uint64_t{0});
+        case DXCoreAdapterProperty::SharedSystemMemory: return property_of(memory_bytes());
+        case DXCoreAdapterProperty::IsIntegrated: return property_of(true);
+        case DXCoreAdapterProperty::IsHardware: return property_of(strictness(index).gpu || strictness(index).npu);
         case DXCoreAdapterProperty::AcgCompatible:
-        case DXCoreAdapterProperty::IsDetachable:
-            return property_of(false);
+        case DXCoreAdapterProperty::IsDetachable: return property_of(false);
     }
     return {};
 }
@@ -153,9 +141,7 @@ public:
     HRESULT SetState(DXCoreAdapterState, size_t, const void*, size_t, const void*) override {
         return DXGI_ERROR_UNSUPPORTED;
     }
-    HRESULT GetFactory(const IID& riid, void** result) override {
-        return factory()->QueryInterface(riid, result);
-    }
+    HRESULT GetFactory(const IID& riid, void** result) override { return factory()->QueryInterface(riid, result); }
 
 private:
     size_t index_;
@@ -171,9 +157,7 @@ public:
     }
     uint32_t GetAdapterCount() override { return static_cast<uint32_t>(indices_.size()); }
     bool IsStale() override { return false; }
-    HRESULT GetFactory(const IID& riid, void** result) override {
-        return factory()->QueryInterface(riid, result);
-    }
+    HRESULT GetFactory(const IID& riid, void** result) override { return factory()->QueryInterface(riid, result); }
     HRESULT Sort(uint32_t, const DXCoreAdapterPreference*) override { return S_OK; }
     bool IsAdapterPreferenceSupported(DXCoreAdapterPreference) override { return true; }
 
@@ -200,8 +184,7 @@ AdapterList& list_of(std::span<const GUID> attributes) {
 
 class Factory final : public Permanent<IDXCoreAdapterFactory> {
 public:
-    HRESULT CreateAdapterList(uint32_t attribute_count, const GUID* attributes, const IID& riid,
-                              void** list) override {
+    HRESULT CreateAdapterList(uint32_t attribute_count, const GUID* attributes, const IID& riid, void** list) override {
         if (attribute_count == 0 || !attributes) {
             return E_INVALIDARG;
         }

@@ -1,5 +1,5 @@
-// Enhanced barriers, as the legacy ones with the same effect: for a buffer an access is what a state is, and both follow the
-// rules of resource_states.h.
+// Enhanced barriers, as the legacy ones with the same effect: for a buffer an access is what a state is, and both
+// follow the rules of resource_states.h.
 #pragma once
 
 #include <vector>

@@ -21,19 +21,19 @@ constexpr NumberType number_types[] = {
 struct FaultWord {
     std::string_view name;
     FaultKind kind;
-    uint64_t count;    // of `name=N`, where N is left out; 0: it takes no number
+    uint64_t count;  // of `name=N`, where N is left out; 0: it takes no number
     bool needs_type;
 };
 
 constexpr FaultWord fault_words[] = {
-    {"ulp", FaultKind::ulp, 1, true},         // N units are added to every element
-    {"element", FaultKind::element, 0, true}, // one element is another number
-    {"row", FaultKind::row, 16, true},        // N neighbouring elements are
-    {"nan", FaultKind::nan, 0, true},         // one element is a NaN
-    {"random", FaultKind::random, 0, true},   // one element is another number at each run
-    {"late", FaultKind::late, 0, false},      // what it writes is seen only after the next dispatch
-    {"remove", FaultKind::remove, 0, false},  // it removes the device
-    {"hang", FaultKind::hang, 0, false},      // it does not end
+    {"ulp", FaultKind::ulp, 1, true},          // N units are added to every element
+    {"element", FaultKind::element, 0, true},  // one element is another number
+    {"row", FaultKind::row, 16, true},         // N neighbouring elements are
+    {"nan", FaultKind::nan, 0, true},          // one element is a NaN
+    {"random", FaultKind::random, 0, true},    // one element is another number at each run
+    {"late", FaultKind::late, 0, false},       // what it writes is seen only after the next dispatch
+    {"remove", FaultKind::remove, 0, false},   // it removes the device
+    {"hang", FaultKind::hang, 0, false},       // it does not end
 };
 
 template <class Number>
@@ -41,7 +41,8 @@ Number number_of(std::string_view word, std::string_view digits, int base, const
     Number number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, base);
     if (error != std::errc() || end != digits.data() + digits.size() || number == 0) {
-        throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(word) + "' is wrong: needs " + needed);
+        throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(word) + "' is wrong: needs " +
+                                    needed);
     }
     return number;
 }
@@ -70,7 +71,8 @@ void apply(std::string_view word, FaultPlan& plan) {
         plan.dispatch = number_of<uint64_t>(word, digits, 10, positive);
     } else if (word == "log") {
         plan.logs = true;
-    } else if (const auto* type = std::ranges::find(number_types, word, &NumberType::name); type != std::end(number_types)) {
+    } else if (const auto* type = std::ranges::find(number_types, word, &NumberType::name);
+               type != std::end(number_types)) {
         plan.type = type;
     } else if (const auto* what = std::ranges::find(fault_words, name, &FaultWord::name);
                what != std::end(fault_words) && (what->count || sign == word.npos)) {
@@ -101,7 +103,8 @@ std::shared_ptr<const FaultPlan> parse_fault(std::string_view text) {
         throw std::invalid_argument(std::string(fault_variable) + " does not say what goes wrong, such as 'element'");
     }
     if (plan->kernel && plan->shader) {
-        throw std::invalid_argument(std::string(fault_variable) + " names both a kernel and a shader: a kernel has one");
+        throw std::invalid_argument(std::string(fault_variable) +
+                                    " names both a kernel and a shader: a kernel has one");
     }
     if (plan->kind != FaultKind::nothing && !plan->kernel && !plan->shader && !plan->dispatch) {
         throw std::invalid_argument(std::string(fault_variable) +
@@ -113,7 +116,8 @@ std::shared_ptr<const FaultPlan> parse_fault(std::string_view text) {
                                     "' needs a data type, such as float32");
     }
     if (plan->kind == FaultKind::nan && !plan->type->exponent) {
-        throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(plan->type->name) + "' has no NaN");
+        throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(plan->type->name) +
+                                    "' has no NaN");
     }
     return plan;
 }

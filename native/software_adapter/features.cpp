@@ -45,8 +45,7 @@ HRESULT answer(const Strictness& strict, D3D12_FEATURE_DATA_FEATURE_LEVELS& leve
     bool found = false;
     for (const auto level : std::span(levels.pFeatureLevelsRequested, levels.NumFeatureLevels)) {
         if (level <= max_feature_level(strict)) {
-            levels.MaxSupportedFeatureLevel =
-                found ? std::max(levels.MaxSupportedFeatureLevel, level) : level;
+            levels.MaxSupportedFeatureLevel = found ? std::max(levels.MaxSupportedFeatureLevel, level) : level;
             found = true;
         }
     }

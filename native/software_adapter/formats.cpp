@@ -79,16 +79,11 @@ uint32_t component_bits(const FormatInfo& format, float value) {
     const double unsigned_top = std::exp2(format.bits) - 1;
     const double signed_top = std::exp2(format.bits - 1) - 1;
     switch (format.type) {
-        case real:
-            return format.bits == 16 ? half_bits(value) : std::bit_cast<uint32_t>(value);
-        case uint:
-            return round_to(std::trunc(value), 0, unsigned_top);
-        case sint:
-            return round_to(std::trunc(value), -signed_top - 1, signed_top);
-        case unorm:
-            return round_to(value * unsigned_top, 0, unsigned_top);
-        case snorm:
-            return round_to(value * signed_top, -signed_top, signed_top);
+        case real: return format.bits == 16 ? half_bits(value) : std::bit_cast<uint32_t>(value);
+        case uint: return round_to(std::trunc(value), 0, unsigned_top);
+        case sint: return round_to(std::trunc(value), -signed_top - 1, signed_top);
+        case unorm: return round_to(value * unsigned_top, 0, unsigned_top);
+        case snorm: return round_to(value * signed_top, -signed_top, signed_top);
     }
     return 0;
 }
@@ -108,9 +103,7 @@ const FormatInfo* find_format(DXGI_FORMAT format) {
     return found == std::end(formats) ? nullptr : found;
 }
 
-Element pack(const FormatInfo& format, const uint32_t values[4]) {
-    return pack_bits(format, values);
-}
+Element pack(const FormatInfo& format, const uint32_t values[4]) { return pack_bits(format, values); }
 
 Element pack(const FormatInfo& format, const float values[4]) {
     uint32_t bits[4] = {};

@@ -40,9 +40,7 @@ std::wstring LiveObject::name() const {
     return name_;
 }
 
-std::string LiveObject::describe() const {
-    return std::string(type_) + " '" + narrow(name()) + "'";
-}
+std::string LiveObject::describe() const { return std::string(type_) + " '" + narrow(name()) + "'"; }
 
 void LiveObject::add_flight(const std::shared_ptr<Flight>& flight) {
     const std::lock_guard lock(mutex_);

@@ -4,8 +4,6 @@
 
 namespace dmlgraph::software {
 
-void log(const std::string& message) {
-    std::fprintf(stderr, "dmlgraph software adapter: %s\n", message.c_str());
-}
+void log(const std::string& message) { std::fprintf(stderr, "dmlgraph software adapter: %s\n", message.c_str()); }
 
 }  // namespace dmlgraph::software

@@ -94,9 +94,7 @@ private:
 template <class Interface, class... Parents>
 class DeviceChild : public Object<Interface, ID3D12DeviceChild, Parents...> {
 public:
-    HRESULT GetDevice(const IID& riid, void** device) final {
-        return owner_.device->QueryInterface(riid, device);
-    }
+    HRESULT GetDevice(const IID& riid, void** device) final { return owner_.device->QueryInterface(riid, device); }
 
     DeviceState& device_state() const { return *owner_.state; }
 
@@ -107,9 +105,9 @@ protected:
 
     void before_end() override {
         if (!device_state().removed() && this->live()->is_in_flight()) {
-            device_state().remove(DXGI_ERROR_INVALID_CALL,
-                                  this->live()->describe() + " is released while submitted work may still use it; " +
-                                      "no fence was waited for");
+            device_state().remove(DXGI_ERROR_INVALID_CALL, this->live()->describe() +
+                                                               " is released while submitted work may still use it; " +
+                                                               "no fence was waited for");
         }
     }
 

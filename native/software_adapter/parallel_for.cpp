@@ -56,16 +56,10 @@ void parallel_for(uint64_t count, RangeTask task) {
     });
 }
 
-void set_thread_count(uint32_t count) {
-    wanted_threads = count;
-}
+void set_thread_count(uint32_t count) { wanted_threads = count; }
 
 }  // namespace dmlgraph::software
 
-void sw_set_threads(uint32_t count) {
-    dmlgraph::software::set_thread_count(count);
-}
+void sw_set_threads(uint32_t count) { dmlgraph::software::set_thread_count(count); }
 
-void sw_use_helpers(void* helpers) {
-    dmlgraph::cpu::use_helpers(helpers);
-}
+void sw_use_helpers(void* helpers) { dmlgraph::cpu::use_helpers(helpers); }

@@ -58,8 +58,7 @@ int outlive(const Function& function) {
 
 std::string register_name(const SwResourceRange& range) {
     constexpr char letters[] = "tubs";  // by resource class
-    return letters[range.resource_class & 3] + std::to_string(range.lower) + ", space" +
-           std::to_string(range.space);
+    return letters[range.resource_class & 3] + std::to_string(range.lower) + ", space" + std::to_string(range.space);
 }
 
 }  // namespace
@@ -126,8 +125,7 @@ HRESULT create_compute_pipeline(const DeviceOwner& owner, const D3D12_COMPUTE_PI
     const auto describe = describe_shader.load();
     SwShaderInfo info{};
     ErrorText error = "no compiler is registered";
-    if (!describe ||
-        !outlive([&] { return describe(dxbc.data(), dxbc.size(), &info, error, sizeof error); })) {
+    if (!describe || !outlive([&] { return describe(dxbc.data(), dxbc.size(), &info, error, sizeof error); })) {
         log(std::string("creating a pipeline: ") + error);
         return E_NOTIMPL;
     }
@@ -151,8 +149,7 @@ HRESULT create_compute_pipeline(const DeviceOwner& owner, const D3D12_COMPUTE_PI
         }
         bindings.push_back(*binding);
     }
-    return create<PipelineState>(riid, pipeline, owner, std::move(root_signature), dxbc, info,
-                                 std::move(bindings));
+    return create<PipelineState>(riid, pipeline, owner, std::move(root_signature), dxbc, info, std::move(bindings));
 }
 
 }  // namespace dmlgraph::software

@@ -14,9 +14,8 @@ namespace dmlgraph::software {
 
 class PipelineState final : public DeviceChild<ID3D12PipelineState, ID3D12Pageable> {
 public:
-    PipelineState(const DeviceOwner& owner, ComPtr<RootSignature> root_signature,
-                  std::span<const std::byte> dxbc, const SwShaderInfo& info,
-                  std::vector<RootBinding> bindings);
+    PipelineState(const DeviceOwner& owner, ComPtr<RootSignature> root_signature, std::span<const std::byte> dxbc,
+                  const SwShaderInfo& info, std::vector<RootBinding> bindings);
 
     const RootSignature& root_signature() const { return *root_signature_; }
     std::span<const std::byte> dxbc() const { return dxbc_; }

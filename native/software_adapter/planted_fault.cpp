@@ -25,9 +25,9 @@ namespace {
 struct Planted {
     std::mutex mutex;
     std::shared_ptr<const FaultPlan> plan;
-    std::string error;         // of the environment variable
-    std::string later_error;   // of sw_plant_fault
-    std::string last_list;     // the log of the last list that had dispatches
+    std::string error;        // of the environment variable
+    std::string later_error;  // of sw_plant_fault
+    std::string last_list;    // the log of the last list that had dispatches
     std::atomic<bool> any{false};
 
     Planted() {
@@ -74,14 +74,12 @@ uint64_t wrong(const FaultPlan& plan, uint64_t bits, uint64_t turn) {
     switch (plan.kind) {
         case FaultKind::ulp: {
             const uint64_t moved = bits + plan.count;  // away from zero
-            return type.exponent && (moved & type.exponent) == type.exponent ? bits - plan.count : moved;  // no infinity
+            return type.exponent && (moved & type.exponent) == type.exponent ? bits - plan.count
+                                                                             : moved;  // no infinity
         }
-        case FaultKind::nan:
-            return type.exponent | type.half;
-        case FaultKind::random:
-            return other ^ (type.exponent ? turn % 64 : turn % 3 * 2);
-        default:
-            return other;
+        case FaultKind::nan: return type.exponent | type.half;
+        case FaultKind::random: return other ^ (type.exponent ? turn % 64 : turn % 3 * 2);
+        default: return other;
     }
 }
 
@@ -94,9 +92,7 @@ void replace(char* element, const FaultPlan& plan, uint64_t turn) {
 
 }  // namespace
 
-const std::string& fault_error() {
-    return planted().error;
-}
+const std::string& fault_error() { return planted().error; }
 
 std::unique_ptr<FaultyList> FaultyList::begin() {
     Planted& all = planted();
@@ -225,7 +221,8 @@ void FaultyList::delay(const Blocks& before, const Blocks& after) {
 void FaultyList::run_wrongly(const DispatchCommand& dispatch) {
     static std::atomic<uint64_t> turns{0};
     if (plan_->kind == FaultKind::remove) {
-        dispatch.pipeline->device_state().remove(abi::DXGI_ERROR_DEVICE_HUNG, std::string(fault_variable) + " asks for it");
+        dispatch.pipeline->device_state().remove(abi::DXGI_ERROR_DEVICE_HUNG,
+                                                 std::string(fault_variable) + " asks for it");
         return;
     }
     if (plan_->kind == FaultKind::hang) {
@@ -258,9 +255,7 @@ void FaultyList::run_wrongly(const DispatchCommand& dispatch) {
 
 using namespace dmlgraph::software;
 
-const char* sw_fault_error() {
-    return fault_error().empty() ? nullptr : fault_error().c_str();
-}
+const char* sw_fault_error() { return fault_error().empty() ? nullptr : fault_error().c_str(); }
 
 const char* sw_plant_fault(const char* text) {
     Planted& all = planted();

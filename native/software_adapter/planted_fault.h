@@ -43,12 +43,13 @@ private:
     static Blocks writable(const DispatchCommand& dispatch);
     // Takes back what was written, until the next dispatch.
     void delay(const Blocks& before, const Blocks& after);
-    std::vector<char*> written_elements(const DispatchCommand& dispatch, const Blocks& before, const Blocks& after) const;
+    std::vector<char*> written_elements(const DispatchCommand& dispatch, const Blocks& before,
+                                        const Blocks& after) const;
 
     const std::shared_ptr<const FaultPlan> plan_;
     uint64_t dispatches_ = 0;
-    uint64_t uses_ = 0;                  // of them, those of the kernel or shader that the plan names
-    Blocks late_;                        // what a late write will leave
+    uint64_t uses_ = 0;  // of them, those of the kernel or shader that the plan names
+    Blocks late_;        // what a late write will leave
     std::string lines_;
 };
 

@@ -8,31 +8,19 @@ namespace {
 
 std::atomic<bool> on{false};
 
-D3D12_AUTO_BREADCRUMB_OP operation(const DispatchCommand&) {
-    return D3D12_AUTO_BREADCRUMB_OP_DISPATCH;
-}
-D3D12_AUTO_BREADCRUMB_OP operation(const CopyCommand&) {
-    return D3D12_AUTO_BREADCRUMB_OP_COPYBUFFERREGION;
-}
-D3D12_AUTO_BREADCRUMB_OP operation(const FillCommand&) {
-    return D3D12_AUTO_BREADCRUMB_OP_CLEARUNORDEREDACCESSVIEW;
-}
-D3D12_AUTO_BREADCRUMB_OP operation(const TimestampCommand&) {
-    return D3D12_AUTO_BREADCRUMB_OP_RESOLVEQUERYDATA;
-}
+D3D12_AUTO_BREADCRUMB_OP operation(const DispatchCommand&) { return D3D12_AUTO_BREADCRUMB_OP_DISPATCH; }
+D3D12_AUTO_BREADCRUMB_OP operation(const CopyCommand&) { return D3D12_AUTO_BREADCRUMB_OP_COPYBUFFERREGION; }
+D3D12_AUTO_BREADCRUMB_OP operation(const FillCommand&) { return D3D12_AUTO_BREADCRUMB_OP_CLEARUNORDEREDACCESSVIEW; }
+D3D12_AUTO_BREADCRUMB_OP operation(const TimestampCommand&) { return D3D12_AUTO_BREADCRUMB_OP_RESOLVEQUERYDATA; }
 D3D12_AUTO_BREADCRUMB_OP operation(const EventCommand& command) {
     return command.begins ? D3D12_AUTO_BREADCRUMB_OP_BEGINEVENT : D3D12_AUTO_BREADCRUMB_OP_ENDEVENT;
 }
 
 }  // namespace
 
-bool notes_progress() {
-    return on;
-}
+bool notes_progress() { return on; }
 
-void set_notes_progress(bool enabled) {
-    on = enabled;
-}
+void set_notes_progress(bool enabled) { on = enabled; }
 
 Progress::Entry* Progress::begin(std::wstring list, std::wstring queue, const Commands& commands) {
     if (!on_) {

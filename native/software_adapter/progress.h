@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "software_adapter/commands.h"
 #include "abi/d3d12.h"
+#include "software_adapter/commands.h"
 
 namespace dmlgraph::software {
 

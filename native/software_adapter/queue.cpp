@@ -36,7 +36,8 @@ void CommandQueue::ExecuteCommandLists(uint32_t count, ID3D12CommandList* const*
             device_state().remove(DXGI_ERROR_INVALID_CALL, "executing a command list that is not closed");
             return;
         }
-        auto* noted = device_state().progress.begin(static_cast<CommandList*>(lists[i])->live()->name(), live()->name(), *commands);
+        auto* noted = device_state().progress.begin(static_cast<CommandList*>(lists[i])->live()->name(), live()->name(),
+                                                    *commands);
         submit(ExecuteWork{std::move(commands), noted, flight});
     }
 }

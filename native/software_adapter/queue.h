@@ -19,8 +19,7 @@ namespace dmlgraph::software {
 
 class CommandQueue final : public DeviceChild<ID3D12CommandQueue, ID3D12Pageable> {
 public:
-    CommandQueue(const DeviceOwner& owner, const D3D12_COMMAND_QUEUE_DESC& desc)
-        : DeviceChild(owner), desc_(desc) {}
+    CommandQueue(const DeviceOwner& owner, const D3D12_COMMAND_QUEUE_DESC& desc) : DeviceChild(owner), desc_(desc) {}
 
     void ExecuteCommandLists(uint32_t count, ID3D12CommandList* const* lists) override;
     HRESULT Signal(ID3D12Fence* fence, uint64_t value) override;
@@ -37,7 +36,7 @@ public:
 private:
     struct ExecuteWork {
         std::shared_ptr<const Commands> commands;
-        Progress::Entry* noted;  // null if nothing is noted
+        Progress::Entry* noted;          // null if nothing is noted
         std::shared_ptr<Flight> flight;  // null without validation
     };
     struct SignalWork {

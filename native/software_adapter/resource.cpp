@@ -6,9 +6,7 @@ namespace {
 constexpr uint64_t max_size = uint64_t{1} << address_bits;
 
 // D3D12_RESOURCE_DESC::Alignment and D3D12_HEAP_DESC::Alignment: 0 means the default.
-bool is_default_alignment(uint64_t alignment) {
-    return alignment == 0 || alignment == resource_placement_alignment;
-}
+bool is_default_alignment(uint64_t alignment) { return alignment == 0 || alignment == resource_placement_alignment; }
 
 D3D12_RESOURCE_DESC with_alignment(D3D12_RESOURCE_DESC desc) {
     desc.Alignment = resource_placement_alignment;
@@ -30,8 +28,7 @@ HRESULT check_heap_properties(const D3D12_HEAP_PROPERTIES& properties) {
     switch (properties.Type) {
         case D3D12_HEAP_TYPE_DEFAULT:
         case D3D12_HEAP_TYPE_UPLOAD:
-        case D3D12_HEAP_TYPE_READBACK:
-            return unspecified ? S_OK : E_INVALIDARG;
+        case D3D12_HEAP_TYPE_READBACK: return unspecified ? S_OK : E_INVALIDARG;
         case D3D12_HEAP_TYPE_CUSTOM:
             // All memory is shared, so pool L1 does not exist.
             return properties.CPUPageProperty != D3D12_CPU_PAGE_PROPERTY_UNKNOWN &&
@@ -54,11 +51,10 @@ HRESULT check_heap(const D3D12_HEAP_DESC& desc) {
 }
 
 HRESULT check_buffer(const D3D12_RESOURCE_DESC& desc) {
-    const bool is_buffer = desc.Dimension == D3D12_RESOURCE_DIMENSION_BUFFER && desc.Width > 0 &&
-                           desc.Height == 1 && desc.DepthOrArraySize == 1 && desc.MipLevels == 1 &&
-                           desc.Format == DXGI_FORMAT_UNKNOWN && desc.SampleDesc.Count == 1 &&
-                           desc.SampleDesc.Quality == 0 && desc.Layout == D3D12_TEXTURE_LAYOUT_ROW_MAJOR &&
-                           is_default_alignment(desc.Alignment);
+    const bool is_buffer = desc.Dimension == D3D12_RESOURCE_DIMENSION_BUFFER && desc.Width > 0 && desc.Height == 1 &&
+                           desc.DepthOrArraySize == 1 && desc.MipLevels == 1 && desc.Format == DXGI_FORMAT_UNKNOWN &&
+                           desc.SampleDesc.Count == 1 && desc.SampleDesc.Quality == 0 &&
+                           desc.Layout == D3D12_TEXTURE_LAYOUT_ROW_MAJOR && is_default_alignment(desc.Alignment);
     if (!is_buffer) {
         return E_INVALIDARG;
     }
@@ -75,8 +71,8 @@ HRESULT check_initial_state(const D3D12_HEAP_PROPERTIES& properties, const D3D12
 D3D12_HEAP_PROPERTIES custom_heap_properties(D3D12_HEAP_TYPE type) {
     const bool mappable = type == D3D12_HEAP_TYPE_UPLOAD || type == D3D12_HEAP_TYPE_READBACK;
     return {D3D12_HEAP_TYPE_CUSTOM,
-            mappable ? D3D12_CPU_PAGE_PROPERTY_WRITE_BACK : D3D12_CPU_PAGE_PROPERTY_NOT_AVAILABLE,
-            D3D12_MEMORY_POOL_L0, 1, 1};
+            mappable ? D3D12_CPU_PAGE_PROPERTY_WRITE_BACK : D3D12_CPU_PAGE_PROPERTY_NOT_AVAILABLE, D3D12_MEMORY_POOL_L0,
+            1, 1};
 }
 
 Resource::Resource(const DeviceOwner& owner, const D3D12_HEAP_PROPERTIES& properties, D3D12_HEAP_FLAGS flags,
@@ -105,8 +101,8 @@ Resource::~Resource() {
 
 void Resource::begin(bool is_placed) {
     const bool readback = properties_.Type == D3D12_HEAP_TYPE_READBACK;
-    const bool write_back = properties_.Type == D3D12_HEAP_TYPE_CUSTOM &&
-                            properties_.CPUPageProperty == D3D12_CPU_PAGE_PROPERTY_WRITE_BACK;
+    const bool write_back =
+        properties_.Type == D3D12_HEAP_TYPE_CUSTOM && properties_.CPUPageProperty == D3D12_CPU_PAGE_PROPERTY_WRITE_BACK;
     if (device_state().strict.readback && (readback || write_back)) {
         cached_ = std::make_unique<CachedMapping>(device_state(), data_, size(), write_back);
     }

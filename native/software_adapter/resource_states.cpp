@@ -23,9 +23,7 @@ constexpr std::pair<uint32_t, const char*> state_names[] = {
     {D3D12_RESOURCE_STATE_COPY_SOURCE, "COPY_SOURCE"},
 };
 
-bool is_read_only(uint32_t bits) {
-    return bits != D3D12_RESOURCE_STATE_COMMON && (bits & write_bits) == 0;
-}
+bool is_read_only(uint32_t bits) { return bits != D3D12_RESOURCE_STATE_COMMON && (bits & write_bits) == 0; }
 
 std::string state_name(uint32_t bits) {
     if (bits == D3D12_RESOURCE_STATE_COMMON || bits == D3D12_RESOURCE_STATE_GENERIC_READ) {
@@ -183,16 +181,12 @@ void ResourceStates::apply(const Barrier& barrier, D3D12_COMMAND_LIST_TYPE list)
         }
     }
     switch (barrier.desc.Type) {
-        case D3D12_RESOURCE_BARRIER_TYPE_TRANSITION:
-            transition(barrier, list);
-            break;
+        case D3D12_RESOURCE_BARRIER_TYPE_TRANSITION: transition(barrier, list); break;
         case D3D12_RESOURCE_BARRIER_TYPE_ALIASING:
             aliasings_.push_back({barrier.before, barrier.after, command_});
             break;
-        case D3D12_RESOURCE_BARRIER_TYPE_UAV:
-            break;
-        default:
-            refuse("a barrier of unknown type " + std::to_string(barrier.desc.Type));
+        case D3D12_RESOURCE_BARRIER_TYPE_UAV: break;
+        default: refuse("a barrier of unknown type " + std::to_string(barrier.desc.Type));
     }
     // Each of them separates the accesses before it from those after it.
     std::erase_if(accesses_, [&](const Access& access) {
@@ -208,8 +202,8 @@ void ResourceStates::transition(const Barrier& barrier, D3D12_COMMAND_LIST_TYPE 
         refuse("a transition without a buffer");
     }
     const LiveObject& buffer = *barrier.after;
-    const std::string what = "the transition of " + buffer.describe() + " from " + state_name(before) + " to " +
-                             state_name(after);
+    const std::string what =
+        "the transition of " + buffer.describe() + " from " + state_name(before) + " to " + state_name(after);
     const uint32_t allowed = list == D3D12_COMMAND_LIST_TYPE_COPY      ? copy_bits
                              : list == D3D12_COMMAND_LIST_TYPE_COMPUTE ? compute_bits
                                                                        : UINT32_MAX;
@@ -238,7 +232,8 @@ void ResourceStates::transition(const Barrier& barrier, D3D12_COMMAND_LIST_TYPE 
     const bool begins = barrier.desc.Flags == D3D12_RESOURCE_BARRIER_FLAG_BEGIN_ONLY;
     const bool ends = barrier.desc.Flags == D3D12_RESOURCE_BARRIER_FLAG_END_ONLY;
     if (ends != state.split_to.has_value() || (ends && *state.split_to != after)) {
-        refuse(what + (ends ? " ends a split barrier that did not begin" : ": a split barrier has begun and must end first"));
+        refuse(what +
+               (ends ? " ends a split barrier that did not begin" : ": a split barrier has begun and must end first"));
     }
     // From COMMON, a buffer may be in any state that it can be promoted to. DirectML's initialisations take that.
     const bool may_be_before = state.bits.value_or(D3D12_RESOURCE_STATE_COMMON) == D3D12_RESOURCE_STATE_COMMON;

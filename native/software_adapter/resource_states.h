@@ -30,7 +30,7 @@ struct ViewUse {
     uint32_t count;
     D3D12_RESOURCE_STATES state;
     uint32_t access;  // SwAccess
-    bool is_static;  // the descriptors do not change once they are recorded
+    bool is_static;   // the descriptors do not change once they are recorded
 };
 
 // Null where the barrier names no buffer. Transitions and UAV barriers concern `after`.
@@ -43,7 +43,7 @@ struct Barrier {
 // What one command does.
 struct Step {
     const char* method;
-    bool by_directml;  // the library recorded it
+    bool by_directml;                // the library recorded it
     std::vector<LiveRef> objects{};  // that must exist while it runs, besides buffers
     std::vector<Use> uses{};
     std::vector<ViewUse> views{};
@@ -79,10 +79,10 @@ public:
 
 private:
     struct State {
-        std::optional<uint32_t> bits{};     // nothing: not known yet
-        bool is_promoted = false;           // the bits come from uses, not from a barrier
+        std::optional<uint32_t> bits{};      // nothing: not known yet
+        bool is_promoted = false;            // the bits come from uses, not from a barrier
         std::optional<uint32_t> split_to{};  // a split barrier to this state has begun
-        unsigned last_use = 0;              // the number of a command; 0: none
+        unsigned last_use = 0;               // the number of a command; 0: none
     };
     struct Access {  // to a UAV
         Use use;

@@ -37,11 +37,10 @@ std::optional<RootBinding> find_in_table(const RootParameter& table, uint32_t pa
 
 bool is_root_view(const RootParameter& parameter, const SwResourceRange& range) {
     const bool constants = parameter.type == D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS;
-    const bool right_class = parameter.type == D3D12_ROOT_PARAMETER_TYPE_SRV
-                                 ? range_type(range) == D3D12_DESCRIPTOR_RANGE_TYPE_SRV
-                             : parameter.type == D3D12_ROOT_PARAMETER_TYPE_UAV
-                                 ? range_type(range) == D3D12_DESCRIPTOR_RANGE_TYPE_UAV
-                                 : range_type(range) == D3D12_DESCRIPTOR_RANGE_TYPE_CBV;
+    const bool right_class =
+        parameter.type == D3D12_ROOT_PARAMETER_TYPE_SRV   ? range_type(range) == D3D12_DESCRIPTOR_RANGE_TYPE_SRV
+        : parameter.type == D3D12_ROOT_PARAMETER_TYPE_UAV ? range_type(range) == D3D12_DESCRIPTOR_RANGE_TYPE_UAV
+                                                          : range_type(range) == D3D12_DESCRIPTOR_RANGE_TYPE_CBV;
     const auto space = constants ? parameter.constants.RegisterSpace : parameter.descriptor.RegisterSpace;
     const auto lower = constants ? parameter.constants.ShaderRegister : parameter.descriptor.ShaderRegister;
     return right_class && space == range.space && covers(lower, 1, range);

@@ -27,9 +27,7 @@ public:
     std::optional<RootBinding> find(const SwResourceRange& range) const;
 
     // Whether arguments for one are valid for the other.
-    bool same_as(const RootSignature& other) const {
-        return this == &other || serialized_ == other.serialized_;
-    }
+    bool same_as(const RootSignature& other) const { return this == &other || serialized_ == other.serialized_; }
 
 private:
     RootSignatureDesc desc_;

@@ -36,9 +36,7 @@ class Writer {
 public:
     uint32_t size() const { return static_cast<uint32_t>(words_.size() * sizeof(uint32_t)); }
     void put(uint32_t value) { words_.push_back(value); }
-    void put_all(std::span<const uint32_t> values) {
-        words_.insert(words_.end(), values.begin(), values.end());
-    }
+    void put_all(std::span<const uint32_t> values) { words_.insert(words_.end(), values.begin(), values.end()); }
     // Reserves space for an offset that is not known yet; `point_here` fills it in.
     size_t reserve() {
         words_.push_back(0);
@@ -225,8 +223,7 @@ RootSignatureDesc parse(std::span<const std::byte> container) {
     RootSignatureDesc desc{};
     desc.version = header.get<D3D_ROOT_SIGNATURE_VERSION>();
     if (desc.version != D3D_ROOT_SIGNATURE_VERSION_1_0 && desc.version != D3D_ROOT_SIGNATURE_VERSION_1_1) {
-        throw RootSignatureError("root signature version " + std::to_string(desc.version) +
-                                 " is not 1.0 or 1.1");
+        throw RootSignatureError("root signature version " + std::to_string(desc.version) + " is not 1.0 or 1.1");
     }
     const bool has_flags = desc.version != D3D_ROOT_SIGNATURE_VERSION_1_0;
     const uint32_t parameter_count = header.get();

@@ -14,8 +14,7 @@ constexpr auto implied_descriptor_flags = D3D12_ROOT_DESCRIPTOR_FLAG_DATA_VOLATI
 template <class T>
 std::span<const T> items(const T* pointer, uint32_t count) {
     if (count > 0 && !pointer) {
-        throw RootSignatureError("the pointer to " + std::to_string(count) +
-                                 " parameters or ranges is null");
+        throw RootSignatureError("the pointer to " + std::to_string(count) + " parameters or ranges is null");
     }
     return {pointer, count};
 }
@@ -27,16 +26,13 @@ RootSignatureDesc from_desc(D3D_ROOT_SIGNATURE_VERSION version, const Desc& desc
         RootParameter parameter{given.ParameterType, given.ShaderVisibility, {}, {}, {}};
         switch (given.ParameterType) {
             case D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE:
-                for (const auto& range : items(given.DescriptorTable.pDescriptorRanges,
-                                               given.DescriptorTable.NumDescriptorRanges)) {
+                for (const auto& range :
+                     items(given.DescriptorTable.pDescriptorRanges, given.DescriptorTable.NumDescriptorRanges)) {
                     parameter.ranges.push_back(upgrade(range));
                 }
                 break;
-            case D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS:
-                parameter.constants = given.Constants;
-                break;
-            default:
-                parameter.descriptor = upgrade(given.Descriptor);
+            case D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS: parameter.constants = given.Constants; break;
+            default: parameter.descriptor = upgrade(given.Descriptor);
         }
         result.parameters.push_back(std::move(parameter));
     }
@@ -55,34 +51,26 @@ struct Registers {
     uint64_t end;
 
     bool collide(const Registers& other) const {
-        const bool seen_together = visibility == other.visibility ||
-                                   visibility == D3D12_SHADER_VISIBILITY_ALL ||
+        const bool seen_together = visibility == other.visibility || visibility == D3D12_SHADER_VISIBILITY_ALL ||
                                    other.visibility == D3D12_SHADER_VISIBILITY_ALL;
-        return kind == other.kind && space == other.space && seen_together && first < other.end &&
-               other.first < end;
+        return kind == other.kind && space == other.space && seen_together && first < other.end && other.first < end;
     }
 };
 
 D3D12_DESCRIPTOR_RANGE_TYPE kind_of(D3D12_ROOT_PARAMETER_TYPE type) {
     switch (type) {
-        case D3D12_ROOT_PARAMETER_TYPE_SRV:
-            return D3D12_DESCRIPTOR_RANGE_TYPE_SRV;
-        case D3D12_ROOT_PARAMETER_TYPE_UAV:
-            return D3D12_DESCRIPTOR_RANGE_TYPE_UAV;
-        default:
-            return D3D12_DESCRIPTOR_RANGE_TYPE_CBV;
+        case D3D12_ROOT_PARAMETER_TYPE_SRV: return D3D12_DESCRIPTOR_RANGE_TYPE_SRV;
+        case D3D12_ROOT_PARAMETER_TYPE_UAV: return D3D12_DESCRIPTOR_RANGE_TYPE_UAV;
+        default: return D3D12_DESCRIPTOR_RANGE_TYPE_CBV;
     }
 }
 
 // The parameter's share of the size of the root arguments, in units of 4 bytes.
 uint32_t root_cost(const RootParameter& parameter) {
     switch (parameter.type) {
-        case D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE:
-            return 1;
-        case D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS:
-            return parameter.constants.Num32BitValues;
-        default:
-            return 2;
+        case D3D12_ROOT_PARAMETER_TYPE_DESCRIPTOR_TABLE: return 1;
+        case D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS: return parameter.constants.Num32BitValues;
+        default: return 2;
     }
 }
 constexpr uint64_t max_root_cost = 64;
@@ -112,8 +100,7 @@ D3D12_DESCRIPTOR_RANGE1 upgrade(const D3D12_DESCRIPTOR_RANGE& range) {
     result.NumDescriptors = range.NumDescriptors;
     result.BaseShaderRegister = range.BaseShaderRegister;
     result.RegisterSpace = range.RegisterSpace;
-    result.Flags =
-        range.RangeType == D3D12_DESCRIPTOR_RANGE_TYPE_SAMPLER ? implied_sampler_flags : implied_range_flags;
+    result.Flags = range.RangeType == D3D12_DESCRIPTOR_RANGE_TYPE_SAMPLER ? implied_sampler_flags : implied_range_flags;
     result.OffsetInDescriptorsFromTableStart = range.OffsetInDescriptorsFromTableStart;
     return result;
 }
@@ -124,10 +111,8 @@ D3D12_ROOT_DESCRIPTOR1 upgrade(const D3D12_ROOT_DESCRIPTOR& descriptor) {
 
 RootSignatureDesc from_versioned(const D3D12_VERSIONED_ROOT_SIGNATURE_DESC& desc) {
     switch (desc.Version) {
-        case D3D_ROOT_SIGNATURE_VERSION_1_0:
-            return from_desc(desc.Version, desc.Desc_1_0);
-        case D3D_ROOT_SIGNATURE_VERSION_1_1:
-            return from_desc(desc.Version, desc.Desc_1_1);
+        case D3D_ROOT_SIGNATURE_VERSION_1_0: return from_desc(desc.Version, desc.Desc_1_0);
+        case D3D_ROOT_SIGNATURE_VERSION_1_1: return from_desc(desc.Version, desc.Desc_1_1);
     }
     throw RootSignatureError("root signature version " + std::to_string(desc.Version) + " is not 1.0 or 1.1");
 }
@@ -151,11 +136,9 @@ void validate(const RootSignatureDesc& desc) {
                 take(range.RangeType, range.RegisterSpace, range.BaseShaderRegister, range.NumDescriptors);
             }
         } else if (parameter.type == D3D12_ROOT_PARAMETER_TYPE_32BIT_CONSTANTS) {
-            take(kind_of(parameter.type), parameter.constants.RegisterSpace,
-                 parameter.constants.ShaderRegister, 1);
+            take(kind_of(parameter.type), parameter.constants.RegisterSpace, parameter.constants.ShaderRegister, 1);
         } else {
-            take(kind_of(parameter.type), parameter.descriptor.RegisterSpace,
-                 parameter.descriptor.ShaderRegister, 1);
+            take(kind_of(parameter.type), parameter.descriptor.RegisterSpace, parameter.descriptor.ShaderRegister, 1);
         }
     }
     if (cost > max_root_cost) {

@@ -38,12 +38,8 @@ struct RootSignatureError : std::runtime_error {
 // Converts a part of either version to version 1.1.
 D3D12_DESCRIPTOR_RANGE1 upgrade(const D3D12_DESCRIPTOR_RANGE& range);
 D3D12_ROOT_DESCRIPTOR1 upgrade(const D3D12_ROOT_DESCRIPTOR& descriptor);
-inline const D3D12_DESCRIPTOR_RANGE1& upgrade(const D3D12_DESCRIPTOR_RANGE1& range) {
-    return range;
-}
-inline const D3D12_ROOT_DESCRIPTOR1& upgrade(const D3D12_ROOT_DESCRIPTOR1& descriptor) {
-    return descriptor;
-}
+inline const D3D12_DESCRIPTOR_RANGE1& upgrade(const D3D12_DESCRIPTOR_RANGE1& range) { return range; }
+inline const D3D12_ROOT_DESCRIPTOR1& upgrade(const D3D12_ROOT_DESCRIPTOR1& descriptor) { return descriptor; }
 
 // These throw RootSignatureError. `parse` accepts any container that has a part RTS0, for example a shader's.
 RootSignatureDesc from_versioned(const D3D12_VERSIONED_ROOT_SIGNATURE_DESC& desc);

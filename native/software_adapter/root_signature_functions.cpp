@@ -29,8 +29,8 @@ using namespace dmlgraph::software;
 
 extern "C" {
 
-SW_EXPORT HRESULT D3D12SerializeVersionedRootSignature(const D3D12_VERSIONED_ROOT_SIGNATURE_DESC* desc,
-                                                       ID3DBlob** blob, ID3DBlob** error_blob) {
+SW_EXPORT HRESULT D3D12SerializeVersionedRootSignature(const D3D12_VERSIONED_ROOT_SIGNATURE_DESC* desc, ID3DBlob** blob,
+                                                       ID3DBlob** error_blob) {
     if (error_blob) {
         *error_blob = nullptr;
     }

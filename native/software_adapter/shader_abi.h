@@ -14,16 +14,16 @@ struct SwResourceRange {
     uint32_t space;           // register space
     uint32_t lower;           // first register
     uint32_t count;           // number of registers, UINT32_MAX: unbounded
-    uint32_t shape;  // DXIL resource kind: 10 typed buffer, 11 raw, 12 structured, 13 constant buffer
-    uint32_t stride;  // structured: bytes per element, else 0
+    uint32_t shape;           // DXIL resource kind: 10 typed buffer, 11 raw, 12 structured, 13 constant buffer
+    uint32_t stride;          // structured: bytes per element, else 0
 };
 
 // The memory that a descriptor or a root argument refers to.
 struct SwView {
-    char* data;        // null: unbound
-    uint64_t size;     // bytes
-    uint32_t stride;   // bytes per element; 1 for raw views and constant buffers
-    uint32_t format;   // DXGI_FORMAT of a typed view, else 0
+    char* data;         // null: unbound
+    uint64_t size;      // bytes
+    uint32_t stride;    // bytes per element; 1 for raw views and constant buffers
+    uint32_t format;    // DXGI_FORMAT of a typed view, else 0
     uint64_t resource;  // the number of the buffer, from 1; 0: unbound
 };
 
@@ -36,8 +36,7 @@ struct SwShaderInfo {
 // Runs the thread groups first <= i < last of a grid; i counts x fastest, then y, then z. views[i] is the
 // view of range i of the shader's info, or an array of views if the range has several registers. `shared`
 // points to shared_bytes bytes of uninitialised scratch memory, 64-byte aligned, which no other thread uses.
-typedef void (*SwKernelFunction)(SwView** views, const uint32_t grid[3], uint64_t first, uint64_t last,
-                                 void* shared);
+typedef void (*SwKernelFunction)(SwView** views, const uint32_t grid[3], uint64_t first, uint64_t last, void* shared);
 
 struct SwKernel {
     SwKernelFunction function;
@@ -48,10 +47,9 @@ struct SwKernel {
 // also return -1: it was interrupted, and the next dispatch may try again. SwDescribe runs when a pipeline is
 // created. SwCompile runs on the thread that executes the first dispatch that needs this combination of view
 // formats: one DXGI_FORMAT for each range, 0 if the range is not typed.
-typedef int (*SwDescribe)(const void* dxbc, uint64_t size, SwShaderInfo* info, char* error,
-                          uint64_t error_size);
-typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* formats, SwKernel* kernel,
-                         char* error, uint64_t error_size);
+typedef int (*SwDescribe)(const void* dxbc, uint64_t size, SwShaderInfo* info, char* error, uint64_t error_size);
+typedef int (*SwCompile)(const void* dxbc, uint64_t size, const uint32_t* formats, SwKernel* kernel, char* error,
+                         uint64_t error_size);
 
 #define SW_EXPORT __attribute__((visibility("default")))
 
@@ -88,8 +86,8 @@ SW_EXPORT const char* sw_strictness_error(void);
 SW_EXPORT const char* sw_plant_fault(const char* text);
 // What is wrong with the environment variable that plants a fault, null if nothing is.
 SW_EXPORT const char* sw_fault_error(void);
-// Writes "kernel=HEX shader=HEX" for each dispatch of the last list that had any while a fault was planted or logged, in
-// lines, with a NUL, as far as it fits into `size` bytes. Returns the bytes that all of it needs.
+// Writes "kernel=HEX shader=HEX" for each dispatch of the last list that had any while a fault was planted or logged,
+// in lines, with a NUL, as far as it fits into `size` bytes. Returns the bytes that all of it needs.
 SW_EXPORT uint64_t sw_dispatched(char* text, uint64_t size);
 // Loses all existing devices: from now on they report DXGI_ERROR_DEVICE_REMOVED.
 SW_EXPORT void sw_remove_device(void);

@@ -77,7 +77,7 @@ void apply(std::string_view word, Strictness& to) {
             if (sign != word.npos) {
                 break;
             }
-            to.**flag = true;
+            to.** flag = true;
             return;
         }
         const auto digits = sign == word.npos ? std::string_view() : word.substr(sign + 1);
@@ -139,16 +139,10 @@ const Environment& environment() {
 
 }  // namespace
 
-std::size_t adapter_count() {
-    return environment().adapters.size();
-}
+std::size_t adapter_count() { return environment().adapters.size(); }
 
-const Strictness& strictness(std::size_t adapter) {
-    return environment().adapters[adapter];
-}
+const Strictness& strictness(std::size_t adapter) { return environment().adapters[adapter]; }
 
-const std::string& strictness_error() {
-    return environment().error;
-}
+const std::string& strictness_error() { return environment().error; }
 
 }  // namespace dmlgraph::software

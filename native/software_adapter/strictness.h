@@ -30,16 +30,16 @@ struct Strictness {
     std::uint64_t budget = 0;   // the most bytes of memory of the default type; 0: no limit
 
     // How its devices behave.
-    bool validation = false;      // they check what the debug layer of Direct3D 12 checks
-    bool one_device = false;      // one device at a time: a removed one must be released before the next is made
-    bool late_debug = false;      // there is a debug layer; switching it on removes all existing devices
-    bool gpu_timeout = false;     // queues without the timeout of GPU work are refused
-    bool async = false;           // queues run their work on another thread, a moment later
-    std::uint64_t remove_at = 0;  // the adapter's Nth call of ExecuteCommandLists removes its devices; 0: none
-    std::uint64_t hang_at = 0;    // what the Nth call is given never ends
-    std::uint64_t fail_signal = 0;         // the Nth call of ID3D12CommandQueue::Signal fails
-    std::uint64_t fail_signals_from = 0;   // the Nth call and all later ones fail
-    std::uint64_t fail_event = 0;          // the Nth call of SetEventOnCompletion fails
+    bool validation = false;        // they check what the debug layer of Direct3D 12 checks
+    bool one_device = false;        // one device at a time: a removed one must be released before the next is made
+    bool late_debug = false;        // there is a debug layer; switching it on removes all existing devices
+    bool gpu_timeout = false;       // queues without the timeout of GPU work are refused
+    bool async = false;             // queues run their work on another thread, a moment later
+    std::uint64_t remove_at = 0;    // the adapter's Nth call of ExecuteCommandLists removes its devices; 0: none
+    std::uint64_t hang_at = 0;      // what the Nth call is given never ends
+    std::uint64_t fail_signal = 0;  // the Nth call of ID3D12CommandQueue::Signal fails
+    std::uint64_t fail_signals_from = 0;  // the Nth call and all later ones fail
+    std::uint64_t fail_event = 0;         // the Nth call of SetEventOnCompletion fails
 };
 
 // The number of adapters: at least 1.

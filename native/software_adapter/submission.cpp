@@ -25,6 +25,4 @@ void sw_begin(SwCancelled cancelled, const void* context) {
     dmlgraph::software::Submission::current().begin(cancelled, context);
 }
 
-int sw_end() {
-    return dmlgraph::software::Submission::current().end() ? 1 : 0;
-}
+int sw_end() { return dmlgraph::software::Submission::current().end() ? 1 : 0; }

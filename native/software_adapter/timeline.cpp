@@ -40,8 +40,7 @@ void Timeline::finish() {
 void Timeline::wake_reached(std::unique_lock<std::mutex> lock) {
     const auto ready = std::ranges::stable_partition(
         waiters_, [&](const Waiter& waiter) { return !reached(*waiter.fence, waiter.value); });
-    const std::vector<Waiter> woken(std::make_move_iterator(ready.begin()),
-                                    std::make_move_iterator(ready.end()));
+    const std::vector<Waiter> woken(std::make_move_iterator(ready.begin()), std::make_move_iterator(ready.end()));
     waiters_.erase(ready.begin(), ready.end());
     lock.unlock();
     changed_.notify_all();

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 CPU = ROOT / "native" / "cpu"
-LONGEST = 60  # the most lines of a function
+LONGEST = 65  # the most lines of a function
 
 # A function's first line: at the margin or in a class, not a statement and not a type.
 WORDS = r"py::|(?:if|for|while|switch|else|do|try|catch|return|case|namespace|struct|class|enum|union|using)\b"

@@ -23,7 +23,7 @@ struct Cut {
     std::int64_t keys;  // of a block
     // Single queries that share a head of keys are those of different heads.
     bool by_group;
-    std::int64_t heads;    // for each of which there are these queries
+    std::int64_t heads;  // for each of which there are these queries
     std::int64_t queries;
     bool few;
     std::int64_t width;    // queries of a bundle, a whole number of vectors if there are many
@@ -55,7 +55,8 @@ struct HeadMemory {
     float* rest;
 
     HeadMemory(Scratch& scratch, const AttentionSizes& sizes, const Cut& cut) {
-        const std::int64_t bundles = std::min(cut.bundles, most_bundles), longest = std::max(sizes.head, sizes.value_head);
+        const std::int64_t bundles = std::min(cut.bundles, most_bundles),
+                           longest = std::max(sizes.head, sizes.value_head);
         const std::int64_t all_scores = std::max(cut.keys * cut.width, cut.width * cut.line());
         queries = scratch.take(bundles * cut.width * sizes.head);
         results = scratch.take(bundles * cut.width * sizes.value_head);
@@ -92,9 +93,11 @@ public:
                 continue;
             }
             const auto read = [&](const JoinedLines& lines, float* copies) {
-                return lines.read(sequence_, key_head, block.first, block.last - block.first, last_bundle_ - first_bundle_ > 1, copies, *attention_.lines);
+                return lines.read(sequence_, key_head, block.first, block.last - block.first,
+                                  last_bundle_ - first_bundle_ > 1, copies, *attention_.lines);
             };
-            const SingleLines keys = read(attention_.keys, memory_.keys), values = read(attention_.values, memory_.values);
+            const SingleLines keys = read(attention_.keys, memory_.keys),
+                              values = read(attention_.values, memory_.values);
             for (std::int64_t b = first_bundle_; b < last_bundle_; ++b) {
                 if (cut_.few) {
                     add_to_lines(b, keys, values, block);
@@ -119,7 +122,9 @@ private:
 
     std::int64_t count(std::int64_t bundle) const { return std::min(cut_.width, cut_.queries - bundle * cut_.width); }
     // Queries with those that fill the last vector, if they lie side by side.
-    std::int64_t width(std::int64_t bundle) const { return cut_.few ? cut_.width : padded_to(count(bundle), cut_.lanes); }
+    std::int64_t width(std::int64_t bundle) const {
+        return cut_.few ? cut_.width : padded_to(count(bundle), cut_.lanes);
+    }
     int vectors(std::int64_t bundle) const { return static_cast<int>(width(bundle) / cut_.lanes); }
 
     // The head of a query, and its place there.
@@ -128,7 +133,8 @@ private:
 
     // Reads the queries: as lines, or side by side, then with zeros beside the last one.
     void begin(std::int64_t bundle) const {
-        const std::int64_t size = sizes_.head, width = this->width(bundle), first = bundle * cut_.width, here = count(bundle);
+        const std::int64_t size = sizes_.head, width = this->width(bundle), first = bundle * cut_.width,
+                           here = count(bundle);
         float* const lines = cut_.few ? queries(bundle) : memory_.rest;
         float* const bias = memory_.rest + width * size;
         const HeadBias& given = attention_.query_bias;
@@ -155,41 +161,50 @@ private:
     // out {columns, rows} of packed lines {rows, columns}
     static void transpose(float* out, float* lines, std::int64_t rows, std::int64_t columns) {
         const std::int64_t item = sizeof(float);
-        gather_tile(reinterpret_cast<std::byte*>(out), {reinterpret_cast<std::byte*>(lines), item, columns * item, columns, rows},
-                    static_cast<int>(item));
+        gather_tile(reinterpret_cast<std::byte*>(out),
+                    {reinterpret_cast<std::byte*>(lines), item, columns * item, columns, rows}, static_cast<int>(item));
     }
 
     // Many queries: they lie side by side.
-    void add_across_lines(std::int64_t bundle, const SingleLines& keys, const SingleLines& values, const Range& block) const {
+    void add_across_lines(std::int64_t bundle, const SingleLines& keys, const SingleLines& values,
+                          const Range& block) const {
         const std::int64_t number = block.last - block.first;
         const float* const factors = block.first == 0 ? nullptr : memory_.factors;
-        attention_.kernels->lines({keys.first, keys.step, 1, number, sizes_.head, queries(bundle), memory_.scores, vectors(bundle), nullptr});
+        attention_.kernels->lines(
+            {keys.first, keys.step, 1, number, sizes_.head, queries(bundle), memory_.scores, vectors(bundle), nullptr});
         change_scores(bundle, block);
-        attention_.kernels->line_weights({memory_.scores, number, vectors(bundle), greatest(bundle), sums(bundle), memory_.factors});
-        attention_.kernels->lines({values.first, 1, values.step, sizes_.value_head, number, memory_.scores, results(bundle), vectors(bundle), factors});
+        attention_.kernels->line_weights(
+            {memory_.scores, number, vectors(bundle), greatest(bundle), sums(bundle), memory_.factors});
+        attention_.kernels->lines({values.first, 1, values.step, sizes_.value_head, number, memory_.scores,
+                                   results(bundle), vectors(bundle), factors});
     }
 
     // Few queries: each has lines of its own.
-    void add_to_lines(std::int64_t bundle, const SingleLines& keys, const SingleLines& values, const Range& block) const {
-        const std::int64_t number = block.last - block.first, padded = padded_to(number, cut_.lanes), step = cut_.line();
+    void add_to_lines(std::int64_t bundle, const SingleLines& keys, const SingleLines& values,
+                      const Range& block) const {
+        const std::int64_t number = block.last - block.first, padded = padded_to(number, cut_.lanes),
+                           step = cut_.line();
         const int rows = static_cast<int>(count(bundle));
         const float* const factors = block.first == 0 ? nullptr : memory_.factors;
-        attention_.kernels->dots({queries(bundle), sizes_.head, rows, keys.first, keys.step, number, sizes_.head, memory_.scores, step});
+        attention_.kernels->dots(
+            {queries(bundle), sizes_.head, rows, keys.first, keys.step, number, sizes_.head, memory_.scores, step});
         change_scores(bundle, block);
         for (std::int64_t i = 0; i < rows; ++i) {
             float* const line = memory_.scores + i * step;
             std::fill(line + number, line + padded, -std::numeric_limits<float>::infinity());
             attention_.kernels->weights({line, padded, greatest(bundle) + i, sums(bundle) + i, memory_.factors + i});
         }
-        attention_.kernels->mix({memory_.scores, step, rows, values.first, values.step, number, results(bundle), sizes_.value_head,
-                                 sizes_.value_head, factors});
+        attention_.kernels->mix({memory_.scores, step, rows, values.first, values.step, number, results(bundle),
+                                 sizes_.value_head, sizes_.value_head, factors});
     }
 
     // Queries of one head, or of several.
     void change_scores(std::int64_t bundle, const Range& block) const {
         const std::int64_t first = bundle * cut_.width;
         const auto change = [&](float* scores, std::int64_t head, const Range& queries) {
-            attention_.changes.apply({scores, cut_.few ? cut_.line() : width(bundle), !cut_.few, sequence_, head, queries, block}, memory_.rest, *attention_.lines);
+            attention_.changes.apply(
+                {scores, cut_.few ? cut_.line() : width(bundle), !cut_.few, sequence_, head, queries, block},
+                memory_.rest, *attention_.lines);
         };
         if (!cut_.by_group) {
             return change(memory_.scores, head_, {first, first + count(bundle)});
@@ -242,16 +257,18 @@ void run_attention(RunContext& context, const Attention& attention) {
     const Cut cut(attention.sizes, *attention.kernels);
     const std::int64_t heads = attention.sizes.batch * cut.heads;
     std::int64_t bundles = std::min(cut.bundles, most_bundles);
-    while (context.workers > 1 && bundles > 1 && heads * parts_of(cut.bundles, bundles) < context.workers * tasks_each) {
+    while (context.workers > 1 && bundles > 1 &&
+           heads * parts_of(cut.bundles, bundles) < context.workers * tasks_each) {
         bundles = parts_of(bundles, 2);
     }
-    context.parallel(heads * parts_of(cut.bundles, bundles), attention_cost(attention.sizes), [&](int worker, Chunks& chunks) {
-        for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-            for (std::int64_t i = first; i < last; ++i) {
-                HeadTask(attention, cut, Scratch(context.scratch(worker)), i, bundles).compute();
-            }
-        }
-    });
+    context.parallel(heads * parts_of(cut.bundles, bundles), attention_cost(attention.sizes),
+                     [&](int worker, Chunks& chunks) {
+                         for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                             for (std::int64_t i = first; i < last; ++i) {
+                                 HeadTask(attention, cut, Scratch(context.scratch(worker)), i, bundles).compute();
+                             }
+                         }
+                     });
 }
 
 }  // namespace dmlgraph::cpu

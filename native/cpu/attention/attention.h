@@ -1,8 +1,8 @@
-// softmax(Q · Kᵀ + changes) · V of many heads, in one pass over the keys of each: no more scores are in memory than those of
-// some queries and one block of keys.
+// softmax(Q · Kᵀ + changes) · V of many heads, in one pass over the keys of each: no more scores are in memory than
+// those of some queries and one block of keys.
 //
-// After each block of keys the results so far are scaled to the greatest score up to there. Blocks of keys follow from the
-// sizes alone, and no query depends on another one: results do not depend on the number of threads.
+// After each block of keys the results so far are scaled to the greatest score up to there. Blocks of keys follow from
+// the sizes alone, and no query depends on another one: results do not depend on the number of threads.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,8 @@ namespace {
 constexpr std::int64_t float_item = sizeof(float);
 
 bool is_in_place(const HeadLines& lines) {
-    return lines.type == DataType::float32 && (lines.item == float_item || lines.size == 1) && lines.place % float_item == 0;
+    return lines.type == DataType::float32 && (lines.item == float_item || lines.size == 1) &&
+           lines.place % float_item == 0;
 }
 
 }  // namespace
@@ -34,12 +35,17 @@ HeadLines HeadLines::stacked(const Tensor& tensor, std::int64_t part) {
 
 HeadLines HeadLines::by_head(const Tensor& tensor) {
     const std::size_t last = tensor.rank - 1u;
-    return {tensor.data,          tensor.type,          tensor.strides[last - 3], tensor.strides[last - 2],
-            tensor.strides[last - 1], tensor.strides[last], tensor.sizes[last]};
+    return {tensor.data,
+            tensor.type,
+            tensor.strides[last - 3],
+            tensor.strides[last - 2],
+            tensor.strides[last - 1],
+            tensor.strides[last],
+            tensor.sizes[last]};
 }
 
-SingleLines JoinedLines::read(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t count, bool often,
-                              float* copies, const ProductKernels& kernels) const {
+SingleLines JoinedLines::read(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t count,
+                              bool often, float* copies, const ProductKernels& kernels) const {
     const std::int64_t size = this->size(), last = first + count;
     const std::int64_t old = std::clamp(past_places - first, std::int64_t{0}, count);
     const bool in_one = old == 0 || old == count;

@@ -56,8 +56,8 @@ struct JoinedLines {
     std::int64_t size() const { return past.present() ? past.size : fresh.size; }
     // Some lines, in place if they lie so, or else in `copies`, which has room for them and one more. If they are read
     // often they are copied unless they follow one another: lines far apart share few places of the nearest cache.
-    SingleLines read(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t count, bool often, float* copies,
-                     const ProductKernels& kernels) const;
+    SingleLines read(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t count, bool often,
+                     float* copies, const ProductKernels& kernels) const;
 };
 
 // Writes a line of floats into a tensor.

@@ -14,11 +14,13 @@ std::int64_t length(const Range& range) { return range.last - range.first; }
 void gather_elements(const Tensor& tensor, const Scores& scores, void* out) {
     const std::size_t last = tensor.rank - 1u;
     const std::int64_t by_query = tensor.strides[last - 1], by_key = tensor.strides[last];
-    std::byte* const first = tensor.data + scores.sequence * tensor.strides[last - 3] + scores.head * tensor.strides[last - 2] +
-                             scores.queries.first * by_query + scores.keys.first * by_key;
+    std::byte* const first = tensor.data + scores.sequence * tensor.strides[last - 3] +
+                             scores.head * tensor.strides[last - 2] + scores.queries.first * by_query +
+                             scores.keys.first * by_key;
     const bool key_lines = scores.has_line_of_key;
     gather_tile(static_cast<std::byte*>(out),
-                {first, key_lines ? by_key : by_query, key_lines ? by_query : by_key, length(scores.lines()), length(scores.along())},
+                {first, key_lines ? by_key : by_query, key_lines ? by_query : by_key, length(scores.lines()),
+                 length(scores.along())},
                 static_cast<int>(item_size(tensor.type)));
 }
 
@@ -99,7 +101,8 @@ void ScoreChanges::hide_uncounted(const Scores& scores) const {
             outside_of(scores, i, i < past ? old : Range{i - past - ahead, all}, hide);
         } else {  // the keys that count for a query: some past ones, then some new ones
             const Range& keys = scores.keys;
-            const Scores before{scores.line(i), 0, false, 0, 0, {0, 1}, {keys.first, std::clamp(past, keys.first, keys.last)}};
+            const Scores before{
+                scores.line(i), 0, false, 0, 0, {0, 1}, {keys.first, std::clamp(past, keys.first, keys.last)}};
             outside_of(before, 0, {0, counted}, hide);
             const std::int64_t seam = before.keys.last;
             const Scores after{scores.line(i) + (seam - keys.first), 0, false, 0, 0, {0, 1}, {seam, keys.last}};

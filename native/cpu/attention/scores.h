@@ -51,7 +51,8 @@ public:
 
     // Whether none of these keys counts for any query, as the lengths say.
     bool hides(std::int64_t sequence, const Range& keys) const {
-        return !past_lengths.empty() && past_lengths[static_cast<std::size_t>(sequence)] <= keys.first && keys.last <= past;
+        return !past_lengths.empty() && past_lengths[static_cast<std::size_t>(sequence)] <= keys.first &&
+               keys.last <= past;
     }
     // `scratch`: room for as many floats as there are scores, and a line more.
     void apply(const Scores& scores, float* scratch, const ProductKernels& kernels) const;

@@ -143,7 +143,8 @@ struct Swish : Attribute {
         const Vector steep = times(repeated(first), x);
         // The rounding error of the product, where its exponential is neither zero nor infinite.
         const Vector low = error_of_product(repeated(first), x, steep);
-        return times(x, sigmoid_of_sum(steep, selected(is_less(magnitude(steep), repeated(128.0f)), low, repeated(0.0f))));
+        return times(x,
+                     sigmoid_of_sum(steep, selected(is_less(magnitude(steep), repeated(128.0f)), low, repeated(0.0f))));
     }
 };
 
@@ -153,28 +154,19 @@ struct HardSwish : HardSigmoid {
 };
 
 const Entry entries[] = {
-    DMLGRAPH_UNARY_FLOATS(LINEAR, Linear)
-    DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu)
-    DMLGRAPH_UNARY_FLOATS(THRESHOLDED_RELU, ThresholdedRelu)
-    DMLGRAPH_UNARY_FLOATS(ABOVE_OR_ZERO, AboveOrZero)
-    DMLGRAPH_SLOW_BINARY_FLOATS(PARAMETERIZED_RELU, ParameterizedRelu)
-    DMLGRAPH_SLOW_BINARY(i8, PARAMETERIZED_RELU, ParameterizedRelu)
-    DMLGRAPH_SLOW_BINARY(i16, PARAMETERIZED_RELU, ParameterizedRelu)
-    DMLGRAPH_SLOW_BINARY(i32, PARAMETERIZED_RELU, ParameterizedRelu)
-    DMLGRAPH_UNARY_FLOATS(ELU, Elu)
-    DMLGRAPH_UNARY_FLOATS(CELU, Celu)
-    DMLGRAPH_UNARY_FLOATS(SCALED_ELU, ScaledElu)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SIGMOID, Sigmoid)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(HARD_SIGMOID, HardSigmoid)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SCALED_TANH, ScaledTanh)
-    DMLGRAPH_UNARY_FLOATS(SOFTPLUS, Softplus)
-    DMLGRAPH_UNARY_FLOATS(PARAMETRIC_SOFTPLUS, ParametricSoftplus)
-    DMLGRAPH_UNARY_FLOATS(SOFTSIGN, Softsign)
-    DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(GELU, Gelu)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SWISH, Swish)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(HARD_SWISH, HardSwish)
-};
+    DMLGRAPH_UNARY_FLOATS(LINEAR, Linear) DMLGRAPH_UNARY_FLOATS(LEAKY_RELU, LeakyRelu) DMLGRAPH_UNARY_FLOATS(
+        THRESHOLDED_RELU, ThresholdedRelu) DMLGRAPH_UNARY_FLOATS(ABOVE_OR_ZERO, AboveOrZero)
+        DMLGRAPH_SLOW_BINARY_FLOATS(PARAMETERIZED_RELU, ParameterizedRelu) DMLGRAPH_SLOW_BINARY(
+            i8, PARAMETERIZED_RELU, ParameterizedRelu) DMLGRAPH_SLOW_BINARY(i16, PARAMETERIZED_RELU, ParameterizedRelu)
+            DMLGRAPH_SLOW_BINARY(i32, PARAMETERIZED_RELU, ParameterizedRelu) DMLGRAPH_UNARY_FLOATS(ELU, Elu)
+                DMLGRAPH_UNARY_FLOATS(CELU, Celu) DMLGRAPH_UNARY_FLOATS(SCALED_ELU, ScaledElu)
+                    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SIGMOID, Sigmoid) DMLGRAPH_UNARY_OF_VECTORS_FLOATS(
+                        HARD_SIGMOID, HardSigmoid) DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SCALED_TANH, ScaledTanh)
+                        DMLGRAPH_UNARY_FLOATS(SOFTPLUS, Softplus) DMLGRAPH_UNARY_FLOATS(
+                            PARAMETRIC_SOFTPLUS, ParametricSoftplus) DMLGRAPH_UNARY_FLOATS(SOFTSIGN, Softsign)
+                            DMLGRAPH_UNARY_FLOATS(SHRINK, Shrink) DMLGRAPH_UNARY_OF_VECTORS_FLOATS(GELU, Gelu)
+                                DMLGRAPH_UNARY_OF_VECTORS_FLOATS(SWISH, Swish)
+                                    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(HARD_SWISH, HardSwish)};
 
 }  // namespace
 }  // namespace activation

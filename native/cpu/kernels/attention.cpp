@@ -114,13 +114,13 @@ void some_lines(const LineSumsCall& call, i64 first) noexcept {
 using SomeLines = void (*)(const LineSumsCall& call, i64 first) noexcept;
 
 #define HEIGHT(rows) {some_lines<rows, 1>, some_lines<rows, 2>},
-constexpr SomeLines some_lines_of[][most_query_vectors] = {
-    HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4) HEIGHT(5) HEIGHT(6)
+constexpr SomeLines some_lines_of[][most_query_vectors] = {HEIGHT(1) HEIGHT(2) HEIGHT(3) HEIGHT(4) HEIGHT(5) HEIGHT(6)
 #if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
-    HEIGHT(7) HEIGHT(8) HEIGHT(9) HEIGHT(10) HEIGHT(11) HEIGHT(12)
+                                                               HEIGHT(7) HEIGHT(8) HEIGHT(9) HEIGHT(10) HEIGHT(11)
+                                                                   HEIGHT(12)
 #endif
 #if defined(__AVX512F__)
-    HEIGHT(13) HEIGHT(14)
+                                                                       HEIGHT(13) HEIGHT(14)
 #endif
 };
 #undef HEIGHT
@@ -362,7 +362,7 @@ void mix(const MixCall& call) noexcept {
 }  // namespace
 }  // namespace attention
 
-constexpr AttentionKernels attention_kernels{
-    lanes, attention::lines, attention::line_weights, attention::dots, attention::weights, attention::mix};
+constexpr AttentionKernels attention_kernels{lanes,           attention::lines,   attention::line_weights,
+                                             attention::dots, attention::weights, attention::mix};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -16,8 +16,8 @@ namespace dmlgraph::cpu {
 inline constexpr int most_query_vectors = 2;
 inline constexpr int few_queries = 4;
 
-// c[i] = Σ over k of a[i, k] · b[k], of lines b[k] and c[i] of `vectors` whole vectors, which follow one another. a[i, k]
-// is a[i · row + k · depth_step], where one of the steps is 1. With factors c[i] = c[i] · factors + Σ.
+// c[i] = Σ over k of a[i, k] · b[k], of lines b[k] and c[i] of `vectors` whole vectors, which follow one another. a[i,
+// k] is a[i · row + k · depth_step], where one of the steps is 1. With factors c[i] = c[i] · factors + Σ.
 struct LineSumsCall {
     const float* a;
     std::int64_t row;
@@ -62,7 +62,8 @@ struct WeightsCall {
     float* factor;
 };
 
-// c[i, j] = Σ over k of a[i, k] · b[k, j], for up to `few_queries` lines a[i]; with factors one for each of them, as above.
+// c[i, j] = Σ over k of a[i, k] · b[k, j], for up to `few_queries` lines a[i]; with factors one for each of them, as
+// above.
 struct MixCall {
     const float* a;
     std::int64_t a_step;

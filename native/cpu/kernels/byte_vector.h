@@ -20,13 +20,15 @@ public:
 #if defined(__AVX512F__)
     DMLGRAPH_INLINE void store(T* to, const float* integers, float factor) const {
         const Vector x = whole(_mm512_maskz_cvtepi32_ps(every_lane, load_words(integers)), factor);
-        const __m128i bytes = _mm512_maskz_cvtepi32_epi8(every_lane, _mm512_add_epi32(_mm512_castps_si512(x), repeated_word(zero_point_)));
+        const __m128i bytes = _mm512_maskz_cvtepi32_epi8(
+            every_lane, _mm512_add_epi32(_mm512_castps_si512(x), repeated_word(zero_point_)));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
     }
 #elif defined(__AVX2__)
     DMLGRAPH_INLINE void store(T* to, const float* integers, float factor) const {
         const Vector x = whole(_mm256_cvtepi32_ps(load_words(integers)), factor);
-        const __m256i bytes = _mm256_and_si256(_mm256_add_epi32(_mm256_castps_si256(x), repeated_word(zero_point_)), repeated_word(0xff));
+        const __m256i bytes =
+            _mm256_and_si256(_mm256_add_epi32(_mm256_castps_si256(x), repeated_word(zero_point_)), repeated_word(0xff));
         const __m128i pairs = _mm_packus_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
         _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(pairs, pairs));
     }

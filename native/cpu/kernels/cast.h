@@ -8,12 +8,13 @@ namespace {
 
 // The number nearest to zero that is beyond an integer type, upwards, and the greatest below it.
 template <class Float, class Int>
-inline constexpr Float beyond = static_cast<Float>(Word<Int>{1} << (sizeof(Int) * 8 - 1)) *
-                                (is_signed_integer<Int> ? Float{1} : Float{2});
+inline constexpr Float beyond =
+    static_cast<Float>(Word<Int>{1} << (sizeof(Int) * 8 - 1)) * (is_signed_integer<Int> ? Float{1} : Float{2});
 template <class Float, class Int>
-inline constexpr Float below = sizeof(Int) < 4 || (sizeof(Int) == 4 && sizeof(Float) == 8)
-                                   ? beyond<Float, Int> - Float{1}
-                                   : beyond<Float, Int> * (Float{1} - (sizeof(Float) == 4 ? Float(0x1p-24) : Float(0x1p-53)));
+inline constexpr Float below =
+    sizeof(Int) < 4 || (sizeof(Int) == 4 && sizeof(Float) == 8)
+        ? beyond<Float, Int> - Float{1}
+        : beyond<Float, Int> * (Float{1} - (sizeof(Float) == 4 ? Float(0x1p-24) : Float(0x1p-53)));
 
 // Truncates a float in the range of a 32-bit type. Processors convert to signed integers best.
 template <class Int, class Float>
@@ -63,7 +64,8 @@ DMLGRAPH_INLINE Out cast(In x) {
         return store<Out>(x);
     } else if constexpr (is_same<In, u32> && is_same<Out, float>) {
         // Both halves are exact, so the sum rounds once; a single instruction for this exists only from AVX-512 on.
-        return static_cast<float>(static_cast<i32>(x >> 16)) * 65536.0f + static_cast<float>(static_cast<i32>(x & 0xffffu));
+        return static_cast<float>(static_cast<i32>(x >> 16)) * 65536.0f +
+               static_cast<float>(static_cast<i32>(x & 0xffffu));
     } else {
         return static_cast<Out>(x);
     }

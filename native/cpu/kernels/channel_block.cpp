@@ -9,7 +9,8 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace channel_block {
 namespace {
 
-// The first of some of `count` numbers that are a vector: from i on, or some of them again rather than a part of a vector.
+// The first of some of `count` numbers that are a vector: from i on, or some of them again rather than a part of a
+// vector.
 DMLGRAPH_INLINE std::int64_t whole_from(std::int64_t i, std::int64_t count) {
     return i + lanes > count && count >= lanes ? count - lanes : i;
 }
@@ -89,7 +90,8 @@ template <int windows, int stride>
 void rows_of_windows(const BlockTapsCall& call) {
     constexpr int at_once = most_sums / windows > 4 ? 4 : most_sums / windows;
     for (std::int64_t i = 0; i < call.count; i += windows) {
-        const std::int64_t place = i + windows > call.count ? call.count - windows : i;  // some again, rather than fewer
+        const std::int64_t place =
+            i + windows > call.count ? call.count - windows : i;  // some again, rather than fewer
         std::int64_t first = 0;
         for (; first + at_once <= call.rows; first += at_once) {
             some_windows<at_once, windows, stride>(call, first, place);
@@ -102,7 +104,7 @@ void rows_of_windows(const BlockTapsCall& call) {
 
 #define STRIDES(windows) {rows_of_windows<windows, 1>, rows_of_windows<windows, 2>}
 constexpr void (*const by_windows[most_sums][2])(const BlockTapsCall&) = {
-    STRIDES(1), STRIDES(2), STRIDES(3), STRIDES(4), STRIDES(5), STRIDES(6), STRIDES(7),
+    STRIDES(1), STRIDES(2), STRIDES(3),  STRIDES(4),  STRIDES(5),  STRIDES(6),  STRIDES(7),
     STRIDES(8), STRIDES(9), STRIDES(10), STRIDES(11), STRIDES(12), STRIDES(13), STRIDES(14),
 };
 #undef STRIDES
@@ -173,6 +175,7 @@ void scatter(const ScatterCall& call) noexcept {
 }  // namespace
 }  // namespace channel_block
 
-constexpr ChannelBlockKernels channel_block_kernels{channel_block::gather_elements, channel_block::taps, channel_block::scatter};
+constexpr ChannelBlockKernels channel_block_kernels{channel_block::gather_elements, channel_block::taps,
+                                                    channel_block::scatter};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -15,15 +15,16 @@ namespace dmlgraph::cpu {
 struct GatherCall {
     float* cells;
     const std::int64_t* places;  // by element, and for at least a vector of them: floats from `cells` to its cell
-    const std::byte* in;  // float32, or float16 if they are `halves`
+    const std::byte* in;         // float32, or float16 if they are `halves`
     bool halves;
     std::int64_t step;  // elements from channel to channel
     int channels;
     std::int64_t count;  // elements of a channel
 };
 
-// Rows of windows of a block: cell r · count + i of the result is the sum over the taps (y, x) of weights[y · taps_across + x] ·
-// in[r · stride_down + y · dilation_down + i · stride_across + x · dilation_across], in this order. Weights are cells as well.
+// Rows of windows of a block: cell r · count + i of the result is the sum over the taps (y, x) of weights[y ·
+// taps_across + x] · in[r · stride_down + y · dilation_down + i · stride_across + x · dilation_across], in this order.
+// Weights are cells as well.
 struct BlockTapsCall {
     float* out;
     std::int64_t rows;
@@ -44,7 +45,7 @@ struct ScatterCall {
     std::int64_t cell_step;  // floats from cell to cell
     std::int64_t count;      // of them
     float* out;              // unless the results become float16
-    std::int64_t step;  // floats from channel to channel
+    std::int64_t step;       // floats from channel to channel
     int channels;
     const SumEnding* ending = nullptr;  // with a number for each lane; null: nothing follows
 };

@@ -144,8 +144,8 @@ struct Acos {
     }
 };
 
-// The angle of y / x, neither negative, from 0 to π/2. With atan t = π/4 + atan((t - 1) / (t + 1)) and π/2 - atan(1 / t)
-// it follows from one quotient of at most tan(π/8), whose atan is t + t³ P(t²) (2^-30.5).
+// The angle of y / x, neither negative, from 0 to π/2. With atan t = π/4 + atan((t - 1) / (t + 1)) and π/2 - atan(1 /
+// t) it follows from one quotient of at most tan(π/8), whose atan is t + t³ P(t²) (2^-30.5).
 template <class T>
 DMLGRAPH_INLINE float quadrant_angle(T y, T x) {
     const bool middle = y > x * static_cast<T>(0.414213562), upper = y > x * static_cast<T>(2.414213562);
@@ -179,15 +179,9 @@ struct AtanYx {
     {Opcode::opcode, DataType::float32, DataType::float32, of_angle<function>}, \
     {Opcode::opcode, DataType::float16, DataType::float16, in_half<of_angle<function>, 1, Half>},
 
-const Entry entries[] = {
-    ANGLE(SIN, Sin)
-    ANGLE(COS, Cos)
-    ANGLE(TAN, Tan)
-    DMLGRAPH_UNARY_FLOATS(ASIN, Asin)
-    DMLGRAPH_UNARY_FLOATS(ACOS, Acos)
-    DMLGRAPH_UNARY_FLOATS(ATAN, Atan)
-    DMLGRAPH_SLOW_BINARY_FLOATS(ATAN_YX, AtanYx)
-};
+const Entry entries[] = {ANGLE(SIN, Sin) ANGLE(COS, Cos) ANGLE(TAN, Tan) DMLGRAPH_UNARY_FLOATS(ASIN, Asin)
+                             DMLGRAPH_UNARY_FLOATS(ACOS, Acos) DMLGRAPH_UNARY_FLOATS(ATAN, Atan)
+                                 DMLGRAPH_SLOW_BINARY_FLOATS(ATAN_YX, AtanYx)};
 
 }  // namespace
 }  // namespace circular

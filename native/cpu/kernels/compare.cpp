@@ -62,7 +62,9 @@ struct IsNan {
 struct IsInfinity {
     i64 mode;
     explicit IsInfinity(const Immediate* given) : mode(given[0].i) {}
-    u8 operator()(u32 x) const { return (x & (mode == 0 ? 0x7fffffffu : ~0u)) == (mode < 0 ? 0xff800000u : 0x7f800000u); }
+    u8 operator()(u32 x) const {
+        return (x & (mode == 0 ? 0x7fffffffu : ~0u)) == (mode < 0 ? 0xff800000u : 0x7f800000u);
+    }
     u8 operator()(u16 x) const { return (x & (mode == 0 ? 0x7fffu : 0xffffu)) == (mode < 0 ? 0xfc00u : 0x7c00u); }
 };
 
@@ -79,23 +81,13 @@ struct IsInfinity {
     {Opcode::opcode, DataType::float16, DataType::uint8, unary<function, u8, u16>},
 
 const Entry entries[] = {
-    COMPARE_FLOATS(EQUAL, Equal)
-    DMLGRAPH_INTEGERS(COMPARE_WORD, EQUAL, Equal)
-    COMPARE_FLOATS(LESS, Less)
-    DMLGRAPH_INTEGERS(COMPARE, LESS, Less)
-    COMPARE_FLOATS(LESS_OR_EQUAL, LessOrEqual)
-    DMLGRAPH_INTEGERS(COMPARE, LESS_OR_EQUAL, LessOrEqual)
-    DMLGRAPH_BINARY(u8, LOGICAL_AND, LogicalAnd)
-    DMLGRAPH_BINARY(u32, LOGICAL_AND, LogicalAnd)
-    DMLGRAPH_BINARY(u8, LOGICAL_OR, LogicalOr)
-    DMLGRAPH_BINARY(u32, LOGICAL_OR, LogicalOr)
-    DMLGRAPH_BINARY(u8, LOGICAL_XOR, LogicalXor)
-    DMLGRAPH_BINARY(u32, LOGICAL_XOR, LogicalXor)
-    DMLGRAPH_UNARY(u8, LOGICAL_NOT, LogicalNot)
-    DMLGRAPH_UNARY(u32, LOGICAL_NOT, LogicalNot)
-    ASK(IS_NAN, IsNan)
-    ASK(IS_INFINITY, IsInfinity)
-};
+    COMPARE_FLOATS(EQUAL, Equal) DMLGRAPH_INTEGERS(COMPARE_WORD, EQUAL, Equal) COMPARE_FLOATS(LESS, Less)
+        DMLGRAPH_INTEGERS(COMPARE, LESS, Less) COMPARE_FLOATS(LESS_OR_EQUAL, LessOrEqual) DMLGRAPH_INTEGERS(
+            COMPARE, LESS_OR_EQUAL, LessOrEqual) DMLGRAPH_BINARY(u8, LOGICAL_AND, LogicalAnd)
+            DMLGRAPH_BINARY(u32, LOGICAL_AND, LogicalAnd) DMLGRAPH_BINARY(u8, LOGICAL_OR, LogicalOr)
+                DMLGRAPH_BINARY(u32, LOGICAL_OR, LogicalOr) DMLGRAPH_BINARY(u8, LOGICAL_XOR, LogicalXor)
+                    DMLGRAPH_BINARY(u32, LOGICAL_XOR, LogicalXor) DMLGRAPH_UNARY(u8, LOGICAL_NOT, LogicalNot)
+                        DMLGRAPH_UNARY(u32, LOGICAL_NOT, LogicalNot) ASK(IS_NAN, IsNan) ASK(IS_INFINITY, IsInfinity)};
 
 }  // namespace
 }  // namespace compare

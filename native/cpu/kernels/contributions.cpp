@@ -95,7 +95,8 @@ DMLGRAPH_INLINE void store_interleaved(float* out, Vector (&totals)[stride], std
 
 // The outputs q … q + lanes − 1 of a phase.
 DMLGRAPH_INLINE Vector total_of(const ContributionsCall& call, std::int64_t row, std::int64_t phase, std::int64_t q) {
-    const TapOfRow *const first = call.taps + call.first_tap[phase], *const last = call.taps + call.first_tap[phase + 1];
+    const TapOfRow *const first = call.taps + call.first_tap[phase], *const last =
+                                                                         call.taps + call.first_tap[phase + 1];
     Vector total = repeated(0.0f);
     for (std::int64_t l = call.first_line[row]; l < call.first_line[row + 1]; ++l) {
         const float* const line = call.in + call.lines[l];
@@ -113,8 +114,8 @@ constexpr std::int64_t most_taps = 64;
 
 // A vector of each phase, in all rows: its taps have the same elements in each of them, whole vectors or parts.
 template <int stride, bool whole>
-DMLGRAPH_INLINE void vectors_of_rows(const ContributionsCall& call, std::int64_t first, const std::int64_t (&places)[most_taps],
-                                     const Part (&parts)[most_taps]) {
+DMLGRAPH_INLINE void vectors_of_rows(const ContributionsCall& call, std::int64_t first,
+                                     const std::int64_t (&places)[most_taps], const Part (&parts)[most_taps]) {
     const float* const in = call.in + first / stride;
     const std::int64_t* line = call.lines + call.first_line[0];
     float* out = call.out + first;

@@ -13,9 +13,9 @@ struct TapOfRow {
     std::int64_t shift;
 };
 
-// out[r · count + q · stride + p] = the sum of in[l + t.line + q + t.shift] over the lines l of row r, lines[first_line[r]] …
-// lines[first_line[r + 1] − 1], and, of each, over the taps t of phase p, taps[first_tap[p]] … taps[first_tap[p + 1] − 1], in
-// this order. There are contributions of the elements 0 … elements − 1 only.
+// out[r · count + q · stride + p] = the sum of in[l + t.line + q + t.shift] over the lines l of row r,
+// lines[first_line[r]] … lines[first_line[r + 1] − 1], and, of each, over the taps t of phase p, taps[first_tap[p]] …
+// taps[first_tap[p + 1] − 1], in this order. There are contributions of the elements 0 … elements − 1 only.
 struct ContributionsCall {
     float* out;
     std::int64_t rows;

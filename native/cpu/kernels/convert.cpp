@@ -12,7 +12,8 @@ struct Cast {
     Out operator()(In x) const {
         return cast<Out>(x);
     }
-    // Rounded once to float16: the bits that float32 cannot hold set its last bit, so that the second rounding is right.
+    // Rounded once to float16: the bits that float32 cannot hold set its last bit, so that the second rounding is
+    // right.
     Out operator()(double x) const
         requires is_same<Out, Half>
     {
@@ -30,7 +31,8 @@ void number_to_half(const Call& call) noexcept {
     const auto* x = static_cast<const In*>(call.in[0].data);
     auto* out = static_cast<Half*>(call.out);
     if constexpr (is_same<In, float>) {
-        if (!call.in[0].scalar && call.in[0].data != call.out) {  // results that replace the operand go through other memory
+        if (!call.in[0].scalar &&
+            call.in[0].data != call.out) {  // results that replace the operand go through other memory
             return to_half(x, out, call.count);
         }
     }
@@ -52,16 +54,11 @@ void number_to_half(const Call& call) noexcept {
     {Opcode::CONVERT, DataType::float16, data_type<out>, in_half<unary<Cast<out>, out, float>, 1, out>},
 
 const Entry entries[] = {
-    FROM(i8) FROM(i16) FROM(i32) FROM(i64) FROM(u8) FROM(u16) FROM(u32) FROM(u64)
-    FROM(float)
-    DMLGRAPH_INTEGERS(TO, double)
-    TO(float, double)
-    TO(double, double)
-    {Opcode::CONVERT, DataType::float64, DataType::float16, unary<Cast<Half>, Half, double>},
-    DMLGRAPH_INTEGERS(FROM_HALF, )
-    FROM_HALF(float)
-    FROM_HALF(double)
-    {Opcode::CONVERT, DataType::float16, DataType::float16, unary<Cast<u16>, u16, u16>},
+    FROM(i8) FROM(i16) FROM(i32) FROM(i64) FROM(u8) FROM(u16) FROM(u32) FROM(u64) FROM(float)
+        DMLGRAPH_INTEGERS(TO, double) TO(float, double)
+            TO(double, double){Opcode::CONVERT, DataType::float64, DataType::float16, unary<Cast<Half>, Half, double>},
+    DMLGRAPH_INTEGERS(FROM_HALF, ) FROM_HALF(float)
+        FROM_HALF(double){Opcode::CONVERT, DataType::float16, DataType::float16, unary<Cast<u16>, u16, u16>},
 };
 
 }  // namespace

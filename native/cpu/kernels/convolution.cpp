@@ -14,8 +14,8 @@ namespace {
 DMLGRAPH_INLINE float number(const float* x) { return *x; }
 DMLGRAPH_INLINE float number(const Half* x) { return single_of(*x); }
 
-// Rows whose elements lie side by side. The vectors that some elements are in are those from `first` to `last`; of these
-// the outer ones may be less than whole.
+// Rows whose elements lie side by side. The vectors that some elements are in are those from `first` to `last`; of
+// these the outer ones may be less than whole.
 DMLGRAPH_INLINE void side_by_side(const PlaneCall& call) {
     const Vector zeros = repeated(0.0f);
     const std::int64_t first = call.begin / lanes * lanes, last = (call.end - 1) / lanes * lanes;
@@ -106,7 +106,8 @@ DMLGRAPH_INLINE void one_by_one(const PlaneCall& call) {
             out[i] = 0;
         }
         if (is_same<T, Half> && call.step == sizeof(T)) {
-            to_single(reinterpret_cast<const Half*>(in), out + call.begin, static_cast<std::size_t>(call.end - call.begin));
+            to_single(reinterpret_cast<const Half*>(in), out + call.begin,
+                      static_cast<std::size_t>(call.end - call.begin));
         } else {
             for (std::int64_t i = call.begin; i < call.end; ++i) {
                 out[i] = number(reinterpret_cast<const T*>(in + (i - call.begin) * call.step));
@@ -219,9 +220,9 @@ constexpr WindowTileKernel across[] = {
 
 #define ALONG(rows) tile<true, rows, 1>, tile<true, rows, 2>
 constexpr WindowTileKernel along[] = {
-    ALONG(1), ALONG(2), ALONG(3), ALONG(4), ALONG(5), ALONG(6),
+    ALONG(1),  ALONG(2),  ALONG(3), ALONG(4),  ALONG(5),  ALONG(6),
 #if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
-    ALONG(7), ALONG(8), ALONG(9), ALONG(10), ALONG(11), ALONG(12),
+    ALONG(7),  ALONG(8),  ALONG(9), ALONG(10), ALONG(11), ALONG(12),
 #endif
 #if defined(__AVX512F__)
     ALONG(13), ALONG(14),
@@ -298,13 +299,14 @@ DMLGRAPH_INLINE void end_and_store_part(const Call& call, std::int64_t place, Ve
     const SumEnding* const ending = call.ending;
     if (ending != nullptr) {
         total = sum(total, repeated(*ending->numbers));
-        total = applied(ending->lines == nullptr ? total : sum(total, load_part(ending->lines + place, inside, total)), ending->function);
+        total = applied(ending->lines == nullptr ? total : sum(total, load_part(ending->lines + place, inside, total)),
+                        ending->function);
     }
     store_part(call.out + place, total, inside);
 }
 
-// Vectors of sums of several rows, from `first` on, of the windows from i on. What is written beyond a short row is written
-// again with the next rows.
+// Vectors of sums of several rows, from `first` on, of the windows from i on. What is written beyond a short row is
+// written again with the next rows.
 template <int rows, class Call>
 DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t first, std::int64_t i, Vector (&sums)[rows]) {
     const std::int64_t count = call.count, place = first * count + i;
@@ -385,8 +387,8 @@ void all_rows(const TapsCall& call) {
     }
 }
 
-// A single row as several that are a vector long, so that more sums are added up at a time; the last one may have some windows
-// again.
+// A single row as several that are a vector long, so that more sums are added up at a time; the last one may have some
+// windows again.
 void one_row(TapsCall call) {
     const std::int64_t count = call.count;
     call.pitch = call.count = lanes;
@@ -439,8 +441,8 @@ void taps(const TapsCall& call) noexcept {
 
 // Adds the row `from` of a picture, which is the k-th of the windows' taps, or zeros if it does not exist.
 template <bool inside, int rows, int vectors, int taps, int stride>
-DMLGRAPH_INLINE void add_row(Vector (&sums)[vectors][rows], int k, const float* from, bool exists, const PictureRow<taps, stride>* row,
-                             const Vector (&weights)[taps * taps]) {
+DMLGRAPH_INLINE void add_row(Vector (&sums)[vectors][rows], int k, const float* from, bool exists,
+                             const PictureRow<taps, stride>* row, const Vector (&weights)[taps * taps]) {
     const auto load_inside = [](const float* at, Part part) { return load_part(at, part); };
     const auto add = [&](int v, int x, Vector element) {
         DMLGRAPH_UNROLL
@@ -479,11 +481,11 @@ DMLGRAPH_INLINE void add_row(Vector (&sums)[vectors][rows], int k, const float* 
     }
 }
 
-// Some vectors of windows, of the rows from `first` on: vector v has those from i[v] on. Unless the rows are `within` the picture,
-// taps may be above or below it.
+// Some vectors of windows, of the rows from `first` on: vector v has those from i[v] on. Unless the rows are `within`
+// the picture, taps may be above or below it.
 template <int rows, int vectors, bool inside, bool within, int taps, int stride>
-DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row, const Vector (&weights)[taps * taps],
-                                     std::int64_t first, const std::int64_t* i) {
+DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row,
+                                     const Vector (&weights)[taps * taps], std::int64_t first, const std::int64_t* i) {
     Vector sums[vectors][rows];
     DMLGRAPH_UNROLL
     for (int v = 0; v < vectors; ++v) {
@@ -511,8 +513,8 @@ DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<t
 
 // `rows` rows at a time, of which there must be so many.
 template <int rows, int vectors, bool inside, int taps, int stride>
-DMLGRAPH_INLINE void columns_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row, const Vector (&weights)[taps * taps],
-                                        const std::int64_t* i) {
+DMLGRAPH_INLINE void columns_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row,
+                                        const Vector (&weights)[taps * taps], const std::int64_t* i) {
     constexpr bool many = rows > 3;
     for (std::int64_t first = 0; first < call.rows; first += rows) {
         first = std::min<std::int64_t>(first, call.rows - rows);  // some rows again, rather than fewer at once
@@ -534,8 +536,8 @@ DMLGRAPH_ONCE void all_of_picture(const PictureCall& call, std::integer_sequence
     }
     using Row = PictureRow<taps, stride>;
     const std::int64_t columns = (call.count + lanes - 1) / lanes, last = columns - 1;
-    // The first and the last one have elements beyond the picture most often: they come first. Some windows are computed again,
-    // rather than fewer at once.
+    // The first and the last one have elements beyond the picture most often: they come first. Some windows are
+    // computed again, rather than fewer at once.
     const auto column = [&](std::int64_t j) {
         j = std::min(j, last);
         j = j < 2 ? j * last : j - 1;
@@ -545,7 +547,8 @@ DMLGRAPH_ONCE void all_of_picture(const PictureCall& call, std::integer_sequence
         const std::int64_t at[] = {column(j + v)...};
         const Row row[] = {Row(call.from.left + at[v] * stride, call.from.width)...};
         const bool inside = (row[v].is_inside() && ...);
-        inside ? columns_of_picture<rows, vectors, true>(call, row, weights, at) : columns_of_picture<rows, vectors, false>(call, row, weights, at);
+        inside ? columns_of_picture<rows, vectors, true>(call, row, weights, at)
+               : columns_of_picture<rows, vectors, false>(call, row, weights, at);
     }
 }
 
@@ -563,7 +566,9 @@ void picture_of(const PictureCall& call) {
         case 1: return all(std::integral_constant<int, 1>(), std::integral_constant<int, 4>());
         case 2: return all(std::integral_constant<int, 2>(), std::integral_constant<int, 2>());
         case 3: return all(std::integral_constant<int, 3>(), std::integral_constant<int, 2>());
-        default: return all(std::integral_constant<int, 4>(), std::integral_constant<int, (stride == 1 && taps > 3 ? 2 : 1)>());
+        default:
+            return all(std::integral_constant<int, 4>(),
+                       std::integral_constant<int, (stride == 1 && taps > 3 ? 2 : 1)>());
     }
 }
 
@@ -583,8 +588,16 @@ void picture(const PictureCall& call) noexcept {
 constexpr void (*picture)(const PictureCall&) noexcept = nullptr;
 #endif
 
-constexpr ConvolutionKernels kernels{
-    lanes, {across_rows, across_vectors, across}, {along_rows, along_vectors, along}, plane, half_plane, taps, picture, has_places, along_cost, narrow_along_cost};
+constexpr ConvolutionKernels kernels{lanes,
+                                     {across_rows, across_vectors, across},
+                                     {along_rows, along_vectors, along},
+                                     plane,
+                                     half_plane,
+                                     taps,
+                                     picture,
+                                     has_places,
+                                     along_cost,
+                                     narrow_along_cost};
 
 }  // namespace
 }  // namespace convolution

@@ -10,8 +10,8 @@ namespace {
 DMLGRAPH_INLINE bool is_between(float x, float low, float high) { return low < x && x < high; }
 
 // The reciprocal, rounded, gives a quotient that is nearly right, and then its remainder the right one (Markstein): a
-// quarter of a division's time. That needs a remainder which is exact, and numbers that are neither zero nor infinite; of
-// others the divisions are done. Returns how many quotients it has written.
+// quarter of a division's time. That needs a remainder which is exact, and numbers that are neither zero nor infinite;
+// of others the divisions are done. Returns how many quotients it has written.
 inline std::size_t divide_by_reciprocal(float* out, const float* x, float divisor, std::size_t count) {
     constexpr int together = 4;
     constexpr float least = 0x1p-80f, greatest = 0x1p80f;  // of squares

@@ -1,5 +1,5 @@
-// Vectors of doubles that floats become as they are loaded. Compilers load floats in whole vectors and take these apart,
-// which takes as long as adding them.
+// Vectors of doubles that floats become as they are loaded. Compilers load floats in whole vectors and take these
+// apart, which takes as long as adding them.
 #pragma once
 
 #include "cpu/compiler.h"
@@ -12,7 +12,8 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// Floats are as many as a vector of doubles has: of memory, or the first or next ones of a vector. Lanes are folded in halves.
+// Floats are as many as a vector of doubles has: of memory, or the first or next ones of a vector. Lanes are folded in
+// halves.
 #if defined(__AVX512F__)
 
 using Doubles = __m512d;

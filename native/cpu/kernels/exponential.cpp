@@ -80,20 +80,13 @@ struct ConstantPow {
 };
 
 // Functions of float16 that DirectML computes differently are in half_functions.cpp.
-const Entry entries[] = {
-    {Opcode::EXP, DataType::float32, DataType::float32, exp_kernel},
-    DMLGRAPH_UNARY(float, LOG, Log)
-    DMLGRAPH_UNARY_OF_VECTORS(ERF, Erf)
-    DMLGRAPH_UNARY_OF_VECTORS_FLOATS(TANH, Tanh)
-    DMLGRAPH_UNARY_FLOATS(SINH, Sinh)
-    DMLGRAPH_UNARY_FLOATS(COSH, Cosh)
-    DMLGRAPH_UNARY(float, ASINH, Asinh)
-    DMLGRAPH_UNARY(float, ACOSH, Acosh)
-    DMLGRAPH_UNARY(float, ATANH, Atanh)
-    DMLGRAPH_SLOW_BINARY(float, POW, Pow)
-    DMLGRAPH_SLOW_BINARY(double, POW, Pow)
-    DMLGRAPH_UNARY(float, CONSTANT_POW, ConstantPow)
-};
+const Entry entries[] = {{Opcode::EXP, DataType::float32, DataType::float32, exp_kernel},
+                         DMLGRAPH_UNARY(float, LOG, Log) DMLGRAPH_UNARY_OF_VECTORS(ERF, Erf)
+                             DMLGRAPH_UNARY_OF_VECTORS_FLOATS(TANH, Tanh) DMLGRAPH_UNARY_FLOATS(SINH, Sinh)
+                                 DMLGRAPH_UNARY_FLOATS(COSH, Cosh) DMLGRAPH_UNARY(float, ASINH, Asinh)
+                                     DMLGRAPH_UNARY(float, ACOSH, Acosh) DMLGRAPH_UNARY(float, ATANH, Atanh)
+                                         DMLGRAPH_SLOW_BINARY(float, POW, Pow) DMLGRAPH_SLOW_BINARY(double, POW, Pow)
+                                             DMLGRAPH_UNARY(float, CONSTANT_POW, ConstantPow)};
 
 }  // namespace
 }  // namespace exponential

@@ -1,7 +1,7 @@
 // exp, log and functions composed of them, in float32, as expressions that vectorise.
 //
-// Polynomials are minimax fits of the relative error with float32 coefficients; an error bound in brackets is that of the
-// fit. tests/native/test_cpu_kernels.py states and checks the error of the results.
+// Polynomials are minimax fits of the relative error with float32 coefficients; an error bound in brackets is that of
+// the fit. tests/native/test_cpu_kernels.py states and checks the error of the results.
 #pragma once
 
 #include "cpu/kernels/math.h"
@@ -32,12 +32,14 @@ DMLGRAPH_INLINE Reduced reduce(float x) {
 }
 
 // (e^r - 1 - r) / r² for |r| up to half of ln 2 (2^-31.9).
-inline constexpr float exp_terms[] = {0x1p-1f, 0x1.555554p-3f, 0x1.5554bp-5f, 0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f};
+inline constexpr float exp_terms[] = {0x1p-1f,        0x1.555554p-3f,  0x1.5554bp-5f,
+                                      0x1.11118ap-7f, 0x1.6d7348p-10f, 0x1.a032d4p-13f};
 DMLGRAPH_INLINE float exp_rest(float r) {
     return polynomial(r, exp_terms[0], exp_terms[1], exp_terms[2], exp_terms[3], exp_terms[4], exp_terms[5]);
 }
 
-// e^r · 2^n for |r| up to half of ln 2. It multiplies by 2^n in two steps, so that small results become subnormal, not zero.
+// e^r · 2^n for |r| up to half of ln 2. It multiplies by 2^n in two steps, so that small results become subnormal, not
+// zero.
 DMLGRAPH_INLINE float scaled_exp(float r, i32 n) {
     const float e = 1.0f + multiply_add(r * r, exp_rest(r), r);
     const u32 exponents = static_cast<u32>(n + 2 * 127), half = exponents >> 1;
@@ -71,7 +73,7 @@ DMLGRAPH_INLINE float expm1(float x) { return expm1_inside(at_most(at_least(x, -
 // ln((1 + f) 2^n) for 1 + f between √½ and √2 (2^-30.3).
 DMLGRAPH_INLINE float log_of_parts(float f, float n) {
     const float rest = polynomial(f, 0x1.555548p-2f, -0x1.000006p-2f, 0x1.99a4bcp-3f, -0x1.555c5ap-3f, 0x1.2336e2p-3f,
-                                      -0x1.fc1f6ap-4f, 0x1.e6f60ap-4f, -0x1.de4faep-4f, 0x1.14631ep-4f);
+                                  -0x1.fc1f6ap-4f, 0x1.e6f60ap-4f, -0x1.de4faep-4f, 0x1.14631ep-4f);
     const float square = f * f;
     const float small = multiply_add(square * f, rest, multiply_add(n, ln2_low, -0.5f * square));
     return multiply_add(n, ln2_high, f + small);
@@ -106,9 +108,9 @@ DMLGRAPH_INLINE double log2(double x) {
     const double exponent = double_of(bits >> 52 | 0x4330000000000000u) - (0x1p52 + 1023.0);
     const double m = double_of((bits & fraction) + root_half);
     const double s = (m - 1.0) / (m + 1.0);
-    const double atanh = s * polynomial(s * s, 0x1.0000000000001p+0, 0x1.5555555551569p-2, 0x1.999999a7be3fdp-3,
-                                                0x1.24923f40a1868p-3, 0x1.c723557ddcacfp-4, 0x1.73188c76e782ap-4,
-                                                0x1.59170521d0bffp-4);
+    const double atanh =
+        s * polynomial(s * s, 0x1.0000000000001p+0, 0x1.5555555551569p-2, 0x1.999999a7be3fdp-3, 0x1.24923f40a1868p-3,
+                       0x1.c723557ddcacfp-4, 0x1.73188c76e782ap-4, 0x1.59170521d0bffp-4);
     const double finite = exponent + atanh * 0x1.71547652b82fep+1;  // 2 / ln 2
     const double positive = x < static_cast<double>(infinity) ? finite : x;
     return x == 0.0 ? -static_cast<double>(infinity) : positive;
@@ -122,9 +124,8 @@ DMLGRAPH_INLINE double exp2(double x) {
     const double shifted = bounded + whole;
     const double r = (bounded - (shifted - whole)) * 0x1.62e42fefa39efp-1;
     const double e = polynomial(r, 0x1.0000000000039p+0, 0x1.ffffffffffc3fp-1, 0x1.ffffffffe7ff2p-2,
-                                    0x1.55555555ba13fp-3, 0x1.555555881aba5p-5, 0x1.1111105ef029fp-7,
-                                    0x1.6c162c6f550efp-10, 0x1.a01bb53e73754p-13, 0x1.a17d6f918887fp-16,
-                                    0x1.70eb1dd2723ffp-19);
+                                0x1.55555555ba13fp-3, 0x1.555555881aba5p-5, 0x1.1111105ef029fp-7, 0x1.6c162c6f550efp-10,
+                                0x1.a01bb53e73754p-13, 0x1.a17d6f918887fp-16, 0x1.70eb1dd2723ffp-19);
     return e * double_of((bits_of(shifted) << 52) + 0x3ff0000000000000u);
 }
 

@@ -27,7 +27,8 @@ DMLGRAPH_INLINE std::int64_t look_up(float* out, const u8* in, std::int64_t coun
     std::int64_t i = 0;
     for (; i + 2 * lanes <= count; i += 2 * lanes) {
         constexpr __mmask16 all = 0xffff;  // GCC 12 warns of the forms without a mask, of its own header
-        const __m512i bytes = _mm512_maskz_cvtepu8_epi32(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i / 2)));
+        const __m512i bytes =
+            _mm512_maskz_cvtepu8_epi32(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i / 2)));
         const __m512 even = _mm512_maskz_permutexvar_ps(all, bytes, numbers_of_block);  // by the lowest 4 bits
         const __m512 odd = _mm512_maskz_permutexvar_ps(all, _mm512_maskz_srli_epi32(all, bytes, 4), numbers_of_block);
         _mm512_storeu_ps(out + i, _mm512_permutex2var_ps(even, first, odd));
@@ -40,7 +41,8 @@ DMLGRAPH_INLINE std::int64_t look_up(float* out, const u8* in, std::int64_t coun
 
 // Of a table in two registers, by the lowest 4 bits, of which the highest is the sign of `chosen`.
 DMLGRAPH_INLINE __m256 entries(__m256 low, __m256 high, __m256i places, __m256i chosen) {
-    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, places), _mm256_permutevar8x32_ps(high, places), _mm256_castsi256_ps(chosen));
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(low, places), _mm256_permutevar8x32_ps(high, places),
+                            _mm256_castsi256_ps(chosen));
 }
 
 DMLGRAPH_INLINE std::int64_t look_up(float* out, const u8* in, std::int64_t count, const float* table) {
@@ -112,7 +114,8 @@ void spread(u8* out, const u8* in, std::int64_t pairs, u8 sign) noexcept {
 
 // Products of a vector of lines in one block; `chains` sums of a row take turns, so that none waits for the one before.
 template <int rows>
-DMLGRAPH_INLINE void multiply_block(const float* words, std::int64_t depth, const NibbleFloats& floats, const float* a, std::int64_t a_step, Vector (&out)[rows]) {
+DMLGRAPH_INLINE void multiply_block(const float* words, std::int64_t depth, const NibbleFloats& floats, const float* a,
+                                    std::int64_t a_step, Vector (&out)[rows]) {
     constexpr int chains = rows == 1 ? 4 : rows == 2 ? 2 : 1;
     Vector sums[chains][rows];
     DMLGRAPH_UNROLL
@@ -134,7 +137,8 @@ DMLGRAPH_INLINE void multiply_block(const float* words, std::int64_t depth, cons
     DMLGRAPH_UNROLL
     for (int r = 0; r < rows; ++r) {
         out[r] = chains == 4 ? sum(sum(sums[0][r], sums[1 % chains][r]), sum(sums[2 % chains][r], sums[3 % chains][r]))
-                 : chains == 2 ? sum(sums[0][r], sums[1 % chains][r]) : sums[0][r];
+                 : chains == 2 ? sum(sums[0][r], sums[1 % chains][r])
+                               : sums[0][r];
     }
 }
 
@@ -151,7 +155,8 @@ void multiply(const NibbleRowsCall& call) noexcept {
         const std::int64_t depth = c.b.depth - first < c.b.block ? c.b.depth - first : c.b.block;
         for (int v = 0; v < nibble_vectors; ++v) {
             Vector sums[rows];
-            multiply_block<rows>(nibble_words(c.b, first, v), depth, NibbleFloats(nibble_zeros(c.b, b, v)), c.a + first, c.a_step, sums);
+            multiply_block<rows>(nibble_words(c.b, first, v), depth, NibbleFloats(nibble_zeros(c.b, b, v)), c.a + first,
+                                 c.a_step, sums);
             const Vector scale = nibble_scales(c.b, b, v);
             DMLGRAPH_UNROLL
             for (int r = 0; r < rows; ++r) {
@@ -168,7 +173,8 @@ void multiply(const NibbleRowsCall& call) noexcept {
 
 void nibble_rows(const NibbleRowsCall& call) noexcept {
     using Kernel = void (*)(const NibbleRowsCall&) noexcept;
-    static constexpr Kernel by_rows[most_nibble_rows] = {multiply<1>, multiply<2>, multiply<3>, multiply<4>, multiply<5>, multiply<6>, multiply<7>, multiply<8>};
+    static constexpr Kernel by_rows[most_nibble_rows] = {multiply<1>, multiply<2>, multiply<3>, multiply<4>,
+                                                         multiply<5>, multiply<6>, multiply<7>, multiply<8>};
     by_rows[call.rows - 1](call);
 }
 
@@ -181,14 +187,17 @@ void nibble_panel(const NibblePanelCall& call) noexcept {
             const Vector scale = nibble_scales(c.b, b, v);
             const float* words = nibble_words(c.b, first, v);
             float* out = c.out + first * c.step + v * lanes;
-            for (std::int64_t k = first; k < end; k += nibble_depths, words += nibble_lines, out += nibble_depths * c.step) {
-                each_nibble(load_words(words), floats, [&](int j, Vector weight) { store(out + j * c.step, times(weight, scale)); });
+            for (std::int64_t k = first; k < end;
+                 k += nibble_depths, words += nibble_lines, out += nibble_depths * c.step) {
+                each_nibble(load_words(words), floats,
+                            [&](int j, Vector weight) { store(out + j * c.step, times(weight, scale)); });
             }
         }
     }
 }
 
-constexpr FewBitsKernels kernels{of_four_bits<false>, of_four_bits<true>, of_bytes<u8>, of_bytes<i8>, spread, nibble_rows, nibble_panel};
+constexpr FewBitsKernels kernels{of_four_bits<false>, of_four_bits<true>, of_bytes<u8>, of_bytes<i8>, spread,
+                                 nibble_rows,         nibble_panel};
 
 }  // namespace
 }  // namespace few_bits

@@ -6,8 +6,8 @@
 
 namespace dmlgraph::cpu {
 
-// out[i] = (weights[i] − zeros[b]) · scales[b], both rounded, for the blocks b of `block` weights each; the last one may have fewer.
-// Two weights of 4 bits share a byte, the first in the lower half.
+// out[i] = (weights[i] − zeros[b]) · scales[b], both rounded, for the blocks b of `block` weights each; the last one
+// may have fewer. Two weights of 4 bits share a byte, the first in the lower half.
 struct BlocksCall {
     float* out;
     const std::uint8_t* in;
@@ -23,8 +23,9 @@ inline constexpr int nibble_lines = 16;  // of a panel of nibbles, at every leve
 inline constexpr int nibble_depths = 8;  // of a word of them
 inline constexpr int most_nibble_rows = 8;
 
-// Weights of 16 lines, from a depth on, with blocks along the lines: (nibble − zero) · scale. A word has 8 depths of a line, the
-// first in its lowest bits; the words of all lines at the same depths lie side by side, and so do scales and zero points.
+// Weights of 16 lines, from a depth on, with blocks along the lines: (nibble − zero) · scale. A word has 8 depths of a
+// line, the first in its lowest bits; the words of all lines at the same depths lie side by side, and so do scales and
+// zero points.
 struct NibblePanel {
     const std::uint32_t* words;
     const float* scales;
@@ -34,7 +35,8 @@ struct NibblePanel {
     std::int64_t block;
 };
 
-// sums = a · b for up to `most_nibble_rows` rows. The products of a block are added up and then multiplied by its scale.
+// sums = a · b for up to `most_nibble_rows` rows. The products of a block are added up and then multiplied by its
+// scale.
 struct NibbleRowsCall {
     NibblePanel b;
     const float* a;
@@ -47,10 +49,10 @@ struct NibbleRowsCall {
 // The same for rows of 8-bit integers, which have a scale for each block. Sums within a block are exact.
 struct NibbleBytesCall {
     NibblePanel b;
-    const std::uint32_t* a;  // as `IntegerKernels::nibble_words` makes them
-    std::int64_t a_step;     // from row to row
-    const float* a_scales;   // by block, …
-    const float* a_sums;     // … of the integers, all with the other sign
+    const std::uint32_t* a;   // as `IntegerKernels::nibble_words` makes them
+    std::int64_t a_step;      // from row to row
+    const float* a_scales;    // by block, …
+    const float* a_sums;      // … of the integers, all with the other sign
     std::int64_t block_step;  // of both from row to row
     int rows;
     float* sums;

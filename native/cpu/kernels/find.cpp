@@ -30,7 +30,8 @@ constexpr std::array reductions{DMLGRAPH_REDUCTIONS(DMLGRAPH_REDUCTION)};
 
 const InterleavingEntry* find_channels(int channels, int item) {
     const auto& all = chosen_level().interleaving.channels;
-    const auto found = std::ranges::find_if(all, [&](const InterleavingEntry& each) { return each.channels == channels && each.item == item; });
+    const auto found = std::ranges::find_if(
+        all, [&](const InterleavingEntry& each) { return each.channels == channels && each.item == item; });
     return found == all.end() ? nullptr : &*found;
 }
 

@@ -13,8 +13,8 @@ namespace formulas {
 namespace {
 
 constexpr int together = 8;  // vectors: finding the next operation takes as long as an operation on two
-// Does something for each k below that. It is not a loop, since Clang unrolls none that begins where an operation does, and
-// keeps the vectors that it goes through in memory.
+// Does something for each k below that. It is not a loop, since Clang unrolls none that begins where an operation does,
+// and keeps the vectors that it goes through in memory.
 #define TOGETHER(...) AT(0, __VA_ARGS__) AT(1, __VA_ARGS__) AT(2, __VA_ARGS__) AT(3, __VA_ARGS__) \
     AT(4, __VA_ARGS__) AT(5, __VA_ARGS__) AT(6, __VA_ARGS__) AT(7, __VA_ARGS__) static_assert(together == 8);
 #define AT(number, ...) { constexpr int k = number; __VA_ARGS__; }
@@ -69,7 +69,8 @@ DMLGRAPH_INLINE void with_itself(Vector (&x)[together]) {
 constexpr float lane_numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 static_assert(lanes <= std::size(lane_numbers));
 
-// Elements of a sequence from `first` on: start + index * delta, where the index, the product and the sum are each rounded.
+// Elements of a sequence from `first` on: start + index * delta, where the index, the product and the sum are each
+// rounded.
 DMLGRAPH_INLINE void count(Vector (&x)[together], u64 first, float start, float delta) {
     first = in_place(first);
     if (first + batch > u64{1} << 24) {  // not every index is a float
@@ -86,9 +87,8 @@ DMLGRAPH_INLINE void count(Vector (&x)[together], u64 first, float start, float 
 
 // `one` and `other` give the vector k.
 template <class One, class Other>
-DMLGRAPH_INLINE void select(Vector (&x)[together], const One& one, const Other& other) {
-    TOGETHER(x[k] = selected(x[k], one(k), other(k)))
-}
+DMLGRAPH_INLINE void select(Vector (&x)[together], const One& one,
+                            const Other& other){TOGETHER(x[k] = selected(x[k], one(k), other(k)))}
 
 DMLGRAPH_INLINE auto vectors_at(const std::byte* data) {
     return [m = floats(data)](int k) { return load(m + k * lanes); };
@@ -98,14 +98,9 @@ DMLGRAPH_INLINE auto repeating(float number) {
     return [m = repeated(number)](int) { return m; };
 }
 
-DMLGRAPH_INLINE void store_all(const Vector (&x)[together], float* to) {
-    TOGETHER(store(to + k * lanes, x[k]))
-}
+DMLGRAPH_INLINE void store_all(const Vector (&x)[together], float* to){TOGETHER(store(to + k * lanes, x[k]))}
 
-DMLGRAPH_INLINE void store_all(const Vector (&x)[together], Half* to) {
-    TOGETHER(store_halves(to + k * lanes, x[k]))
-}
-
+DMLGRAPH_INLINE void store_all(const Vector (&x)[together], Half* to){TOGETHER(store_halves(to + k * lanes, x[k]))}
 // CODE begins an operation. GO_ON ends one: the next one is found, and where its first operand is.
 #ifdef DMLGRAPH_LABELS
 #define CODE(name) code_##name:
@@ -133,7 +128,8 @@ DMLGRAPH_INLINE void store_all(const Vector (&x)[together], Half* to) {
 #define FUNCTION(name) EACH(name, with_itself<functions::name>(x))
 #define SECOND (now->second + at * now->second_step)
 
-// Stores the results for the elements begin … end − 1, whole batches. `counted`: how many elements of sequences come before them.
+// Stores the results for the elements begin … end − 1, whole batches. `counted`: how many elements of sequences come
+// before them.
 template <class Out>
 void compute(const Found* operations, std::size_t begin, std::size_t end, Out* out, u64 counted) {
 #ifdef DMLGRAPH_LABELS
@@ -149,7 +145,8 @@ void compute(const Found* operations, std::size_t begin, std::size_t end, Out* o
 #ifdef DMLGRAPH_LABELS
         DMLGRAPH_JUMP(labels[static_cast<int>(now->code)]);
 #else
-        for (bool is_done = false; !is_done;) switch (now->code) {
+        for (bool is_done = false; !is_done;)
+            switch (now->code) {
 #endif
         DMLGRAPH_FORMULA_PAIRS(PAIR)
         IF_NEAR(fetch_near, with_memory<functions::load>(near, first))
@@ -166,13 +163,14 @@ void compute(const Found* operations, std::size_t begin, std::size_t end, Out* o
         IF_NEAR(keep_next, with_vectors<functions::load>(next, x))
         EACH(count, count(x, counted + at, now->number, now->second_number))
         DMLGRAPH_FORMULA_FUNCTIONS(FUNCTION)
-        CODE(finish) CODE(finish_halves)
+        CODE(finish)
+        CODE(finish_halves)
 #ifndef DMLGRAPH_LABELS
-            is_done = true;
-        }
-#endif
-        store_all(x, out + at);
+        is_done = true;
     }
+#endif
+    store_all(x, out + at);
+}
 }
 
 #undef TOGETHER
@@ -194,7 +192,11 @@ struct Formula {
     const Immediate *items, *code, *constants;
 
     explicit Formula(const Immediate* given)
-        : operands(given[0].u), operations(given[1].u), items(given + 2), code(items + operands), constants(code + operations) {}
+        : operands(given[0].u),
+          operations(given[1].u),
+          items(given + 2),
+          code(items + operands),
+          constants(code + operations) {}
 };
 
 bool changes_nothing(FormulaCode code, float number) {
@@ -209,7 +211,8 @@ FormulaCode next(FormulaCode code, int by) { return static_cast<FormulaCode>(sta
 // Finds what the operations take.
 class Finding {
 public:
-    Finding(const Formula& formula, const Operand* in, float (*kept)[batch]) : formula_(formula), in_(in), kept_(kept) {}
+    Finding(const Formula& formula, const Operand* in, float (*kept)[batch])
+        : formula_(formula), in_(in), kept_(kept) {}
 
     void run(Found* found) const {
         for (std::size_t i = 0; i < formula_.operations; ++i) {
@@ -256,7 +259,8 @@ private:
     }
 
     void find_pair(const FormulaOperation& given, Found& made) const {
-        constexpr int number_of = static_cast<int>(FormulaCode::load_number), near_of = static_cast<int>(FormulaCode::load_near);
+        constexpr int number_of = static_cast<int>(FormulaCode::load_number),
+                      near_of = static_cast<int>(FormulaCode::load_near);
         const int in = given.first - static_cast<int>(FormulaSource::near);
         if (in >= 0 && in < most_formula_registers) {
             made.code = next(given.code, near_of + in);
@@ -319,8 +323,8 @@ void run_rest(const Formula& formula, const Call& call, std::size_t whole, float
     }
     Finding(formula, in, kept).run(found);
     compute(found, 0, batch, results, call.first + whole);
-    copy_short(reinterpret_cast<std::byte*>(static_cast<Out*>(call.out) + whole), reinterpret_cast<const std::byte*>(results),
-               rest * sizeof(Out));
+    copy_short(reinterpret_cast<std::byte*>(static_cast<Out*>(call.out) + whole),
+               reinterpret_cast<const std::byte*>(results), rest * sizeof(Out));
 }
 
 template <class Out>

@@ -1,8 +1,8 @@
 // Formulas: several cheap instructions as one, computed a few vectors at a time in the processor's registers.
 //
-// A separate instruction loads its operands and stores its result, which takes longer than its arithmetic. An operation of a
-// formula works on what is in registers, x, and at most one more operand in memory. What is needed again later is kept in
-// memory that stays in the nearest cache.
+// A separate instruction loads its operands and stores its result, which takes longer than its arithmetic. An operation
+// of a formula works on what is in registers, x, and at most one more operand in memory. What is needed again later is
+// kept in memory that stays in the nearest cache.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace dmlgraph::cpu {
 
-// X(name): x becomes a function of x and m, which is in memory, a number, or in other registers, near or next. Masks have all
-// bits of a lane or none.
+// X(name): x becomes a function of x and m, which is in memory, a number, or in other registers, near or next. Masks
+// have all bits of a lane or none.
 #define DMLGRAPH_FORMULA_PAIRS(X)                                     \
     X(load) /* m */                                                   \
     X(add) X(subtract) X(multiply) X(divide)                          \
@@ -69,9 +69,12 @@ struct FormulaOperation {
     std::uint8_t first = 0;   // a FormulaSource plus an index
     std::uint8_t second = 0;  // of select
 
-    std::uint64_t word() const { return static_cast<std::uint64_t>(code) | std::uint64_t{first} << 8 | std::uint64_t{second} << 16; }
+    std::uint64_t word() const {
+        return static_cast<std::uint64_t>(code) | std::uint64_t{first} << 8 | std::uint64_t{second} << 16;
+    }
     static FormulaOperation of(std::uint64_t word) {
-        return {static_cast<FormulaCode>(word & 0xff), static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word >> 16)};
+        return {static_cast<FormulaCode>(word & 0xff), static_cast<std::uint8_t>(word >> 8),
+                static_cast<std::uint8_t>(word >> 16)};
     }
 };
 
@@ -83,8 +86,8 @@ inline constexpr std::size_t most_formula_operations = 80;
 // Other registers, near and next, of processors with many.
 inline constexpr int most_formula_registers = 2;
 
-// A kernel of any number of operands. Its immediates are `u`: the numbers of operands and of operations; for each operand the
-// bytes of an element; the operations; then `f`: the constants.
+// A kernel of any number of operands. Its immediates are `u`: the numbers of operands and of operations; for each
+// operand the bytes of an element; the operations; then `f`: the constants.
 struct FormulaKernel {
     Kernel kernel;
     int registers;  // besides that of x

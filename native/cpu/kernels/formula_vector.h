@@ -1,4 +1,5 @@
-// What formulas do with vectors besides sums and products: quotients, masks, bytes. A mask has all bits of a lane or none.
+// What formulas do with vectors besides sums and products: quotients, masks, bytes. A mask has all bits of a lane or
+// none.
 #pragma once
 
 #include <math.h>
@@ -9,8 +10,8 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// selected(mask, a, b) is a where the mask is set, else b. greater_number(a, b) and lesser_number(a, b) are as greater(a, b)
-// and lesser(a, b), but a where b is NaN. load_bytes reads as many uint8 as there are lanes.
+// selected(mask, a, b) is a where the mask is set, else b. greater_number(a, b) and lesser_number(a, b) are as
+// greater(a, b) and lesser(a, b), but a where b is NaN. load_bytes reads as many uint8 as there are lanes.
 #if defined(__AVX512F__)
 
 DMLGRAPH_INLINE Vector quotient(Vector a, Vector b) { return _mm512_div_ps(a, b); }
@@ -25,10 +26,15 @@ DMLGRAPH_INLINE Vector is_equal(Vector a, Vector b) { return mask_of(_mm512_cmp_
 DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) {
     return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(mask)), b, a);
 }
-DMLGRAPH_INLINE Vector greater_number(Vector a, Vector b) { return _mm512_mask_max_ps(a, _mm512_cmp_ps_mask(b, b, _CMP_ORD_Q), a, b); }
-DMLGRAPH_INLINE Vector lesser_number(Vector a, Vector b) { return _mm512_mask_min_ps(a, _mm512_cmp_ps_mask(b, b, _CMP_ORD_Q), a, b); }
+DMLGRAPH_INLINE Vector greater_number(Vector a, Vector b) {
+    return _mm512_mask_max_ps(a, _mm512_cmp_ps_mask(b, b, _CMP_ORD_Q), a, b);
+}
+DMLGRAPH_INLINE Vector lesser_number(Vector a, Vector b) {
+    return _mm512_mask_min_ps(a, _mm512_cmp_ps_mask(b, b, _CMP_ORD_Q), a, b);
+}
 DMLGRAPH_INLINE Vector load_bytes(const std::uint8_t* from) {
-    return _mm512_maskz_cvtepi32_ps(every_lane, _mm512_maskz_cvtepu8_epi32(every_lane, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+    return _mm512_maskz_cvtepi32_ps(
+        every_lane, _mm512_maskz_cvtepu8_epi32(every_lane, _mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
 }
 
 #elif defined(__AVX2__)
@@ -42,8 +48,12 @@ DMLGRAPH_INLINE Vector is_less(Vector a, Vector b) { return _mm256_cmp_ps(a, b, 
 DMLGRAPH_INLINE Vector is_less_or_equal(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_LE_OQ); }
 DMLGRAPH_INLINE Vector is_equal(Vector a, Vector b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) { return _mm256_blendv_ps(b, a, mask); }
-DMLGRAPH_INLINE Vector greater_number(Vector a, Vector b) { return _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps(b, b, _CMP_UNORD_Q)); }
-DMLGRAPH_INLINE Vector lesser_number(Vector a, Vector b) { return _mm256_blendv_ps(_mm256_min_ps(a, b), a, _mm256_cmp_ps(b, b, _CMP_UNORD_Q)); }
+DMLGRAPH_INLINE Vector greater_number(Vector a, Vector b) {
+    return _mm256_blendv_ps(_mm256_max_ps(a, b), a, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
+DMLGRAPH_INLINE Vector lesser_number(Vector a, Vector b) {
+    return _mm256_blendv_ps(_mm256_min_ps(a, b), a, _mm256_cmp_ps(b, b, _CMP_UNORD_Q));
+}
 DMLGRAPH_INLINE Vector load_bytes(const std::uint8_t* from) {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
 }
@@ -60,7 +70,9 @@ DMLGRAPH_INLINE Vector bits_that_differ(Vector a, Vector b) { return _mm_xor_ps(
 DMLGRAPH_INLINE Vector is_less(Vector a, Vector b) { return _mm_cmplt_ps(a, b); }
 DMLGRAPH_INLINE Vector is_less_or_equal(Vector a, Vector b) { return _mm_cmple_ps(a, b); }
 DMLGRAPH_INLINE Vector is_equal(Vector a, Vector b) { return _mm_cmpeq_ps(a, b); }
-DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) { return _mm_or_ps(_mm_and_ps(mask, a), _mm_andnot_ps(mask, b)); }
+DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) {
+    return _mm_or_ps(_mm_and_ps(mask, a), _mm_andnot_ps(mask, b));
+}
 
 #elif defined(__aarch64__) || defined(_M_ARM64)
 
@@ -80,7 +92,9 @@ DMLGRAPH_INLINE Vector selected(Vector mask, Vector a, Vector b) { return vbslq_
 
 DMLGRAPH_INLINE Vector mask_of(SignedWords lanes) { return __builtin_bit_cast(Vector, lanes); }
 DMLGRAPH_INLINE Vector quotient(Vector a, Vector b) { return a / b; }
-DMLGRAPH_INLINE Vector square_root(Vector x) { return Vector{::sqrtf(x[0]), ::sqrtf(x[1]), ::sqrtf(x[2]), ::sqrtf(x[3])}; }
+DMLGRAPH_INLINE Vector square_root(Vector x) {
+    return Vector{::sqrtf(x[0]), ::sqrtf(x[1]), ::sqrtf(x[2]), ::sqrtf(x[3])};
+}
 DMLGRAPH_INLINE Vector bits_of_both(Vector a, Vector b) { return as_floats(as_words(a) & as_words(b)); }
 DMLGRAPH_INLINE Vector bits_of_either(Vector a, Vector b) { return as_floats(as_words(a) | as_words(b)); }
 DMLGRAPH_INLINE Vector bits_that_differ(Vector a, Vector b) { return as_floats(as_words(a) ^ as_words(b)); }

@@ -55,7 +55,8 @@ struct Lines {
     // … to which a peephole's weights times the cells are added.
     DMLGRAPH_INLINE Vector sums_of(std::int64_t index, std::int64_t at, std::int64_t weights, Vector cells) const {
         const Vector sums = sums_of(index, at);
-        return given.peephole == nullptr ? sums : sum(sums, times(load(given.peephole + weights * given.plane + at), cells));
+        return given.peephole == nullptr ? sums
+                                         : sum(sums, times(load(given.peephole + weights * given.plane + at), cells));
     }
     DMLGRAPH_INLINE Vector clipped(Vector x) const { return clips_ ? lesser(greater(x, lower_), upper_) : x; }
 
@@ -68,7 +69,9 @@ template <class Functions>
 void rnn(const GateCall& call) noexcept {
     const Functions functions(call);
     const Lines lines(call);
-    lines.each_vector([&](std::int64_t at) { store(lines.given.new_hidden + at, functions.of_rnn(lines.clipped(lines.sums_of(0, at)))); });
+    lines.each_vector([&](std::int64_t at) {
+        store(lines.given.new_hidden + at, functions.of_rnn(lines.clipped(lines.sums_of(0, at))));
+    });
 }
 
 template <class Functions>
@@ -79,7 +82,8 @@ void lstm(const GateCall& call) noexcept {
     lines.each_vector([&](std::int64_t at) {
         const Vector cell = load(lines.given.cell + at);
         const Vector in = functions.f(lines.clipped(lines.sums_of(0, at, 0, cell)));
-        const Vector forget = couples ? difference(repeated(1.0f), in) : functions.f(lines.clipped(lines.sums_of(2, at, 2, cell)));
+        const Vector forget =
+            couples ? difference(repeated(1.0f), in) : functions.f(lines.clipped(lines.sums_of(2, at, 2, cell)));
         const Vector other = functions.g(lines.clipped(lines.sums_of(3, at)));
         const Vector now = sum(times(forget, cell), times(in, other));
         store(lines.given.new_cell + at, now);
@@ -93,7 +97,8 @@ void gru_reset(const GateCall& call) noexcept {
     const Functions functions(call);
     const Lines lines(call);
     lines.each_vector([&](std::int64_t at) {
-        store(lines.given.gate(3) + at, times(functions.f(lines.clipped(lines.sums_of(1, at))), load(lines.given.hidden + at)));
+        store(lines.given.gate(3) + at,
+              times(functions.f(lines.clipped(lines.sums_of(1, at))), load(lines.given.hidden + at)));
     });
 }
 
@@ -101,7 +106,8 @@ void gru_reset(const GateCall& call) noexcept {
 template <class Functions>
 DMLGRAPH_INLINE void mix(const Functions& functions, const Lines& lines, std::int64_t at, Vector sums_of_h) {
     const Vector z = functions.f(lines.clipped(lines.sums_of(0, at))), h = functions.g(lines.clipped(sums_of_h));
-    store(lines.given.new_hidden + at, sum(times(difference(repeated(1.0f), z), h), times(z, load(lines.given.hidden + at))));
+    store(lines.given.new_hidden + at,
+          sum(times(difference(repeated(1.0f), z), h), times(z, load(lines.given.hidden + at))));
 }
 
 template <class Functions>
@@ -122,7 +128,8 @@ void gru_reset_after(const GateCall& call) noexcept {
 }
 
 template <class Functions>
-constexpr GateKernels kernels{rnn<Functions>, lstm<Functions>, gru_reset<Functions>, gru<Functions>, gru_reset_after<Functions>};
+constexpr GateKernels kernels{rnn<Functions>, lstm<Functions>, gru_reset<Functions>, gru<Functions>,
+                              gru_reset_after<Functions>};
 
 }  // namespace
 }  // namespace gates

@@ -10,8 +10,8 @@ namespace dmlgraph::cpu {
 
 // Lines of some hidden units, `step` floats apart in every plane. Their `count` is whole vectors.
 struct GateLines {
-    float* sums = nullptr;  // of gate 0, then of the others
-    std::int64_t plane = 0;  // floats from gate to gate
+    float* sums = nullptr;          // of gate 0, then of the others
+    std::int64_t plane = 0;         // floats from gate to gate
     const float* hidden = nullptr;  // before the step
     const float* cell = nullptr;    // … of LSTM
     float* new_hidden = nullptr;

@@ -1,7 +1,7 @@
 // Functions of float16 tensors as DirectML computes them: in float32, every step rounded to it.
 //
-// The formulas are those of dmlgraph/operators/common/shader.py and of the operators' `half`. A kernel's result is rounded
-// to float16 when it is stored.
+// The formulas are those of dmlgraph/operators/common/shader.py and of the operators' `half`. A kernel's result is
+// rounded to float16 when it is stored.
 #include "cpu/kernels/exponential.h"
 #include "cpu/kernels/tables.h"
 
@@ -84,16 +84,9 @@ struct ConstantPow {
     float operator()(float x) const { return power_by_steps(x, exponent, sign); }
 };
 
-const Entry entries[] = {
-    DMLGRAPH_UNARY_HALF(EXP, Exp)
-    DMLGRAPH_UNARY_HALF(LOG, Log)
-    DMLGRAPH_UNARY_HALF(ERF, Erf)
-    DMLGRAPH_UNARY_HALF(ASINH, Asinh)
-    DMLGRAPH_UNARY_HALF(ACOSH, Acosh)
-    DMLGRAPH_UNARY_HALF(ATANH, Atanh)
-    DMLGRAPH_SLOW_BINARY_HALF(POW, Pow)
-    DMLGRAPH_UNARY_HALF(CONSTANT_POW, ConstantPow)
-};
+const Entry entries[] = {DMLGRAPH_UNARY_HALF(EXP, Exp) DMLGRAPH_UNARY_HALF(LOG, Log) DMLGRAPH_UNARY_HALF(
+    ERF, Erf) DMLGRAPH_UNARY_HALF(ASINH, Asinh) DMLGRAPH_UNARY_HALF(ACOSH, Acosh) DMLGRAPH_UNARY_HALF(ATANH, Atanh)
+                             DMLGRAPH_SLOW_BINARY_HALF(POW, Pow) DMLGRAPH_UNARY_HALF(CONSTANT_POW, ConstantPow)};
 
 }  // namespace
 }  // namespace half_functions

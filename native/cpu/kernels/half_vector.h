@@ -31,7 +31,8 @@ DMLGRAPH_INLINE float single_of(Half value) {
     return float_of(sign | (exponent == 0x0f800000u ? special : finite));
 }
 
-// With a count, fewer than a vector has lanes: others are not read or written, and become 0. `rounded` rounds to float16.
+// With a count, fewer than a vector has lanes: others are not read or written, and become 0. `rounded` rounds to
+// float16.
 #if defined(__AVX2__)
 constexpr int to_nearest_half = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 #endif
@@ -42,18 +43,30 @@ constexpr __mmask16 all_halves = 0xffff;
 DMLGRAPH_INLINE __mmask16 first_halves(int count) { return static_cast<__mmask16>((1u << count) - 1u); }
 DMLGRAPH_INLINE Vector singles_of(__m256i x) { return _mm512_maskz_cvtph_ps(all_halves, x); }
 DMLGRAPH_INLINE __m256i halves_of(Vector x) { return _mm512_maskz_cvtps_ph(all_halves, x, to_nearest_half); }
-DMLGRAPH_INLINE Vector load_halves(const Half* from) { return singles_of(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
-DMLGRAPH_INLINE Vector load_halves(const Half* from, int count) { return singles_of(_mm256_maskz_loadu_epi16(first_halves(count), from)); }
-DMLGRAPH_INLINE void store_halves(Half* to, Vector x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves_of(x)); }
-DMLGRAPH_INLINE void store_halves(Half* to, Vector x, int count) { _mm256_mask_storeu_epi16(to, first_halves(count), halves_of(x)); }
+DMLGRAPH_INLINE Vector load_halves(const Half* from) {
+    return singles_of(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
+DMLGRAPH_INLINE Vector load_halves(const Half* from, int count) {
+    return singles_of(_mm256_maskz_loadu_epi16(first_halves(count), from));
+}
+DMLGRAPH_INLINE void store_halves(Half* to, Vector x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), halves_of(x));
+}
+DMLGRAPH_INLINE void store_halves(Half* to, Vector x, int count) {
+    _mm256_mask_storeu_epi16(to, first_halves(count), halves_of(x));
+}
 DMLGRAPH_INLINE Vector rounded(Vector x) { return singles_of(halves_of(x)); }
 
 #else
 
 #if defined(__AVX2__)
-DMLGRAPH_INLINE Vector load_halves(const Half* from) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
+DMLGRAPH_INLINE Vector load_halves(const Half* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
 DMLGRAPH_INLINE __m128i halves_of(Vector x) { return _mm256_cvtps_ph(x, to_nearest_half); }
-DMLGRAPH_INLINE void store_halves(Half* to, Vector x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves_of(x)); }
+DMLGRAPH_INLINE void store_halves(Half* to, Vector x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves_of(x));
+}
 DMLGRAPH_INLINE Vector rounded(Vector x) { return _mm256_cvtph_ps(halves_of(x)); }
 #else
 DMLGRAPH_INLINE Vector load_halves(const Half* from) {

@@ -8,9 +8,15 @@ namespace {
 
 // Processors have no vector division of integers. A float quotient is exact after truncation: if a / b is not a whole
 // number, its relative distance from the next one is greater than 1 / |a|, and the float has more bits than that.
-DMLGRAPH_INLINE i32 cut_quotient(i16 a, i16 b) { return static_cast<i32>(static_cast<float>(a) / static_cast<float>(b)); }
-DMLGRAPH_INLINE i32 cut_quotient(u16 a, u16 b) { return static_cast<i32>(static_cast<float>(a) / static_cast<float>(b)); }
-DMLGRAPH_INLINE i32 cut_quotient(i32 a, i32 b) { return static_cast<i32>(static_cast<double>(a) / static_cast<double>(b)); }
+DMLGRAPH_INLINE i32 cut_quotient(i16 a, i16 b) {
+    return static_cast<i32>(static_cast<float>(a) / static_cast<float>(b));
+}
+DMLGRAPH_INLINE i32 cut_quotient(u16 a, u16 b) {
+    return static_cast<i32>(static_cast<float>(a) / static_cast<float>(b));
+}
+DMLGRAPH_INLINE i32 cut_quotient(i32 a, i32 b) {
+    return static_cast<i32>(static_cast<double>(a) / static_cast<double>(b));
+}
 DMLGRAPH_INLINE u32 cut_quotient(u32 a, u32 b) { return cut_inside<u32>(exact_double(a) / exact_double(b)); }
 DMLGRAPH_INLINE i64 cut_quotient(i64 a, i64 b) { return a / b; }
 DMLGRAPH_INLINE u64 cut_quotient(u64 a, u64 b) { return a / b; }
@@ -85,11 +91,10 @@ struct IntegerPow {
             power *= left & 1 ? square : 1u;
             square *= square;
         }
-        const u32 inverse = base == T{0}   ? static_cast<u32>(greatest<T>)
-                            : base == T{1} ? 1u
-                            : is_signed_integer<T> && base == static_cast<T>(-1)
-                                ? (exponent & 1 ? ~0u : 1u)
-                                : 0u;
+        const u32 inverse = base == T{0}                                         ? static_cast<u32>(greatest<T>)
+                            : base == T{1}                                       ? 1u
+                            : is_signed_integer<T> && base == static_cast<T>(-1) ? (exponent & 1 ? ~0u : 1u)
+                                                                                 : 0u;
         return stored<T>(exponent < 0 ? inverse : power);
     }
 
@@ -179,18 +184,12 @@ struct ShiftRight {
     DMLGRAPH_UNARY_WORD(type, BIT_NOT, BitNot)                                                                 \
     {Opcode::BIT_COUNT, data_type<type>, DataType::uint8, unary<BitCount, u8, Word<type>>},
 
-const Entry entries[] = {
-    DMLGRAPH_INTEGERS(DMLGRAPH_SLOW_BINARY, DIVIDE, DivideWhole)
-    DMLGRAPH_INTEGERS(DMLGRAPH_SLOW_BINARY, MODULUS_TRUNCATE, ModulusTruncate)
-    DMLGRAPH_INTEGERS(DMLGRAPH_SLOW_BINARY, MODULUS_FLOOR, ModulusFloor)
-    POW(i8) POW(i16) POW(i32) POW(u8) POW(u16) POW(u32)
-    DMLGRAPH_INTEGERS(BITS, )
-    BITS(Half)
-    BITS(float)
-    BITS(double)
-    DMLGRAPH_UNSIGNED(DMLGRAPH_SLOW_BINARY, SHIFT_LEFT, ShiftLeft)
-    DMLGRAPH_UNSIGNED(DMLGRAPH_SLOW_BINARY, SHIFT_RIGHT, ShiftRight)
-};
+const Entry entries[] = {DMLGRAPH_INTEGERS(DMLGRAPH_SLOW_BINARY, DIVIDE, DivideWhole)
+                             DMLGRAPH_INTEGERS(DMLGRAPH_SLOW_BINARY, MODULUS_TRUNCATE, ModulusTruncate)
+                                 DMLGRAPH_INTEGERS(DMLGRAPH_SLOW_BINARY, MODULUS_FLOOR, ModulusFloor) POW(i8) POW(i16)
+                                     POW(i32) POW(u8) POW(u16) POW(u32) DMLGRAPH_INTEGERS(BITS, ) BITS(Half) BITS(float)
+                                         BITS(double) DMLGRAPH_UNSIGNED(DMLGRAPH_SLOW_BINARY, SHIFT_LEFT, ShiftLeft)
+                                             DMLGRAPH_UNSIGNED(DMLGRAPH_SLOW_BINARY, SHIFT_RIGHT, ShiftRight)};
 
 }  // namespace
 }  // namespace integer

@@ -46,13 +46,15 @@ DMLGRAPH_INLINE void apart(const WordsCall& call, const PartOfWords& part) {
     if (step == 0) {
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t at = i * apart;
-            out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
+            out[i] =
+                there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
         }
     } else {
         DMLGRAPH_LOOP
         for (std::int64_t i = 0; i < count; ++i) {
             const std::int64_t at = i * apart;
-            out[i] = there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
+            out[i] =
+                there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
         }
     }
     if (part.kept != nullptr) {
@@ -71,18 +73,23 @@ DMLGRAPH_INLINE Words overlapping_words(const std::byte* from, u8 flip) {
     constexpr __mmask16 every_word = 0xffff;  // GCC 12 warns of the forms without masks, of its own header
     // The double words of which the parts of four words consist, and the bytes of these words within a part.
     const __m512i parts = _mm512_setr_epi32(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
-    const __m512i bytes = _mm512_maskz_broadcast_i32x4(every_word, _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
+    const __m512i bytes =
+        _mm512_maskz_broadcast_i32x4(every_word, _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6));
     const auto read = static_cast<__mmask32>((1u << (lanes + 3)) - 1);
-    const __m512i spread = _mm512_maskz_permutexvar_epi32(every_word, parts, _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(read, from)));
+    const __m512i spread =
+        _mm512_maskz_permutexvar_epi32(every_word, parts, _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(read, from)));
     return _mm512_xor_si512(_mm512_shuffle_epi8(spread, bytes), _mm512_set1_epi8(static_cast<char>(flip)));
 #else
     // The first eight bytes, and the eight that end with the last.
     const auto eight = [](const std::byte* bytes) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes)); };
-    const __m128i both = _mm_xor_si128(_mm_unpacklo_epi64(eight(from), eight(from + depths_of_word - 1)), _mm_set1_epi8(static_cast<char>(flip)));
+    const __m128i both = _mm_xor_si128(_mm_unpacklo_epi64(eight(from), eight(from + depths_of_word - 1)),
+                                       _mm_set1_epi8(static_cast<char>(flip)));
     if constexpr (depths_of_word == 2) {
-        return _mm256_cvtepi8_epi16(_mm_shuffle_epi8(both, _mm_setr_epi8(0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 15)));
+        return _mm256_cvtepi8_epi16(
+            _mm_shuffle_epi8(both, _mm_setr_epi8(0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 15)));
     }
-    const __m256i bytes = _mm256_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 13, 6, 7, 13, 14, 7, 13, 14, 15);
+    const __m256i bytes = _mm256_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 13, 6,
+                                           7, 13, 14, 7, 13, 14, 15);
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(both), bytes);
 #endif
 }
@@ -91,7 +98,8 @@ DMLGRAPH_INLINE Words overlapping_words(const std::byte* from, u8 flip) {
 DMLGRAPH_INLINE void overlapping(const WordsCall& call, const PartOfWords& part) {
     const std::byte* const in = call.in[0] + part.first;
     auto* const out = reinterpret_cast<float*>(call.out + part.first);
-    const auto *const kept = reinterpret_cast<const float*>(part.kept), *const others = reinterpret_cast<const float*>(part.others);
+    const auto *const kept = reinterpret_cast<const float*>(part.kept), *const others =
+                                                                            reinterpret_cast<const float*>(part.others);
     const std::int64_t last = part.count - lanes;
     const u8 flip = call.flip;
     for (std::int64_t i = 0; i < part.count; i += lanes) {
@@ -223,9 +231,10 @@ void add(i32* sums, const u32* words, std::int64_t count) noexcept {
 
 void take_zero_points(const ZeroPointsCall& call) noexcept {
     auto* const sums = reinterpret_cast<u32*>(call.sums);
-    const auto *const column_sums = reinterpret_cast<const u32*>(call.column_sums);
-    const auto *const column_zeros = reinterpret_cast<const u32*>(call.column_zeros);
-    const auto constant = static_cast<u32>(call.constant), zero = static_cast<u32>(call.row_zero), sum = static_cast<u32>(call.row_sum);
+    const auto* const column_sums = reinterpret_cast<const u32*>(call.column_sums);
+    const auto* const column_zeros = reinterpret_cast<const u32*>(call.column_zeros);
+    const auto constant = static_cast<u32>(call.constant), zero = static_cast<u32>(call.row_zero),
+               sum = static_cast<u32>(call.row_sum);
     const std::int64_t count = call.count;
     if (column_sums == nullptr && column_zeros == nullptr) {
         DMLGRAPH_LOOP
@@ -260,14 +269,40 @@ constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<fals
 #if defined(DMLGRAPH_PAIRS)
 constexpr int together = 2;
 constexpr Tiles tiles = tiles_of<SmallRows>(), tiles_of_bytes = tiles;
-constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, together, ones, tiles, tiles_of_bytes, words, line_of_words, taps,
-                                 signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak};
+constexpr IntegerKernels kernels{depths_of_word,
+                                 unsigned_columns,
+                                 false,
+                                 together,
+                                 ones,
+                                 tiles,
+                                 tiles_of_bytes,
+                                 words,
+                                 line_of_words,
+                                 taps,
+                                 signed_sums,
+                                 unsigned_columns ? unsigned_sums : signed_sums,
+                                 take_zero_points,
+                                 peak};
 #else
 constexpr int together = 0;
 constexpr Tiles tiles = tiles_of<Integers>(), tiles_of_bytes = tiles_of<ColumnsOfBytes>();
-constexpr IntegerKernels kernels{depths_of_word, unsigned_columns, false, together, ones, tiles, tiles_of_bytes, words, line_of_words, taps,
-                                 signed_sums, unsigned_columns ? unsigned_sums : signed_sums, take_zero_points, peak,
-                                 nibble_bytes::words, nibble_bytes::words_of_nibbles, nibble_bytes::rows};
+constexpr IntegerKernels kernels{depths_of_word,
+                                 unsigned_columns,
+                                 false,
+                                 together,
+                                 ones,
+                                 tiles,
+                                 tiles_of_bytes,
+                                 words,
+                                 line_of_words,
+                                 taps,
+                                 signed_sums,
+                                 unsigned_columns ? unsigned_sums : signed_sums,
+                                 take_zero_points,
+                                 peak,
+                                 nibble_bytes::words,
+                                 nibble_bytes::words_of_nibbles,
+                                 nibble_bytes::rows};
 #endif
 
 #if defined(DMLGRAPH_PAIRS)
@@ -276,8 +311,20 @@ struct SignedColumns : Integers {
     static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(column, row, sum); }
 };
 
-constexpr IntegerKernels of_signed_columns{depths_of_word, false, true, 1, ones, tiles_of<SignedColumns>(), tiles_of<SignedColumns>(), words, line_of_words,
-                                           nullptr, unsigned_sums, signed_sums, take_zero_points, peak};
+constexpr IntegerKernels of_signed_columns{depths_of_word,
+                                           false,
+                                           true,
+                                           1,
+                                           ones,
+                                           tiles_of<SignedColumns>(),
+                                           tiles_of<SignedColumns>(),
+                                           words,
+                                           line_of_words,
+                                           nullptr,
+                                           unsigned_sums,
+                                           signed_sums,
+                                           take_zero_points,
+                                           peak};
 #endif
 
 }  // namespace

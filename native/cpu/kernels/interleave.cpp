@@ -79,7 +79,9 @@ void transposed(const TranspositionCall& call) noexcept {
     if (call.rows < lanes || call.columns < lanes) {
         return thin_transposed<T>(call);
     }
-    const auto within = [](std::ptrdiff_t i, std::ptrdiff_t size) { return i + lanes <= size ? i : size - lanes; };  // some lines again
+    const auto within = [](std::ptrdiff_t i, std::ptrdiff_t size) {
+        return i + lanes <= size ? i : size - lanes;
+    };  // some lines again
     for (std::ptrdiff_t column = 0; column < call.columns; column += lanes) {
         const std::ptrdiff_t c = within(column, call.columns);
         for (std::ptrdiff_t row = 0; row < call.rows; row += lanes) {

@@ -1,4 +1,5 @@
-// Interleaved channels, as in the pixels of a photo, and one line for each channel; rectangles whose sides change places.
+// Interleaved channels, as in the pixels of a photo, and one line for each channel; rectangles whose sides change
+// places.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@ inline constexpr int most_channels = 8;
 // Moves `count` elements of each channel; the lines are `apart` elements apart.
 using Interleaving = void (*)(void* out, const void* in, std::ptrdiff_t count, std::ptrdiff_t apart) noexcept;
 
-// From pixels to lines, and back; for 2 to 8 channels and elements of 1, 2, 4 or 8 bytes, else null. At the chosen level.
+// From pixels to lines, and back; for 2 to 8 channels and elements of 1, 2, 4 or 8 bytes, else null. At the chosen
+// level.
 Interleaving find_split(int channels, int item) noexcept;
 Interleaving find_merge(int channels, int item) noexcept;
 

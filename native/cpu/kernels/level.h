@@ -1,7 +1,7 @@
 // Levels of instruction sets: the kernels of each, and which of them this processor runs.
 //
-// Every level compiles all families in a namespace of its own, DMLGRAPH_LEVEL. A family defines the kernels that this table
-// has under its name, as name##_kernels.
+// Every level compiles all families in a namespace of its own, DMLGRAPH_LEVEL. A family defines the kernels that this
+// table has under its name, as name##_kernels.
 #pragma once
 
 #include <cstddef>
@@ -51,12 +51,13 @@ struct Level {
 #define DMLGRAPH_KERNELS_OF(Type, name) const Type& name;
     DMLGRAPH_KERNELS(DMLGRAPH_KERNELS_OF)
 #undef DMLGRAPH_KERNELS_OF
-    const ProductKernels* products;  // with the fastest products of integers that the processor has; `integers` are the level's
+    const ProductKernels*
+        products;  // with the fastest products of integers that the processor has; `integers` are the level's
     const PairKernels* pairs = nullptr;  // null: the level has none
 };
 
-// The compiled levels that this processor can run, ascending. The first is what every processor has: SSE2 on x86-64, NEON on
-// ARM64.
+// The compiled levels that this processor can run, ascending. The first is what every processor has: SSE2 on x86-64,
+// NEON on ARM64.
 std::span<const Level> levels();
 
 // The best of them, or the one that DMLGRAPH_CPU_LEVEL names; determined once.

@@ -28,8 +28,8 @@ extern const Level level;
 }
 DMLGRAPH_INTEGERS_OF(avx2_pairs)    // see PairKernels
 DMLGRAPH_INTEGERS_OF(avx512_pairs)  // …
-DMLGRAPH_INTEGERS_OF(avx_vnni)      // of avx2, for processors that multiply and add four 8-bit integers in one instruction
-DMLGRAPH_INTEGERS_OF(vnni)          // the same of avx512
+DMLGRAPH_INTEGERS_OF(avx_vnni)  // of avx2, for processors that multiply and add four 8-bit integers in one instruction
+DMLGRAPH_INTEGERS_OF(vnni)      // the same of avx512
 #endif
 
 namespace {
@@ -46,7 +46,8 @@ constexpr bool all(std::uint64_t value, std::uint64_t bits) { return (value & bi
 Features detect() {
     constexpr std::uint32_t features = 1, extended_features = 7, more = 1;  // leaves, and a subleaf
     constexpr std::uint32_t fma = 1u << 12, osxsave = 1u << 27, avx = 1u << 28, f16c = 1u << 29;  // features, ecx
-    constexpr std::uint32_t avx2 = 1u << 5, f = 1u << 16, dq = 1u << 17, bw = 1u << 30, vl = 1u << 31;  // extended features, ebx
+    constexpr std::uint32_t avx2 = 1u << 5, f = 1u << 16, dq = 1u << 17, bw = 1u << 30,
+                            vl = 1u << 31;           // extended features, ebx
     constexpr std::uint32_t avx512_vnni = 1u << 11;  // …, ecx
     constexpr std::uint32_t avx_vnni = 1u << 4;      // more of them, eax
     constexpr std::uint64_t ymm = 0x6, zmm = 0xe6;
@@ -68,7 +69,8 @@ Features detect() { return 0; }
 
 #endif
 
-// A level, what it needs, and what else there is for its products of integers: kernels that need more, and those of pairs.
+// A level, what it needs, and what else there is for its products of integers: kernels that need more, and those of
+// pairs.
 struct Row {
     Features needs;
     const Level& level;
@@ -83,11 +85,13 @@ constexpr Row rows[]{
     {0, baseline::level},
 #ifdef DMLGRAPH_X86_LEVELS
 #ifdef DMLGRAPH_AVX_VNNI
-    {avx2_bit, avx2::level, avx_vnni_bit, &avx_vnni::integers_kernels, &avx2_pairs::integers_kernels, &avx2_pairs::signed_columns_kernels},
+    {avx2_bit, avx2::level, avx_vnni_bit, &avx_vnni::integers_kernels, &avx2_pairs::integers_kernels,
+     &avx2_pairs::signed_columns_kernels},
 #else
     {avx2_bit, avx2::level, 0, nullptr, &avx2_pairs::integers_kernels, &avx2_pairs::signed_columns_kernels},
 #endif
-    {avx512_bit, avx512::level, avx512_vnni_bit, &vnni::integers_kernels, &avx512_pairs::integers_kernels, &avx512_pairs::signed_columns_kernels},
+    {avx512_bit, avx512::level, avx512_vnni_bit, &vnni::integers_kernels, &avx512_pairs::integers_kernels,
+     &avx512_pairs::signed_columns_kernels},
 #endif
 };
 
@@ -112,7 +116,8 @@ struct Runnable {
             const bool is_faster = row.faster != nullptr && (found & row.faster_needs) != 0;
             products[i] = with(*row.level.products, is_faster ? *row.faster : row.level.integers);
             if (row.small_rows != nullptr) {
-                pairs[i] = PairKernels{with(*row.level.products, *row.small_rows), with(*row.level.products, *row.small_columns)};
+                pairs[i] = PairKernels{with(*row.level.products, *row.small_rows),
+                                       with(*row.level.products, *row.small_columns)};
             }
             Level& level = levels.emplace_back(row.level);
             level.products = &products[i];

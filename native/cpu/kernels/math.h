@@ -87,7 +87,9 @@ DMLGRAPH_INLINE float floor(float x) {
 }
 
 // Conversions of unsigned integers to doubles are vectorised only from AVX-512 on.
-DMLGRAPH_INLINE double exact_double(u32 x) { return static_cast<double>(static_cast<i32>(x ^ 0x80000000u)) + 2147483648.0; }
+DMLGRAPH_INLINE double exact_double(u32 x) {
+    return static_cast<double>(static_cast<i32>(x ^ 0x80000000u)) + 2147483648.0;
+}
 
 // c + c₁ x + c₂ x² …
 template <class T>

@@ -11,8 +11,8 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace nibble_bytes {
 namespace {
 
-// A word of weights becomes words of four unsigned bytes, at the even depths and at the odd ones, or words of two numbers of 16
-// bits: those of depth j and j + 4.
+// A word of weights becomes words of four unsigned bytes, at the even depths and at the odd ones, or words of two
+// numbers of 16 bits: those of depth j and j + 4.
 #if defined(__AVX2__) || defined(__ARM_FEATURE_DOTPROD)
 inline constexpr int words_of_nibbles = 2;
 #else
@@ -41,14 +41,19 @@ DMLGRAPH_INLINE Vector to_floats(Words x) {
 #endif
 }
 
-// Without an instruction for words of four bytes, sums have 16 bits: each is one of at most 16 products, which are below 16 · 128.
+// Without an instruction for words of four bytes, sums have 16 bits: each is one of at most 16 products, which are
+// below 16 · 128.
 #if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
 inline constexpr bool sums_are_wide = false;
 #if defined(__AVX512F__)
-DMLGRAPH_INLINE Words add_products(Words row, Words weights, Words c) { return _mm512_add_epi16(c, _mm512_maddubs_epi16(weights, row)); }
+DMLGRAPH_INLINE Words add_products(Words row, Words weights, Words c) {
+    return _mm512_add_epi16(c, _mm512_maddubs_epi16(weights, row));
+}
 DMLGRAPH_INLINE Words wide_sums(Words x) { return _mm512_madd_epi16(x, _mm512_set1_epi16(1)); }
 #else
-DMLGRAPH_INLINE Words add_products(Words row, Words weights, Words c) { return _mm256_add_epi16(c, _mm256_maddubs_epi16(weights, row)); }
+DMLGRAPH_INLINE Words add_products(Words row, Words weights, Words c) {
+    return _mm256_add_epi16(c, _mm256_maddubs_epi16(weights, row));
+}
 DMLGRAPH_INLINE Words wide_sums(Words x) { return _mm256_madd_epi16(x, _mm256_set1_epi16(1)); }
 #endif
 #else
@@ -74,7 +79,8 @@ DMLGRAPH_INLINE void add_all(Words weights, const std::uint32_t* a, std::int64_t
 
 // Adds the products of some depths of a vector of lines.
 template <int rows>
-DMLGRAPH_INLINE void multiply_some(const float* words, std::int64_t depth, const std::uint32_t* a, std::int64_t a_step, Words (&out)[rows]) {
+DMLGRAPH_INLINE void multiply_some(const float* words, std::int64_t depth, const std::uint32_t* a, std::int64_t a_step,
+                                   Words (&out)[rows]) {
     Words sums[rows];
     DMLGRAPH_UNROLL
     for (int r = 0; r < rows; ++r) {
@@ -134,7 +140,8 @@ void multiply(const NibbleBytesCall& call) noexcept {
 
 void rows(const NibbleBytesCall& call) noexcept {
     using Kernel = void (*)(const NibbleBytesCall&) noexcept;
-    static constexpr Kernel by_rows[most_nibble_rows] = {multiply<1>, multiply<2>, multiply<3>, multiply<4>, multiply<5>, multiply<6>, multiply<7>, multiply<8>};
+    static constexpr Kernel by_rows[most_nibble_rows] = {multiply<1>, multiply<2>, multiply<3>, multiply<4>,
+                                                         multiply<5>, multiply<6>, multiply<7>, multiply<8>};
     by_rows[call.rows - 1](call);
 }
 

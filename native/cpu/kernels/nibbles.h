@@ -45,8 +45,8 @@ DMLGRAPH_INLINE Words from_bit(Words bits) {
 #endif
 }
 
-// The numbers of nibbles less zero points, exactly. Nibble j of a half word is in the mantissa of a float whose last bit is
-// 2^(−4j), without a shift: that float is 2^(23 − 4j) + nibble.
+// The numbers of nibbles less zero points, exactly. Nibble j of a half word is in the mantissa of a float whose last
+// bit is 2^(−4j), without a shift: that float is 2^(23 − 4j) + nibble.
 inline constexpr int nibbles_of_half = 4;
 
 struct NibbleFloats {
@@ -78,7 +78,9 @@ DMLGRAPH_INLINE void each_nibble(Words bits, const NibbleFloats& floats, const F
 DMLGRAPH_INLINE const float* nibble_words(const NibblePanel& b, std::int64_t depth, int v) {
     return reinterpret_cast<const float*>(b.words + depth / nibble_depths * nibble_lines + v * lanes);
 }
-DMLGRAPH_INLINE Vector nibble_scales(const NibblePanel& b, std::int64_t block, int v) { return load(b.scales + block * nibble_lines + v * lanes); }
+DMLGRAPH_INLINE Vector nibble_scales(const NibblePanel& b, std::int64_t block, int v) {
+    return load(b.scales + block * nibble_lines + v * lanes);
+}
 DMLGRAPH_INLINE Vector nibble_zeros(const NibblePanel& b, std::int64_t block, int v) {
     if (b.zeros == nullptr) {
         return repeated(b.zero);
@@ -86,7 +88,8 @@ DMLGRAPH_INLINE Vector nibble_zeros(const NibblePanel& b, std::int64_t block, in
     const u8* const zeros = b.zeros + block * nibble_lines + v * lanes;
 #if defined(__AVX512F__)
     constexpr __mmask16 all = 0xffff;
-    return _mm512_maskz_cvtepi32_ps(all, _mm512_maskz_cvtepu8_epi32(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(zeros))));
+    return _mm512_maskz_cvtepi32_ps(
+        all, _mm512_maskz_cvtepu8_epi32(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(zeros))));
 #elif defined(__AVX2__)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(zeros))));
 #else

@@ -1,4 +1,5 @@
-// Parts of vectors of floats: some neighbouring lanes, every other lane; and the greater or lesser numbers of two vectors.
+// Parts of vectors of floats: some neighbouring lanes, every other lane; and the greater or lesser numbers of two
+// vectors.
 #pragma once
 
 #include "cpu/kernels/vector.h"
@@ -6,10 +7,11 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// greater(a, b) is a where a > b, else b; lesser(a, b) is a where a < b, else b. even(a, b) is lanes 0, 2, … of a, then of b; odd(a, b) the other
-// ones; alternate(a, b) is the even lanes of a, then the odd ones of b. mixed_even and mixed_odd have the lanes in an order of their own, which
-// in_order undoes: halves of a vector change places once, not for each pair. is_any_greater(a, b): whether a > b in some lane.
-// store_first(to, x, count) stores the first lanes, fewer than all.
+// greater(a, b) is a where a > b, else b; lesser(a, b) is a where a < b, else b. even(a, b) is lanes 0, 2, … of a, then
+// of b; odd(a, b) the other ones; alternate(a, b) is the even lanes of a, then the odd ones of b. mixed_even and
+// mixed_odd have the lanes in an order of their own, which in_order undoes: halves of a vector change places once, not
+// for each pair. is_any_greater(a, b): whether a > b in some lane. store_first(to, x, count) stores the first lanes,
+// fewer than all.
 #if defined(__AVX512F__)
 
 // GCC 12 warns of the form without a mask, of its own header; the instruction is the same.
@@ -32,7 +34,9 @@ DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) {
 // The lanes first ≤ i < last; other lanes are not read. Without `others` they become 0.
 using Part = __mmask16;
 DMLGRAPH_INLINE Part part(int first, int last) { return static_cast<Part>((1u << last) - (1u << first)); }
-DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) { return _mm512_mask_loadu_ps(others, part, from); }
+DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
+    return _mm512_mask_loadu_ps(others, part, from);
+}
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part) { return _mm512_maskz_loadu_ps(part, from); }
 DMLGRAPH_INLINE void store_part(float* to, Vector x, Part part) { _mm512_mask_storeu_ps(to, part, x); }
 DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) { store_part(to, x, part(0, count)); }
@@ -41,17 +45,22 @@ DMLGRAPH_INLINE void store_first(float* to, Vector x, int count) { store_part(to
 
 DMLGRAPH_INLINE Vector greater(Vector a, Vector b) { return _mm256_max_ps(a, b); }
 DMLGRAPH_INLINE Vector lesser(Vector a, Vector b) { return _mm256_min_ps(a, b); }
-DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) { return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0; }
+DMLGRAPH_INLINE bool is_any_greater(Vector a, Vector b) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;
+}
 DMLGRAPH_INLINE Vector mixed_even(Vector a, Vector b) { return _mm256_shuffle_ps(a, b, 0x88); }
 DMLGRAPH_INLINE Vector mixed_odd(Vector a, Vector b) { return _mm256_shuffle_ps(a, b, 0xdd); }
-DMLGRAPH_INLINE Vector in_order(Vector mixed) { return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8)); }
+DMLGRAPH_INLINE Vector in_order(Vector mixed) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(mixed), 0xd8));
+}
 DMLGRAPH_INLINE Vector even(Vector a, Vector b) { return in_order(mixed_even(a, b)); }
 DMLGRAPH_INLINE Vector odd(Vector a, Vector b) { return in_order(mixed_odd(a, b)); }
 DMLGRAPH_INLINE Vector alternate(Vector a, Vector b) { return in_order(_mm256_shuffle_ps(a, b, 0xd8)); }
 using Part = __m256i;
 DMLGRAPH_INLINE Part part(int first, int last) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(first), lane), _mm256_cmpgt_epi32(_mm256_set1_epi32(last), lane));
+    return _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(first), lane),
+                               _mm256_cmpgt_epi32(_mm256_set1_epi32(last), lane));
 }
 DMLGRAPH_INLINE Vector load_part(const float* from, Part part, Vector others) {
     return _mm256_blendv_ps(others, _mm256_maskload_ps(from, part), _mm256_castsi256_ps(part));

@@ -8,9 +8,10 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// A tile of 6 × 2 vectors that meets the same rows and columns for some rounds: a row's numbers are `row`, a column's `column`,
-// and `depths` of them are in a word.  Returns how many operations that were; `sum` becomes a sum of them all.
-// Its operands are loaded in each round, as those of a product are, so no product can be kept from the round before.
+// A tile of 6 × 2 vectors that meets the same rows and columns for some rounds: a row's numbers are `row`, a column's
+// `column`, and `depths` of them are in a word.  Returns how many operations that were; `sum` becomes a sum of them
+// all. Its operands are loaded in each round, as those of a product are, so no product can be kept from the round
+// before.
 template <class Numbers>
 double multiply_and_add(std::int64_t rounds, float row, float column, int depths, float* sum) {
     constexpr int rows = 6, columns = 2, sets = 2;

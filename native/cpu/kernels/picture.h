@@ -11,11 +11,11 @@ struct Picture {
     std::int64_t row_step;  // in bytes
     std::int64_t height;
     std::int64_t width;
-    std::int64_t top;   // the first row of the first window
-    std::int64_t left;  // … and its first column
+    std::int64_t top;            // the first row of the first window
+    std::int64_t left;           // … and its first column
     std::int64_t stride_down;    // from window to window: rows
     std::int64_t stride_across;  // … and columns
-    std::int64_t taps;  // of a row
+    std::int64_t taps;           // of a row
 };
 
 }  // namespace dmlgraph::cpu

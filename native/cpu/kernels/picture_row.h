@@ -33,8 +33,8 @@ public:
     }
     bool is_inside() const { return inside_; }
 
-    // Where elements lie outside, the others of a vector come from load_inside(address, part). The windows are in an order that
-    // `by_window` undoes.
+    // Where elements lie outside, the others of a vector come from load_inside(address, part). The windows are in an
+    // order that `by_window` undoes.
     template <bool inside, class Load>
     DMLGRAPH_INLINE void read(Vector (&elements)[taps], const float* row, const Load& load_inside) const {
         DMLGRAPH_UNROLL

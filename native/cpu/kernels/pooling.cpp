@@ -48,7 +48,8 @@ DMLGRAPH_ONCE T at_edge(const RowsCall& call, const T* in, std::int64_t i) {
 constexpr int most_in_row = 3;  // taps that are combined in one pass along a row
 
 template <class Function, class T, int stride, int taps>
-DMLGRAPH_INLINE void plain_row(T* out, const T* in, std::int64_t dilation, std::int64_t count, T start, bool continues) {
+DMLGRAPH_INLINE void plain_row(T* out, const T* in, std::int64_t dilation, std::int64_t count, T start,
+                               bool continues) {
     const Function function;
     const auto combined = [&](T total, std::int64_t i) {
         DMLGRAPH_UNROLL
@@ -107,7 +108,9 @@ struct Edge {
     }
 
 private:
-    static Part clamped(std::int64_t begin, std::int64_t end) { return part(within(begin), within(end < begin ? begin : end)); }
+    static Part clamped(std::int64_t begin, std::int64_t end) {
+        return part(within(begin), within(end < begin ? begin : end));
+    }
 };
 
 constexpr int most_edges = 4;  // vectors of a row
@@ -161,7 +164,8 @@ DMLGRAPH_ONCE void vector_rows(const RowsCall& call, std::int64_t first_tap, con
     const std::int64_t dilation = call.dilation;
     for (std::int64_t r = 0; r < call.rows; ++r) {
         float* const out = static_cast<float*>(call.out) + r * call.out_step;
-        const float* const in = reinterpret_cast<const float*>(call.in + r * call.in_step) + call.first + first_tap * dilation;
+        const float* const in =
+            reinterpret_cast<const float*>(call.in + r * call.in_step) + call.first + first_tap * dilation;
         for (int e = 0; e < edge_count; ++e) {
             const Edge<stride, taps>& edge = edges[e];
             Vector total = continues ? load_part(out + edge.first, edge.stored, start) : start;
@@ -169,7 +173,8 @@ DMLGRAPH_ONCE void vector_rows(const RowsCall& call, std::int64_t first_tap, con
             for (int t = 0; t < taps; ++t) {
                 total = function(total, edge.load(t, in + edge.first * stride + t * dilation, start));
             }
-            // What is written beyond a row is written again with the next rows, unless these have their first taps already.
+            // What is written beyond a row is written again with the next rows, unless these have their first taps
+            // already.
             const std::int64_t room = (call.rows - 1 - r) * call.out_step + call.count - edge.first;
             if (room >= lanes && !continues) {
                 store(out + edge.first, total);
@@ -257,10 +262,11 @@ void rows(const RowsCall& call) noexcept {
 }
 
 #if defined(__AVX2__)
-// Results from `i` on, of the rows from `first` on. Unless the taps are `complete`, some may be above or below the picture.
+// Results from `i` on, of the rows from `first` on. Unless the taps are `complete`, some may be above or below the
+// picture.
 template <class Function, int rows, bool inside, bool complete, int taps, int stride>
-DMLGRAPH_INLINE void pooled_rows(const PooledPictureCall& call, const PictureRow<taps, stride>& row, Vector start, std::int64_t first,
-                                 std::int64_t i) {
+DMLGRAPH_INLINE void pooled_rows(const PooledPictureCall& call, const PictureRow<taps, stride>& row, Vector start,
+                                 std::int64_t first, std::int64_t i) {
     const Function function;
     const auto load_inside = [start](const float* from, Part part) { return load_part(from, part, start); };
     Vector totals[rows];
@@ -304,8 +310,8 @@ DMLGRAPH_INLINE void pooled_rows(const PooledPictureCall& call, const PictureRow
 }
 
 template <class Function, bool inside, int taps, int stride>
-DMLGRAPH_INLINE void pooled_column(const PooledPictureCall& call, const PictureRow<taps, stride>& row, Vector start, std::int64_t i,
-                                   std::int64_t begin, std::int64_t end) {
+DMLGRAPH_INLINE void pooled_column(const PooledPictureCall& call, const PictureRow<taps, stride>& row, Vector start,
+                                   std::int64_t i, std::int64_t begin, std::int64_t end) {
     constexpr int rows = 4;
     std::int64_t first = begin;
     for (; first + rows <= end; first += rows) {
@@ -321,8 +327,8 @@ DMLGRAPH_INLINE void pooled_column(const PooledPictureCall& call, const PictureR
     }
 }
 
-// Calls body(begin, end) for rows of results that are computed before the next ones: all of a small picture, some of a large one,
-// so that memory is read nearly in order, which the processor foresees.
+// Calls body(begin, end) for rows of results that are computed before the next ones: all of a small picture, some of a
+// large one, so that memory is read nearly in order, which the processor foresees.
 template <class Body>
 DMLGRAPH_INLINE void each_band(const PooledPictureCall& call, const Body& body) {
     constexpr std::int64_t near_bytes = 16 << 10, some = 8;
@@ -337,7 +343,8 @@ DMLGRAPH_ONCE void pooled_picture(const PooledPictureCall& call) {
     const Vector start = repeated(*static_cast<const float*>(call.start));
     each_band(call, [&](std::int64_t begin, std::int64_t end) {
         each_column<taps, stride>(
-            call.from, call.count, [&](const auto& row, std::int64_t i) { pooled_column<Function, true>(call, row, start, i, begin, end); },
+            call.from, call.count,
+            [&](const auto& row, std::int64_t i) { pooled_column<Function, true>(call, row, start, i, begin, end); },
             [&](const auto& row, std::int64_t i) { pooled_column<Function, false>(call, row, start, i, begin, end); });
     });
 }
@@ -456,12 +463,19 @@ void greatest(void* result, const void* elements, std::int64_t count) noexcept {
 }
 
 template <class T>
-constexpr PoolingKernels maxima{rows<Greater, T>, combine<Greater, T>, is_same<T, float> ? +picture<Greater> : nullptr,
-                                   is_same<T, float> ? pool_cells<Greater> : nullptr,
-                                   is_same<T, float> ? has_negative_zero : nullptr, greatest<T>, find_row<T>, find<T>};
+constexpr PoolingKernels maxima{rows<Greater, T>,
+                                combine<Greater, T>,
+                                is_same<T, float> ? +picture<Greater> : nullptr,
+                                is_same<T, float> ? pool_cells<Greater> : nullptr,
+                                is_same<T, float> ? has_negative_zero : nullptr,
+                                greatest<T>,
+                                find_row<T>,
+                                find<T>};
 
-constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, pool_cells<Sum>, nullptr, reduce<Sum, float>, nullptr, nullptr};
-constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, nullptr, nullptr, reduce<Sum, double>, nullptr, nullptr};
+constexpr PoolingKernels sums{rows<Sum, float>, combine<Sum, float>, picture<Sum>, pool_cells<Sum>,
+                              nullptr,          reduce<Sum, float>,  nullptr,      nullptr};
+constexpr PoolingKernels wide_sums{rows<Sum, double>, combine<Sum, double>, nullptr, nullptr,
+                                   nullptr,           reduce<Sum, double>,  nullptr, nullptr};
 
 template <class T>
 void numbers(const NumbersCall& call) noexcept {

@@ -1,8 +1,8 @@
 // What a pooling does with lines of elements: it combines the taps of neighbouring windows.
 //
 // A maximum begins with `start` and is replaced by every greater number that follows: so NaN is ignored, and of equal
-// numbers the first is kept. Elements are float32, for float16 too, or integers. Of 8-bit integers that stand for numbers,
-// sums are in float64.
+// numbers the first is kept. Elements are float32, for float16 too, or integers. Of 8-bit integers that stand for
+// numbers, sums are in float64.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace dmlgraph::cpu {
 
-// Windows along rows: tap t of result i of a row is the element first + i · stride + t · dilation of it, if that exists.
+// Windows along rows: tap t of result i of a row is the element first + i · stride + t · dilation of it, if that
+// exists.
 struct RowsCall {
     void* out;
     std::int64_t out_step;  // from row to row, in elements
@@ -35,14 +36,16 @@ struct RowsCall {
         return before < count ? before : count;
     }
     DMLGRAPH_INLINE std::int64_t end() const {
-        const std::int64_t from = begin(), room = size - 1 - first - (taps - 1) * dilation;  // for the last result's first tap
+        const std::int64_t from = begin(),
+                           room = size - 1 - first - (taps - 1) * dilation;  // for the last result's first tap
         const std::int64_t last = room < 0 ? 0 : room / stride + 1;
         return last < from ? from : last < count ? last : count;
     }
 };
 
-// Windows of `taps` × `taps` neighbouring elements of a picture, `stride` apart: 3 × 3 elements that are 1 or 2 apart, or
-// 2 × 2 that are 2 apart. Of each row start ∘ its taps; then start ∘ the rows. Rows and columns beyond the picture are `start`.
+// Windows of `taps` × `taps` neighbouring elements of a picture, `stride` apart: 3 × 3 elements that are 1 or 2 apart,
+// or 2 × 2 that are 2 apart. Of each row start ∘ its taps; then start ∘ the rows. Rows and columns beyond the picture
+// are `start`.
 struct PooledPictureCall {
     void* out;  // packed
     std::int64_t rows;
@@ -51,8 +54,8 @@ struct PooledPictureCall {
     const void* start;
 };
 
-// Windows of cells, see channel_block.h; of each row start ∘ its taps; then start ∘ the rows. The cells around a picture are
-// `start`.
+// Windows of cells, see channel_block.h; of each row start ∘ its taps; then start ∘ the rows. The cells around a
+// picture are `start`.
 struct PoolCellsCall {
     float* out;    // rows · count cells
     float* lines;  // memory for `count` cells of each row of cells
@@ -81,8 +84,8 @@ struct CombineCall {
 
 inline constexpr std::uint32_t no_index = 0xffffffffu;
 
-// The maxima of maxima, and where they are: tap t is in[offsets[t] + i] with indices[offsets[t] + i], or outside the tensor
-// if that is `no_index`. The first tap inside counts, and every greater one after it.
+// The maxima of maxima, and where they are: tap t is in[offsets[t] + i] with indices[offsets[t] + i], or outside the
+// tensor if that is `no_index`. The first tap inside counts, and every greater one after it.
 struct FindCall {
     void* out;
     std::uint32_t* where;
@@ -109,8 +112,8 @@ struct PoolingKernels {
     void (*find)(const FindCall& call) noexcept;
 };
 
-// out[i] = (in[i] − zero_point) · scale, rounded to float32. Up to 2^21 of such numbers have an exact sum in float64: they
-// are multiples of the scale's last bit, below 2^32 of it.
+// out[i] = (in[i] − zero_point) · scale, rounded to float32. Up to 2^21 of such numbers have an exact sum in float64:
+// they are multiples of the scale's last bit, below 2^32 of it.
 struct NumbersCall {
     double* out;
     const std::byte* in;  // int8 or uint8, side by side
@@ -144,10 +147,10 @@ using MagnitudeKernel = void (*)(float* x, std::int64_t count, std::uint32_t p) 
 
 // Null for types that have none.
 struct PoolingFamily {
-    const PoolingKernels* (*maxima)(DataType type) noexcept;  // float16 has those of float32
-    const PoolingKernels& sums;       // in float32
-    const PoolingKernels& wide_sums;  // in float64
-    NumbersKernel (*numbers)(DataType type) noexcept;              // of int8 and uint8
+    const PoolingKernels* (*maxima)(DataType type) noexcept;      // float16 has those of float32
+    const PoolingKernels& sums;                                   // in float32
+    const PoolingKernels& wide_sums;                              // in float64
+    NumbersKernel (*numbers)(DataType type) noexcept;             // of int8 and uint8
     const GradientKernels* (*gradients)(DataType type) noexcept;  // of float32 and float16
     MagnitudeKernel magnitudes;
 };

@@ -94,10 +94,13 @@ DMLGRAPH_INLINE Vector numbers(const float* from) { return load(from); }
 DMLGRAPH_INLINE Vector numbers(const Half* from) { return load_halves(from); }
 
 // The first `count` numbers, then zeros.
-DMLGRAPH_INLINE Vector some_numbers(const float* from, int count) { return load_part(from, part(0, count), repeated(0.0f)); }
+DMLGRAPH_INLINE Vector some_numbers(const float* from, int count) {
+    return load_part(from, part(0, count), repeated(0.0f));
+}
 DMLGRAPH_INLINE Vector some_numbers(const Half* from, int count) { return load_halves(from, count); }
 
-// Stores a vector of a panel, which may reach into the next depth, whose numbers are stored later, but not beyond the end.
+// Stores a vector of a panel, which may reach into the next depth, whose numbers are stored later, but not beyond the
+// end.
 DMLGRAPH_INLINE void store_before(float* end, float* to, Vector x) {
     if (to + lanes <= end) {
         store(to, x);
@@ -118,7 +121,9 @@ DMLGRAPH_INLINE void pack_along(const PanelCall& call) {
             DMLGRAPH_UNROLL
             for (int i = 0; i < lanes; ++i) {
                 const auto* const from = reinterpret_cast<const T*>(call.in + (first + i) * call.line_step) + k;
-                square[i] = first + i >= call.lines ? repeated(0.0f) : depths == lanes ? numbers(from) : some_numbers(from, depths);
+                square[i] = first + i >= call.lines ? repeated(0.0f)
+                            : depths == lanes       ? numbers(from)
+                                                    : some_numbers(from, depths);
             }
             transpose(square);
             float* to = call.out + k * width + first;
@@ -188,7 +193,8 @@ void pack(const PanelCall& call) noexcept {
 
 // Some depths at a time: so the sums, which stay in the nearest cache, are read and written less often.
 template <int rows, int depths>
-DMLGRAPH_INLINE void add_depths(float (&sums)[rows][most_streamed_columns], const float* a, const float* b, const StreamCall& call) {
+DMLGRAPH_INLINE void add_depths(float (&sums)[rows][most_streamed_columns], const float* a, const float* b,
+                                const StreamCall& call) {
     for (std::int64_t j = 0; j < call.columns; j += lanes) {
         Vector column[depths];
         DMLGRAPH_UNROLL
@@ -352,8 +358,18 @@ constexpr TileKernel wide_kernels[] = {wide_tile<Singles, 1, wide_panels[0]>, wi
 constexpr WideTiles wide{sizeof(wide_panels) / sizeof(wide_panels[0]), wide_panels, wide_kernels};
 
 // What the level has for integers is put in when the kernels are chosen.
-constexpr ProductKernels kernels{tiles_of<Singles>(tile_kernels<Singles, RowsApart>, narrow_tiles_of_level, wide), pack<float>, pack<Half>, line<float>, line<Half>,
-                                 several_lines<float>, several_lines<Half>, stream, stream_lines<float>, stream_lines<Half>, peak, {}};
+constexpr ProductKernels kernels{tiles_of<Singles>(tile_kernels<Singles, RowsApart>, narrow_tiles_of_level, wide),
+                                 pack<float>,
+                                 pack<Half>,
+                                 line<float>,
+                                 line<Half>,
+                                 several_lines<float>,
+                                 several_lines<Half>,
+                                 stream,
+                                 stream_lines<float>,
+                                 stream_lines<Half>,
+                                 peak,
+                                 {}};
 
 }  // namespace
 }  // namespace product

@@ -75,19 +75,9 @@ struct Dequantize {
     {Opcode::DEQUANTIZE, data_type<type>, DataType::float32, binary<Dequantize, float, type, float>},            \
     {Opcode::DEQUANTIZE_FROM, data_type<type>, DataType::float32, ternary<Dequantize, float, type, float, type>},
 
-const Entry entries[] = {
-    QUANTIZE(i8)
-    QUANTIZE(u8)
-    REQUANTIZE(i8)
-    REQUANTIZE(u8)
-    {Opcode::ADD_TO_FLOAT, DataType::int32, DataType::float32, binary<AddToFloat, float, i32>},
-    DEQUANTIZE(i8)
-    DEQUANTIZE(i16)
-    DEQUANTIZE(i32)
-    DEQUANTIZE(u8)
-    DEQUANTIZE(u16)
-    DEQUANTIZE(u32)
-};
+const Entry entries[] = {QUANTIZE(i8) QUANTIZE(u8) REQUANTIZE(i8) REQUANTIZE(u8){
+                             Opcode::ADD_TO_FLOAT, DataType::int32, DataType::float32, binary<AddToFloat, float, i32>},
+                         DEQUANTIZE(i8) DEQUANTIZE(i16) DEQUANTIZE(i32) DEQUANTIZE(u8) DEQUANTIZE(u16) DEQUANTIZE(u32)};
 
 }  // namespace
 }  // namespace quantize

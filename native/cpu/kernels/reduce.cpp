@@ -1,6 +1,6 @@
 // Reductions: a function says how an element becomes a partial result, and how two of those are combined.
-#include "cpu/kernels/level.h"
 #include "cpu/kernels/reduce.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/reduce_columns.h"
 #include "cpu/kernels/reduce_places.h"
 #include "cpu/kernels/reduce_rows.h"
@@ -58,8 +58,8 @@ template <class Function, class In, class Out, bool average>
 constexpr Reduction plain_values() {
     using State = typename Function::State;
     using Joining = typename Function::Joining;
-    return {sizeof(State), start<Joining>, rows<Function, In>, columns<Function, In>, merge<Joining>,
-            finish<State, Out, average>};
+    return {sizeof(State),         start<Joining>, rows<Function, In>,
+            columns<Function, In>, merge<Joining>, finish<State, Out, average>};
 }
 
 template <class Out, bool average>
@@ -77,8 +77,11 @@ constexpr Reduction values() {
 template <template <class> class Extreme, class In, class Value, class Out, bool last>
 constexpr Reduction places() {
     static_assert(sizeof(Found<Value>) == sizeof(Found<i64>));
-    return {sizeof(Found<Value>), start_places<Value>, row_places<Extreme<Value>, In, Value, last>,
-            column_places<Extreme<Value>, In, Value, last>, merge_places<Extreme<Value>, Value, last>,
+    return {sizeof(Found<Value>),
+            start_places<Value>,
+            row_places<Extreme<Value>, In, Value, last>,
+            column_places<Extreme<Value>, In, Value, last>,
+            merge_places<Extreme<Value>, Value, last>,
             finish_places<Word<Out>>};
 }
 
@@ -112,17 +115,12 @@ constexpr Reduction places() {
 #define COMMA_TRUE , true
 
 const ReductionEntry entries[] = {
-    OF_FLOATS(SUM, Sum) OF_INTEGERS(SUM, Sum)
-    OF_FLOATS(AVERAGE, Sum, COMMA_TRUE)
-    LINE(SUM_ALIKE, float, double, values<SumAlike<float, double>, float, double>())
-    OF_FLOATS(MULTIPLY, Multiply) OF_INTEGERS(MULTIPLY, Multiply)
-    OF_FLOATS(SUM_ABS, SumAbs) OF_INTEGERS(SUM_ABS, SumAbs)
-    OF_FLOATS(SUM_SQUARE, SumSquare) OF_INTEGERS(SUM_SQUARE, SumSquare)
-    OF_FLOATS(SUM_SQUARE_WIDE, SumSquareWide)
-    EXTREMES(MAX, Max) EXTREMES(MIN, Min)
-    PLACES(ARGMAX, Max, false) PLACES(ARGMIN, Min, false)
-    PLACES(LAST_ARGMAX, Max, true) PLACES(LAST_ARGMIN, Min, true)
-};
+    OF_FLOATS(SUM, Sum) OF_INTEGERS(SUM, Sum) OF_FLOATS(AVERAGE, Sum, COMMA_TRUE)
+        LINE(SUM_ALIKE, float, double, values<SumAlike<float, double>, float, double>()) OF_FLOATS(MULTIPLY, Multiply)
+            OF_INTEGERS(MULTIPLY, Multiply) OF_FLOATS(SUM_ABS, SumAbs) OF_INTEGERS(SUM_ABS, SumAbs) OF_FLOATS(
+                SUM_SQUARE, SumSquare) OF_INTEGERS(SUM_SQUARE, SumSquare) OF_FLOATS(SUM_SQUARE_WIDE, SumSquareWide)
+                EXTREMES(MAX, Max) EXTREMES(MIN, Min) PLACES(ARGMAX, Max, false) PLACES(ARGMIN, Min, false)
+                    PLACES(LAST_ARGMAX, Max, true) PLACES(LAST_ARGMIN, Min, true)};
 
 }  // namespace
 }  // namespace reduce

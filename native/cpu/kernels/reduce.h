@@ -1,9 +1,9 @@
 // Reductions of rows and columns, with the same bits at every instruction-set level.
 //
 // A reduction keeps a state for each result: it is started, accumulates elements, may be merged with the state of later
-// elements, and is finished. Floats are summed and multiplied in double, so that a float32 result is almost only rounded
-// once, in any order; SUM_ALIKE errs by up to 2^-23 of its result. How a row is divided into lanes does not depend on the
-// level.
+// elements, and is finished. Floats are summed and multiplied in double, so that a float32 result is almost only
+// rounded once, in any order; SUM_ALIKE errs by up to 2^-23 of its result. How a row is divided into lanes does not
+// depend on the level.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,8 @@ namespace {
 
 // So few columns, whose states stay in registers.
 template <class Function, std::size_t count, class In>
-DMLGRAPH_INLINE void few_columns(typename Function::State* state, const char* line, std::ptrdiff_t stride, std::size_t length) {
+DMLGRAPH_INLINE void few_columns(typename Function::State* state, const char* line, std::ptrdiff_t stride,
+                                 std::size_t length) {
     typename Function::State sum[count];
     DMLGRAPH_UNROLL
     for (std::size_t c = 0; c < count; ++c) {
@@ -38,10 +39,11 @@ struct WideSums {
 };
 #endif
 
-// `count` vectors of columns, whose states stay in registers. The last one ends with column `end`: it may have columns of the
-// one before.
+// `count` vectors of columns, whose states stay in registers. The last one ends with column `end`: it may have columns
+// of the one before.
 template <class Vectors, std::size_t count, class State>
-DMLGRAPH_INLINE void vectors_of_columns(State* state, const char* line, std::ptrdiff_t stride, std::size_t end, std::size_t length) {
+DMLGRAPH_INLINE void vectors_of_columns(State* state, const char* line, std::ptrdiff_t stride, std::size_t end,
+                                        std::size_t length) {
     constexpr std::size_t width = sizeof(typename Vectors::States) / sizeof(State);
     typename Vectors::States sum[count];
     DMLGRAPH_UNROLL
@@ -63,7 +65,8 @@ DMLGRAPH_INLINE void vectors_of_columns(State* state, const char* line, std::ptr
 
 // Fewer columns than a vector has.
 template <class Vectors>
-DMLGRAPH_INLINE void part_of_vector(float* state, const char* line, std::ptrdiff_t stride, std::size_t count, std::size_t length) {
+DMLGRAPH_INLINE void part_of_vector(float* state, const char* line, std::ptrdiff_t stride, std::size_t count,
+                                    std::size_t length) {
     const auto some = part(0, static_cast<int>(count));
     Vector all = load_part(state, some);
     for (std::size_t i = 0; i < length; ++i, line += stride) {
@@ -79,7 +82,8 @@ void wide_columns(State* state, const char* line, std::ptrdiff_t stride, std::si
     for (std::size_t left = count; left > 0;) {
         const std::size_t vectors = (left + width - 1) / width;
         // Never one at last: it would have columns that are done.
-        const std::size_t some = vectors == most + 1 ? most - 1 : lesser(vectors, most), end = lesser(left, some * width);
+        const std::size_t some = vectors == most + 1 ? most - 1 : lesser(vectors, most),
+                          end = lesser(left, some * width);
         switch (some) {
             case 1: vectors_of_columns<Vectors, 1>(state, line, stride, end, length); break;
             case 2: vectors_of_columns<Vectors, 2>(state, line, stride, end, length); break;

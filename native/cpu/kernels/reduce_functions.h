@@ -16,7 +16,8 @@ constexpr std::size_t lanes_of = 256 / sizeof(State);
 
 // Functions on elements of type In (Half arrives as float); State is the type of partial results.
 
-// How two partial results are combined. Code that does not depend on the element type is instantiated for this type only.
+// How two partial results are combined. Code that does not depend on the element type is instantiated for this type
+// only.
 template <class Wide>
 struct Adding {
     using State = Wide;
@@ -138,7 +139,9 @@ template <class Function>
 struct Extremes {
     using States = Vector;
     static DMLGRAPH_INLINE States terms(const float* x) { return load(x); }
-    static DMLGRAPH_INLINE States join(States a, States b) { return Function::start < 0 ? greater(b, a) : DMLGRAPH_LEVEL::lesser(b, a); }
+    static DMLGRAPH_INLINE States join(States a, States b) {
+        return Function::start < 0 ? greater(b, a) : DMLGRAPH_LEVEL::lesser(b, a);
+    }
 };
 
 // Elements converted to the type of the computation, a chunk at a time.

@@ -157,7 +157,8 @@ void column_places(void* states, const void* in, std::ptrdiff_t stride, std::siz
             const auto here = static_cast<Line>(i);
             DMLGRAPH_LOOP
             for (std::size_t c = 0; c < part; ++c) {
-                const bool better = last ? Function::beats(x[c], value[c]) | (x[c] == value[c]) : Function::beats(x[c], value[c]);
+                const bool better =
+                    last ? Function::beats(x[c], value[c]) | (x[c] == value[c]) : Function::beats(x[c], value[c]);
                 value[c] = better ? x[c] : value[c];
                 found[c] = better ? here : found[c];
             }

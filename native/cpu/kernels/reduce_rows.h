@@ -41,7 +41,8 @@ DMLGRAPH_INLINE std::size_t join_lanes(typename Function::State* lane, const In*
     return i;
 }
 
-// The extreme of floats in any order. `length` is a vector's at least: the last one may have elements of the one before.
+// The extreme of floats in any order. `length` is a vector's at least: the last one may have elements of the one
+// before.
 template <class Function>
 DMLGRAPH_INLINE float extreme(const float* x, std::size_t length) {
     constexpr std::size_t width = lanes, vectors = 4;
@@ -75,8 +76,8 @@ DMLGRAPH_INLINE float extreme(const float* x, std::size_t length) {
 
 // Joins what the function takes in groups of elements, and returns the first element after them.
 template <class Function, std::size_t lanes, class In>
-DMLGRAPH_INLINE std::size_t join_groups([[maybe_unused]] typename Function::State* lane, [[maybe_unused]] const In* x, std::size_t i,
-                                        [[maybe_unused]] std::size_t length) {
+DMLGRAPH_INLINE std::size_t join_groups([[maybe_unused]] typename Function::State* lane, [[maybe_unused]] const In* x,
+                                        std::size_t i, [[maybe_unused]] std::size_t length) {
     if constexpr (requires { Function::group; }) {
         constexpr std::size_t step = Function::group * lanes;
         for (; i + step <= length; i += step) {
@@ -91,8 +92,8 @@ DMLGRAPH_INLINE std::size_t join_groups([[maybe_unused]] typename Function::Stat
 
 constexpr std::size_t last_lanes = 8;
 
-// A sum of floats in double: of so many lanes, which begin with those of `lane`, and of the elements after the last whole group
-// of these, which are added to the first lanes.
+// A sum of floats in double: of so many lanes, which begin with those of `lane`, and of the elements after the last
+// whole group of these, which are added to the first lanes.
 template <class Function>
 DMLGRAPH_INLINE double sum_of_few(double* lane, const float* x, std::size_t length) {
 #ifdef DMLGRAPH_DOUBLES

@@ -9,7 +9,8 @@ namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace resampling {
 namespace {
 
-void blend(float* out, const float* total, const float* first, const float* next, float weight, std::int64_t count) noexcept {
+void blend(float* out, const float* total, const float* first, const float* next, float weight,
+           std::int64_t count) noexcept {
     DMLGRAPH_LOOP
     for (std::int64_t i = 0; i < count; ++i) {
         out[i] = total[i] + weight * (next[i] - first[i]);
@@ -30,12 +31,17 @@ void add(float* out, const float* row, float weight, std::int64_t count) noexcep
 DMLGRAPH_INLINE __m512i places_of(const std::int32_t* indices) {
     return _mm512_sub_epi32(_mm512_loadu_si512(indices), _mm512_set1_epi32(indices[0]));
 }
-DMLGRAPH_INLINE Vector near_by(const float* from, __m512i places) { return _mm512_maskz_permutexvar_ps(every_lane, places, load(from)); }
+DMLGRAPH_INLINE Vector near_by(const float* from, __m512i places) {
+    return _mm512_maskz_permutexvar_ps(every_lane, places, load(from));
+}
 #else
 DMLGRAPH_INLINE __m256i places_of(const std::int32_t* indices) {
-    return _mm256_sub_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices)), _mm256_set1_epi32(indices[0]));
+    return _mm256_sub_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(indices)),
+                            _mm256_set1_epi32(indices[0]));
 }
-DMLGRAPH_INLINE Vector near_by(const float* from, __m256i places) { return _mm256_permutevar8x32_ps(load(from), places); }
+DMLGRAPH_INLINE Vector near_by(const float* from, __m256i places) {
+    return _mm256_permutevar8x32_ps(load(from), places);
+}
 #endif
 
 // The elements of a row at a vector of indices. Neighbouring results mostly have neighbouring elements, which are one
@@ -57,12 +63,15 @@ DMLGRAPH_INLINE Vector picked(const float* row, const std::int32_t* indices) {
 }
 
 void repeat(const RepeatCall& call) noexcept {
-    const auto elements = [&](std::int64_t i) { return near_by(call.row + call.indices[i], places_of(call.indices + i)); };
+    const auto elements = [&](std::int64_t i) {
+        return near_by(call.row + call.indices[i], places_of(call.indices + i));
+    };
     if (call.count < lanes) {
         return store_part(call.out, elements(0), part(0, static_cast<int>(call.count)));
     }
     for (std::int64_t next = 0; next < call.count; next += lanes) {
-        const std::int64_t i = next + lanes <= call.count ? next : call.count - lanes;  // some results again, rather than a part
+        const std::int64_t i =
+            next + lanes <= call.count ? next : call.count - lanes;  // some results again, rather than a part
         store(call.out + i, elements(i));
     }
 }
@@ -135,7 +144,7 @@ void add_up(const PickCall& call) noexcept {
 }  // namespace
 }  // namespace resampling
 
-constexpr ResamplingKernels resampling_kernels{
-    resampling::add, resampling::blend, resampling::pick, resampling::repeat, resampling::add_up};
+constexpr ResamplingKernels resampling_kernels{resampling::add, resampling::blend, resampling::pick, resampling::repeat,
+                                               resampling::add_up};
 
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

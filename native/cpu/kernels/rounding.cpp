@@ -46,15 +46,10 @@ struct ModulusFloor {
     float operator()(float a, float b) const { return a - b * floor(up(a / b)); }
 };
 
-const Entry entries[] = {
-    DMLGRAPH_UNARY_FLOATS(FLOOR, Floor)
-    DMLGRAPH_UNARY_FLOATS(CEIL, Ceil)
-    DMLGRAPH_UNARY_FLOATS(TRUNCATE, Truncate)
-    DMLGRAPH_UNARY_FLOATS(ROUND_TO_EVEN, RoundToEven)
-    DMLGRAPH_UNARY_FLOATS(ROUND_AWAY, RoundAway)
-    DMLGRAPH_SLOW_BINARY_FLOATS(MODULUS_TRUNCATE, ModulusTruncate)
-    DMLGRAPH_SLOW_BINARY_FLOATS(MODULUS_FLOOR, ModulusFloor)
-};
+const Entry entries[] = {DMLGRAPH_UNARY_FLOATS(FLOOR, Floor) DMLGRAPH_UNARY_FLOATS(CEIL, Ceil) DMLGRAPH_UNARY_FLOATS(
+    TRUNCATE, Truncate) DMLGRAPH_UNARY_FLOATS(ROUND_TO_EVEN, RoundToEven) DMLGRAPH_UNARY_FLOATS(ROUND_AWAY, RoundAway)
+                             DMLGRAPH_SLOW_BINARY_FLOATS(MODULUS_TRUNCATE, ModulusTruncate)
+                                 DMLGRAPH_SLOW_BINARY_FLOATS(MODULUS_FLOOR, ModulusFloor)};
 
 }  // namespace
 }  // namespace rounding

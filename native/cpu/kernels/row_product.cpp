@@ -1,6 +1,6 @@
 // A few rows times vectors of columns.
-#include "cpu/kernels/level.h"
 #include "cpu/kernels/row_product.h"
+#include "cpu/kernels/level.h"
 #include "cpu/kernels/vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
@@ -59,7 +59,8 @@ void multiply(const FewRowsCall& call) noexcept {
     for (int i = 0; i < rows; ++i) {
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
-            store(out + i * call.out_step + places[j].out, sum(load(added + i * call.added_step + places[j].added), sums[i][j]));
+            store(out + i * call.out_step + places[j].out,
+                  sum(load(added + i * call.added_step + places[j].added), sums[i][j]));
         }
     }
 }
@@ -75,9 +76,13 @@ void multiply(const FewRowsCall& call) noexcept {
 // As many sums as fit into 32 or 16 registers.
 #if defined(__AVX512F__) || !defined(DMLGRAPH_X86)
 constexpr FewRowsKernels kernels{
-    lanes, 8, {8, 8, 7, 6, 5, 4, 3, 3}, {{EIGHT(1)}, {EIGHT(2)}, {SEVEN(3)}, {SIX(4)}, {FIVE(5)}, {FOUR(6)}, {THREE(7)}, {THREE(8)}}};
+    lanes,
+    8,
+    {8, 8, 7, 6, 5, 4, 3, 3},
+    {{EIGHT(1)}, {EIGHT(2)}, {SEVEN(3)}, {SIX(4)}, {FIVE(5)}, {FOUR(6)}, {THREE(7)}, {THREE(8)}}};
 #else
-constexpr FewRowsKernels kernels{lanes, 6, {8, 6, 4, 3, 2, 2}, {{EIGHT(1)}, {SIX(2)}, {FOUR(3)}, {THREE(4)}, {TWO(5)}, {TWO(6)}}};
+constexpr FewRowsKernels kernels{
+    lanes, 6, {8, 6, 4, 3, 2, 2}, {{EIGHT(1)}, {SIX(2)}, {FOUR(3)}, {THREE(4)}, {TWO(5)}, {TWO(6)}}};
 #endif
 #undef ONE
 #undef TWO

@@ -1,5 +1,5 @@
-// A few rows times some vectors of columns: products so small that what surrounds them counts. Rows are read from where they lie, and
-// sums go to places of their own, so that one call computes several gates of a recurrent network.
+// A few rows times some vectors of columns: products so small that what surrounds them counts. Rows are read from where
+// they lie, and sums go to places of their own, so that one call computes several gates of a recurrent network.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ struct VectorPlace {
     std::int64_t out;    // in `FewRowsCall::out`
 };
 
-// out = added + a · b. Steps in floats. Whole vectors are read and stored, row after row from the first place to the last.
+// out = added + a · b. Steps in floats. Whole vectors are read and stored, row after row from the first place to the
+// last.
 struct FewRowsCall {
     const float* a;
     std::int64_t a_step;  // from row to row
@@ -34,8 +35,8 @@ inline constexpr int most_rows_at_once = 8, most_vectors_at_once = 8;
 
 struct FewRowsKernels {
     int lanes;
-    int rows;  // the most of a call
-    int vectors[most_rows_at_once];                            // the most of so many rows
+    int rows;                                                        // the most of a call
+    int vectors[most_rows_at_once];                                  // the most of so many rows
     FewRowsKernel kernels[most_rows_at_once][most_vectors_at_once];  // by rows − 1, then vectors − 1
 
     int most_vectors(int of_rows) const { return vectors[of_rows - 1]; }

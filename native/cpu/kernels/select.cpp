@@ -50,11 +50,13 @@ void sequence(const Call& call) noexcept {
     }
 }
 
-// start + index * delta, where the index, the product and the sum are each rounded. Indices have 32 bits, because tensors
-// have at most 2^32 - 1 elements; those of 31 bits are signed integers, which every processor converts in one instruction.
+// start + index * delta, where the index, the product and the sum are each rounded. Indices have 32 bits, because
+// tensors have at most 2^32 - 1 elements; those of 31 bits are signed integers, which every processor converts in one
+// instruction.
 template <class Index>
 void sequence_by(const Call& call) {
-    const float start = float_of(static_cast<u32>(call.immediates[0].u)), delta = float_of(static_cast<u32>(call.immediates[1].u));
+    const float start = float_of(static_cast<u32>(call.immediates[0].u)),
+                delta = float_of(static_cast<u32>(call.immediates[1].u));
     const auto first = static_cast<Index>(call.first);
     const std::size_t count = call.count;
     auto* const out = static_cast<float*>(call.out);
@@ -99,20 +101,12 @@ void sequence_of_half(const Call& call) noexcept {
 #define SEQUENCE(type, ...) {Opcode::SEQUENCE, data_type<type>, data_type<type>, sequence<Word<type>>},
 
 const Entry entries[] = {
-    DMLGRAPH_INTEGERS(DMLGRAPH_UNARY_WORD, IDENTITY, Identity)
-    DMLGRAPH_UNARY_WORD(Half, IDENTITY, Identity)
-    DMLGRAPH_UNARY_WORD(float, IDENTITY, Identity)
-    DMLGRAPH_UNARY_WORD(double, IDENTITY, Identity)
-    DMLGRAPH_INTEGERS(IF, )
-    IF(Half)
-    IF(float)
-    IF(double)
-    DMLGRAPH_SLOW_BINARY_FLOATS(RELU_GRAD, ReluGrad)
-    DMLGRAPH_SIGNED(DMLGRAPH_SLOW_BINARY, RELU_GRAD, ReluGrad)
-    DMLGRAPH_SLOW_BINARY_FLOATS(CLIP_GRAD, ClipGrad<float>)
-    DMLGRAPH_INTEGERS(CLIP_GRAD, CLIP_GRAD)
-    DMLGRAPH_INTEGERS(SEQUENCE, )
-    {Opcode::SEQUENCE, DataType::float32, DataType::float32, sequence_of_float},
+    DMLGRAPH_INTEGERS(DMLGRAPH_UNARY_WORD, IDENTITY, Identity) DMLGRAPH_UNARY_WORD(Half, IDENTITY, Identity)
+        DMLGRAPH_UNARY_WORD(float, IDENTITY, Identity) DMLGRAPH_UNARY_WORD(double, IDENTITY, Identity)
+            DMLGRAPH_INTEGERS(IF, ) IF(Half) IF(float) IF(double) DMLGRAPH_SLOW_BINARY_FLOATS(RELU_GRAD, ReluGrad)
+                DMLGRAPH_SIGNED(DMLGRAPH_SLOW_BINARY, RELU_GRAD, ReluGrad) DMLGRAPH_SLOW_BINARY_FLOATS(
+                    CLIP_GRAD, ClipGrad<float>) DMLGRAPH_INTEGERS(CLIP_GRAD, CLIP_GRAD) DMLGRAPH_INTEGERS(SEQUENCE, ){
+                    Opcode::SEQUENCE, DataType::float32, DataType::float32, sequence_of_float},
     {Opcode::SEQUENCE, DataType::float16, DataType::float16, sequence_of_half},
 };
 

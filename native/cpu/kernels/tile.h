@@ -58,8 +58,8 @@ private:
     std::int64_t step_;
 };
 
-// sums += the products of the rows and the panels, depth by depth. Numbers: Singles, Integers or ColumnsOfBytes. Several panels
-// lie side by side in the results.
+// sums += the products of the rows and the panels, depth by depth. Numbers: Singles, Integers or ColumnsOfBytes.
+// Several panels lie side by side in the results.
 template <template <int> class Rows, int panels, class Numbers, int rows, int vectors>
 DMLGRAPH_INLINE void multiply(Numbers, typename Numbers::V (&sums)[rows][vectors], const TileCall& call) {
     using V = typename Numbers::V;
@@ -106,7 +106,8 @@ DMLGRAPH_INLINE void multiply(SmallRows, Words (&sums)[rows][vectors], const Til
             const Words first = Integers::repeated(a[i]), second = Integers::repeated(a[rows + i]);
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
-                const Words pairs = sum_of_pairs(pair_sums(first, load_words(b + j * lanes)), pair_sums(second, load_words(b + b_step + j * lanes)));
+                const Words pairs = sum_of_pairs(pair_sums(first, load_words(b + j * lanes)),
+                                                 pair_sums(second, load_words(b + b_step + j * lanes)));
                 sums[i][j] = add_pairs(pairs, sums[i][j]);
             }
         }
@@ -157,9 +158,9 @@ void tile(const TileCall& call) noexcept {
 #define WIDTHS(rows) tile<Numbers, Rows, rows, 1>, tile<Numbers, Rows, rows, 2>
 template <class Numbers, template <int> class Rows>
 constexpr TileKernel tile_kernels[] = {
-    WIDTHS(1), WIDTHS(2), WIDTHS(3), WIDTHS(4), WIDTHS(5), WIDTHS(6),
+    WIDTHS(1),  WIDTHS(2),  WIDTHS(3), WIDTHS(4),  WIDTHS(5),  WIDTHS(6),
 #if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
-    WIDTHS(7), WIDTHS(8), WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
+    WIDTHS(7),  WIDTHS(8),  WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
 #endif
 #if defined(__AVX512F__)
     WIDTHS(13), WIDTHS(14),
@@ -171,7 +172,8 @@ template <class Numbers, int rows, int panels>
 constexpr TileKernel wide_tile = tile<Numbers, RowsApart, rows, panels * most_vectors, panels>;
 
 template <class Numbers>
-constexpr Tiles tiles_of(const TileKernel* apart = nullptr, const NarrowTiles& narrow = {}, const WideTiles& wide = {}) {
+constexpr Tiles tiles_of(const TileKernel* apart = nullptr, const NarrowTiles& narrow = {},
+                         const WideTiles& wide = {}) {
     constexpr auto& kernels = tile_kernels<Numbers, RowsSideBySide>;
     static_assert(sizeof(kernels) / sizeof(kernels[0]) == most_rows * most_vectors);
     return {lanes, most_rows, most_vectors, kernels, apart, narrow, wide};

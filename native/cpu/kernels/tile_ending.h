@@ -16,8 +16,8 @@ struct Same {
     DMLGRAPH_INLINE Vector operator()(Vector x) const { return x; }
 };
 
-// Calls next(result) with the function as one of vectors, so that it is looked at once for many. −0 stays if it is equal to a
-// lower bound of two, as in CLIP.
+// Calls next(result) with the function as one of vectors, so that it is looked at once for many. −0 stays if it is
+// equal to a lower bound of two, as in CLIP.
 template <class Next>
 DMLGRAPH_INLINE void apply(const SumFunction& function, const Next& next) {
     const Vector first = repeated(function.first), second = repeated(function.second);
@@ -66,8 +66,8 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending,
 
 // Rows of sums in memory, as `count` results of float16 from a column on; `after` follows the rounding.
 template <bool adds, class Before, class After>
-void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending, std::int64_t column,
-                  const Before& before, const After& after) {
+void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending,
+                  std::int64_t column, const Before& before, const After& after) {
     const float* const numbers = ending.numbers;
     const std::int64_t out_step = ending.half.step, line_step = ending.half.lines_step;
     const bool adds_before = adds && ending.half.adds_before, adds_after = adds && !adds_before;
@@ -99,8 +99,8 @@ void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t c
 }
 
 // Stores the results of float16 of rows of `width` sums, which begin at a column.
-[[maybe_unused]] DMLGRAPH_ONCE void end_in_half(const float* sums, std::int64_t step, int rows, std::int64_t width, const SumEnding& ending,
-                                                std::int64_t column) {
+[[maybe_unused]] DMLGRAPH_ONCE void end_in_half(const float* sums, std::int64_t step, int rows, std::int64_t width,
+                                                const SumEnding& ending, std::int64_t column) {
     const std::int64_t rest = ending.half.count - column, count = width < rest ? width : rest;
     apply(ending.function, [&](const auto& before) {
         apply(ending.half.function, [&](const auto& after) {
@@ -110,8 +110,8 @@ void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t c
     });
 }
 
-// What there is of a vector, and what of that is stored. (GCC 12 misaligns vectors beside arrays on the stack that AddressSanitizer
-// keeps for returns.)
+// What there is of a vector, and what of that is stored. (GCC 12 misaligns vectors beside arrays on the stack that
+// AddressSanitizer keeps for returns.)
 template <class Numbers>
 DMLGRAPH_INLINE typename Numbers::V load_some(const float* from, int count) {
     const Vector some = load_part(from, part(0, count));
@@ -186,7 +186,8 @@ DMLGRAPH_INLINE void store_columns(const typename Numbers::V (&sums)[rows][vecto
 }
 
 template <class T>
-DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t count, const ByteEnding& ending, std::int64_t column) {
+DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t count,
+                                   const ByteEnding& ending, std::int64_t column) {
     const std::int64_t out_step = ending.step;
     const float* const factors = ending.factors;
     const VectorToBytes<T> bytes(static_cast<T>(ending.zero_point));
@@ -208,8 +209,8 @@ DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int row
 }
 
 // Stores the results of 8-bit integers of rows of `width` sums, which begin at a column.
-[[maybe_unused]] DMLGRAPH_ONCE void end_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t width, const ByteEnding& ending,
-                                                 std::int64_t column) {
+[[maybe_unused]] DMLGRAPH_ONCE void end_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t width,
+                                                 const ByteEnding& ending, std::int64_t column) {
     const std::int64_t rest = ending.count - column, count = width < rest ? width : rest;
     if (ending.is_signed) {
         rows_in_bytes<i8>(sums, step, rows, count, ending, column);
@@ -218,8 +219,8 @@ DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int row
     }
 }
 
-// The places of a tile's results, and what its ending adds, come into the caches while the tile is computed: rows are lines
-// of the cache of their own, which the processor does not foresee.
+// The places of a tile's results, and what its ending adds, come into the caches while the tile is computed: rows are
+// lines of the cache of their own, which the processor does not foresee.
 template <int rows, int vectors, class Call>
 DMLGRAPH_INLINE void fetch_results(const Call& call) {
     constexpr int last = vectors * lanes - 1;

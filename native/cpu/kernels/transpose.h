@@ -12,15 +12,19 @@ namespace {
 // Of four vectors: within each 128 bits, lane j of x[i] becomes lane i of x[j].
 DMLGRAPH_INLINE void transpose_quarters(Vector* x) {
 #if defined(__AVX512F__)
-    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(x[0], x[1])), b = _mm512_castps_pd(_mm512_unpackhi_ps(x[0], x[1]));
-    const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(x[2], x[3])), d = _mm512_castps_pd(_mm512_unpackhi_ps(x[2], x[3]));
+    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(x[0], x[1])),
+                  b = _mm512_castps_pd(_mm512_unpackhi_ps(x[0], x[1]));
+    const __m512d c = _mm512_castps_pd(_mm512_unpacklo_ps(x[2], x[3])),
+                  d = _mm512_castps_pd(_mm512_unpackhi_ps(x[2], x[3]));
     x[0] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
     x[1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
     x[2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
     x[3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
 #else
-    const __m256d a = _mm256_castps_pd(_mm256_unpacklo_ps(x[0], x[1])), b = _mm256_castps_pd(_mm256_unpackhi_ps(x[0], x[1]));
-    const __m256d c = _mm256_castps_pd(_mm256_unpacklo_ps(x[2], x[3])), d = _mm256_castps_pd(_mm256_unpackhi_ps(x[2], x[3]));
+    const __m256d a = _mm256_castps_pd(_mm256_unpacklo_ps(x[0], x[1])),
+                  b = _mm256_castps_pd(_mm256_unpackhi_ps(x[0], x[1]));
+    const __m256d c = _mm256_castps_pd(_mm256_unpacklo_ps(x[2], x[3])),
+                  d = _mm256_castps_pd(_mm256_unpackhi_ps(x[2], x[3]));
     x[0] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, c));
     x[1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, c));
     x[2] = _mm256_castpd_ps(_mm256_unpacklo_pd(b, d));
@@ -38,8 +42,10 @@ DMLGRAPH_INLINE void transpose(Vector (&x)[lanes]) {
     DMLGRAPH_UNROLL
     for (int j = 0; j < quarter; ++j) {
 #if defined(__AVX512F__)
-        const __m512 even_above = _mm512_shuffle_f32x4(x[j], x[4 + j], 0x88), odd_above = _mm512_shuffle_f32x4(x[j], x[4 + j], 0xdd);
-        const __m512 even_below = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0x88), odd_below = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0xdd);
+        const __m512 even_above = _mm512_shuffle_f32x4(x[j], x[4 + j], 0x88),
+                     odd_above = _mm512_shuffle_f32x4(x[j], x[4 + j], 0xdd);
+        const __m512 even_below = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0x88),
+                     odd_below = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0xdd);
         x[j] = _mm512_shuffle_f32x4(even_above, even_below, 0x88);
         x[4 + j] = _mm512_shuffle_f32x4(odd_above, odd_below, 0x88);
         x[8 + j] = _mm512_shuffle_f32x4(even_above, even_below, 0xdd);

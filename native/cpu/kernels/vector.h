@@ -30,7 +30,8 @@ DMLGRAPH_INLINE Vector difference(Vector a, Vector b) { return _mm512_sub_ps(a, 
 DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
 
-// Of words, and sums of 32 bits: a is a row, b a column. Words of two numbers may also be loaded from bytes, which are signed.
+// Of words, and sums of 32 bits: a is a row, b a column. Words of two numbers may also be loaded from bytes, which are
+// signed.
 using Words = __m512i;
 DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(from); }
 DMLGRAPH_INLINE Words as_words(Vector x) { return _mm512_castps_si512(x); }
@@ -44,10 +45,16 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm512_dpb
 #elif defined(DMLGRAPH_PAIRS)
 DMLGRAPH_INLINE Words pair_sums(Words a, Words b) { return _mm512_maddubs_epi16(b, a); }
 DMLGRAPH_INLINE Words sum_of_pairs(Words a, Words b) { return _mm512_add_epi16(a, b); }
-DMLGRAPH_INLINE Words add_pairs(Words pairs, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1)), c)); }
+DMLGRAPH_INLINE Words add_pairs(Words pairs, Words c) {
+    return in_register(_mm512_add_epi32(_mm512_madd_epi16(pairs, _mm512_set1_epi16(1)), c));
+}
 #else
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm512_add_epi32(_mm512_madd_epi16(a, b), c)); }
-DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm512_add_epi32(_mm512_madd_epi16(a, b), c));
+}
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+}
 #endif
 
 #elif defined(__AVX2__)
@@ -62,7 +69,9 @@ DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 
 using Words = __m256i;
-DMLGRAPH_INLINE Words load_words(const float* from) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)); }
+DMLGRAPH_INLINE Words load_words(const float* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
 DMLGRAPH_INLINE Words as_words(Vector x) { return _mm256_castps_si256(x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm256_castsi256_ps(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
@@ -74,10 +83,16 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return _mm256_dpb
 #elif defined(DMLGRAPH_PAIRS)
 DMLGRAPH_INLINE Words pair_sums(Words a, Words b) { return _mm256_maddubs_epi16(b, a); }
 DMLGRAPH_INLINE Words sum_of_pairs(Words a, Words b) { return _mm256_add_epi16(a, b); }
-DMLGRAPH_INLINE Words add_pairs(Words pairs, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)), c)); }
+DMLGRAPH_INLINE Words add_pairs(Words pairs, Words c) {
+    return in_register(_mm256_add_epi32(_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)), c));
+}
 #else
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm256_add_epi32(_mm256_madd_epi16(a, b), c)); }
-DMLGRAPH_INLINE Words load_bytes(const std::byte* from) { return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm256_add_epi32(_mm256_madd_epi16(a, b), c));
+}
+DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+}
 #endif
 
 #elif defined(DMLGRAPH_X86)
@@ -98,7 +113,9 @@ DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm_castsi128_ps(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm_add_epi32(a, b); }
-DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return in_register(_mm_add_epi32(_mm_madd_epi16(a, b), c)); }
+DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
+    return in_register(_mm_add_epi32(_mm_madd_epi16(a, b), c));
+}
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
     const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
     return _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
@@ -163,7 +180,9 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     return c + __builtin_bit_cast(Words, low(a) * low(b)) + __builtin_bit_cast(Words, high(a) * high(b));
 }
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
-    const auto number = [](std::byte each) { return static_cast<std::uint32_t>(static_cast<std::int8_t>(each)) & 0xffff; };
+    const auto number = [](std::byte each) {
+        return static_cast<std::uint32_t>(static_cast<std::int8_t>(each)) & 0xffff;
+    };
     Words x{};
     for (int i = 0; i < 4; ++i) {
         x[i] = number(from[2 * i]) | number(from[2 * i + 1]) << 16;
@@ -198,8 +217,8 @@ struct Integers {
     static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
 
-// What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits. Columns of two may also be
-// read from bytes. With DMLGRAPH_PAIRS the sum of two products of 8-bit integers must fit into 16 bits.
+// What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits. Columns of two may
+// also be read from bytes. With DMLGRAPH_PAIRS the sum of two products of 8-bit integers must fit into 16 bits.
 #if defined(__AVX512VNNI__) || (defined(__AVXVNNI__) && !defined(__AVX512F__)) || defined(DMLGRAPH_PAIRS)
 inline constexpr int depths_of_word = 4;
 inline constexpr bool unsigned_columns = true;

@@ -10,8 +10,8 @@
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-// The bits of 2^(i / 8), less the exponent's of 1 and i in the highest bits of the fraction. Those of a number whose lowest
-// bits are 8 e + i, shifted by 20, add the exponent e and i.
+// The bits of 2^(i / 8), less the exponent's of 1 and i in the highest bits of the fraction. Those of a number whose
+// lowest bits are 8 e + i, shifted by 20, add the exponent e and i.
 alignas(32) inline constexpr u32 eighth_roots[] = {0x00000000u, 0xfffb95c2u, 0xfff837f0u, 0xfff5fed7u,
                                                    0xfff504f3u, 0xfff5672au, 0xfff744fdu, 0xfffac0c7u};
 
@@ -26,13 +26,15 @@ DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
 #elif defined(__AVX2__)
 DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
     const __m256i n = _mm256_castps_si256(shifted);
-    const __m256i root = _mm256_permutevar8x32_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(eighth_roots)), n);
+    const __m256i root =
+        _mm256_permutevar8x32_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(eighth_roots)), n);
     return _mm256_castsi256_ps(_mm256_add_epi32(root, _mm256_slli_epi32(n, 20)));
 }
 #elif defined(__aarch64__) || defined(_M_ARM64)
 DMLGRAPH_INLINE Vector power_of_eighths(Vector shifted) {
     const uint32x4_t n = vreinterpretq_u32_f32(shifted);
-    const uint8x16x2_t roots = {{vreinterpretq_u8_u32(vld1q_u32(eighth_roots)), vreinterpretq_u8_u32(vld1q_u32(eighth_roots + 4))}};
+    const uint8x16x2_t roots = {
+        {vreinterpretq_u8_u32(vld1q_u32(eighth_roots)), vreinterpretq_u8_u32(vld1q_u32(eighth_roots + 4))}};
     // The four bytes of each root.
     const uint32x4_t places = vmlaq_n_u32(vdupq_n_u32(0x03020100u), vandq_u32(n, vdupq_n_u32(7)), 0x04040404u);
     const uint32x4_t root = vreinterpretq_u32_u8(vqtbl2q_u8(roots, vreinterpretq_u8_u32(places)));
@@ -67,7 +69,9 @@ DMLGRAPH_INLINE Vector exp(Vector x) {
 
 // The whole number of eighths of an octave in e^x, as power_of_eighths takes it; and that number.
 inline constexpr float whole_of_eighths = 0x1.8p23f + 8.0f * 191.0f;  // 127 + 64: the exponent's bits of 2^(n / 8 + 64)
-DMLGRAPH_INLINE Vector eighths_of(Vector x) { return product_sum(x, repeated(8.0f * log2_e), repeated(whole_of_eighths)); }
+DMLGRAPH_INLINE Vector eighths_of(Vector x) {
+    return product_sum(x, repeated(8.0f * log2_e), repeated(whole_of_eighths));
+}
 DMLGRAPH_INLINE Vector eighths_in(Vector shifted) { return difference(shifted, repeated(whole_of_eighths)); }
 
 // x - n (ln 2) / 8.
@@ -112,8 +116,8 @@ DMLGRAPH_INLINE Vector error_of_product(Vector a, Vector b, Vector product) {
 #endif
 }
 
-// Where `power_of_eighths` is zero: -191 ln 2. Powers of scores that masks leave out are zeros, and products with these take
-// no longer than others. Results that become zero in the last product take ten times as long.
+// Where `power_of_eighths` is zero: -191 ln 2. Powers of scores that masks leave out are zeros, and products with these
+// take no longer than others. Results that become zero in the last product take ten times as long.
 inline constexpr float zero_power = -0x1.08c84p7f;
 
 // x = e^x for x up to 0, within 2 units in the last place and 2^-28 |x|. Large results need no care.

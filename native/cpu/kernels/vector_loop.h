@@ -1,5 +1,5 @@
-// A loop over vectors, for functions of one float32 that compilers do not vectorise themselves, such as those that look numbers
-// up in registers.
+// A loop over vectors, for functions of one float32 that compilers do not vectorise themselves, such as those that look
+// numbers up in registers.
 #pragma once
 
 #include "cpu/kernels/half.h"

@@ -36,9 +36,9 @@ struct Log {
         const double k = static_cast<double>(static_cast<i32>(bits >> 52) - (subnormal ? 1023 + 54 : 1023));
         const double f = double_of((bits & 0xfffffffffffffu) + root_of_half) - 1.0;
         const double half_square = 0.5 * f * f, s = f / (2.0 + f), z = s * s;
-        const double rest = z * polynomial(z, 0x1.5555555555593p-1, 0x1.999999997fa04p-2, 0x1.2492494229359p-2,
-                                           0x1.c71c51d8e78afp-3, 0x1.7466496cb03dep-3, 0x1.39a09d078c69fp-3,
-                                           0x1.2f112df3e5244p-3);
+        const double rest =
+            z * polynomial(z, 0x1.5555555555593p-1, 0x1.999999997fa04p-2, 0x1.2492494229359p-2, 0x1.c71c51d8e78afp-3,
+                           0x1.7466496cb03dep-3, 0x1.39a09d078c69fp-3, 0x1.2f112df3e5244p-3);
         const double log = s * (half_square + rest) + k * 0x1.a39ef35793c76p-33 - half_square + f + k * 0x1.62e42feep-1;
         const double bounded = x == infinity ? x : log;
         return x > 0.0 ? bounded : x == 0.0 ? -infinity : not_a_number;
@@ -51,8 +51,8 @@ struct ScaleBias {
     double operator()(double x) const { return x * scale + bias; }
 };
 
-// In float32, which takes a third of the time: the nearest number, which leaves nothing to round where it is close to a, then
-// the rest.
+// In float32, which takes a third of the time: the nearest number, which leaves nothing to round where it is close to
+// a, then the rest.
 struct SubtractWide {
     float operator()(float a, double b) const {
         const float near = static_cast<float>(b);
@@ -122,14 +122,10 @@ void exp_below(const Call& call) noexcept {
 }
 
 const Entry entries[] = {
-    DMLGRAPH_BINARY(double, ADD, Add)
-    DMLGRAPH_BINARY(double, MULTIPLY, Multiply)
-    DMLGRAPH_BINARY(double, DIVIDE, Divide)
-    DMLGRAPH_UNARY(double, SQRT, Sqrt)
-    DMLGRAPH_UNARY(double, RECIP, Recip)
-    DMLGRAPH_UNARY(double, LOG, Log)
-    DMLGRAPH_UNARY(double, SCALE_BIAS, ScaleBias)
-    {Opcode::SUBTRACT_WIDE, DataType::float64, DataType::float32, binary<SubtractWide, float, float, double>},
+    DMLGRAPH_BINARY(double, ADD, Add) DMLGRAPH_BINARY(double, MULTIPLY, Multiply) DMLGRAPH_BINARY(
+        double, DIVIDE, Divide) DMLGRAPH_UNARY(double, SQRT, Sqrt) DMLGRAPH_UNARY(double, RECIP, Recip)
+        DMLGRAPH_UNARY(double, LOG, Log) DMLGRAPH_UNARY(double, SCALE_BIAS, ScaleBias){
+            Opcode::SUBTRACT_WIDE, DataType::float64, DataType::float32, binary<SubtractWide, float, float, double>},
     {Opcode::EXP_BELOW, DataType::float32, DataType::float32, exp_below},
 };
 

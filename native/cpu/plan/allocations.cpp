@@ -60,7 +60,8 @@ void pass_fills_through_views(Plan& plan) {
             continue;
         }
         for (std::size_t port = 0; port < each.spec.outputs.size(); ++port) {
-            plan.value(each.first_value + static_cast<std::int32_t>(port)).fill = plan.value(each.spec.sources.at(0)).fill;
+            plan.value(each.first_value + static_cast<std::int32_t>(port)).fill =
+                plan.value(each.spec.sources.at(0)).fill;
         }
     }
 }
@@ -134,8 +135,8 @@ static bool is_filled_before(const NodeSpec& spec) {
            spec.pieces[0].sizes == spec.outputs[0].sizes;
 }
 
-// Inputs of a join are written directly into its output. Outer joins come first, so that a value that is joined twice is
-// in the outer one.
+// Inputs of a join are written directly into its output. Outer joins come first, so that a value that is joined twice
+// is in the outer one.
 void allocate_joined_parts(Plan& plan) {
     for (auto n = static_cast<std::int32_t>(plan.nodes.size()) - 1; n >= 0; --n) {
         const NodeSpec& spec = plan.node(n).spec;

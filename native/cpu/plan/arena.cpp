@@ -23,9 +23,7 @@ struct Block {
     std::size_t offset = 0;
 };
 
-std::size_t rounded(const Lifetime& lifetime) {
-    return std::max(cache_line, align_to_line(lifetime.bytes)) + red_zone;
-}
+std::size_t rounded(const Lifetime& lifetime) { return std::max(cache_line, align_to_line(lifetime.bytes)) + red_zone; }
 
 // The blocks of the buffers; blocks[k] is that of lifetimes[b] if block_of[b] is k.
 std::vector<Block> blocks_of(const std::vector<Lifetime>& lifetimes, const std::vector<std::unique_ptr<Step>>& steps,

@@ -65,11 +65,12 @@ void check_view(const Plan& plan, const View& view, const std::string& name) {
     const std::size_t bytes = bytes_of(plan, view.buffer);
     const Reach reach = reach_of(view);
     if (reach.first < 0 || reach.last > static_cast<std::int64_t>(bytes)) {
-        throw PlanError(name, "a view reaches from byte " + std::to_string(reach.first) + " to " + std::to_string(reach.last) +
-                                  " of a buffer of " + std::to_string(bytes));
+        throw PlanError(name, "a view reaches from byte " + std::to_string(reach.first) + " to " +
+                                  std::to_string(reach.last) + " of a buffer of " + std::to_string(bytes));
     }
     const auto index = static_cast<std::size_t>(view.buffer), inputs = plan.program.inputs.size();
-    if (view.mapped && !is_mapped_inside(view, index < inputs ? plan.program.inputs[index] : plan.program.outputs.at(index - inputs))) {
+    if (view.mapped && !is_mapped_inside(view, index < inputs ? plan.program.inputs[index]
+                                                              : plan.program.outputs.at(index - inputs))) {
         throw PlanError(name, "a view has other elements than its map onto the caller's array");
     }
 }
@@ -88,7 +89,8 @@ void check_broadcast(const View& view, int rank, const Sizes& sizes, const std::
 void check_views(Plan& plan) {
     for (const Value& each : plan.values) {
         if (each.view.buffer != no_buffer && (each.view.rank != each.desc.rank || each.view.sizes != each.desc.sizes)) {
-            throw PlanError(each.node < 0 ? "" : plan.node(each.node).spec.name, "its value lies in a view of other sizes");
+            throw PlanError(each.node < 0 ? "" : plan.node(each.node).spec.name,
+                            "its value lies in a view of other sizes");
         }
     }
     for (const auto& step : plan.program.steps) {

@@ -1,8 +1,8 @@
 // What follows a product is computed before its numbers are stored: element-wise nodes join the epilogue of its step.
 //
 // A family begins with the product. Then come, in the graph's order, nodes that read its members' values and other
-// tensors of the same sizes, element by element. It ends where only its last value is read from outside, or is an output
-// of the graph: so nothing outside lies between two members, and the step can take the place of the last one.
+// tensors of the same sizes, element by element. It ends where only its last value is read from outside, or is an
+// output of the graph: so nothing outside lies between two members, and the step can take the place of the last one.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -75,7 +75,9 @@ private:
 
     NodeSpec& node(std::int32_t n) { return graph_.nodes[static_cast<std::size_t>(n)]; }
     std::int32_t result(std::int32_t n) const { return first_values_[static_cast<std::size_t>(n)]; }
-    const std::vector<std::int32_t>& readers(std::int32_t value) const { return readers_[static_cast<std::size_t>(value)]; }
+    const std::vector<std::int32_t>& readers(std::int32_t value) const {
+        return readers_[static_cast<std::size_t>(value)];
+    }
 
     Family family_of(std::int32_t product) {
         Family members{product};
@@ -97,7 +99,8 @@ private:
     bool may_join(const Family& members, std::int32_t n) {
         const NodeSpec& spec = node(n);
         const TensorDesc& product = node(members.front()).outputs[0];
-        if (absorbed_[static_cast<std::size_t>(n)] || spec.kind != NodeKind::element_wise || !has_sizes_of(spec.outputs[0], product)) {
+        if (absorbed_[static_cast<std::size_t>(n)] || spec.kind != NodeKind::element_wise ||
+            !has_sizes_of(spec.outputs[0], product)) {
             return false;
         }
         for (std::size_t port = 0; port < spec.sources.size(); ++port) {
@@ -107,7 +110,8 @@ private:
             }
             const TensorDesc& desc = spec.inputs[port];
             const bool inside = is_made_by(members, source);
-            if (!has_sizes_of(desc, product) || (inside ? !same_elements(desc, desc_of(source)) : !may_read(source, desc))) {
+            if (!has_sizes_of(desc, product) ||
+                (inside ? !same_elements(desc, desc_of(source)) : !may_read(source, desc))) {
                 return false;
             }
         }
@@ -137,15 +141,17 @@ private:
     bool only_last_is_read(const Family& members) const {
         return std::ranges::all_of(members.begin(), members.end() - 1, [&](std::int32_t n) {
             const std::int32_t made = result(n);
-            return !is_output_[static_cast<std::size_t>(made)] && std::ranges::all_of(readers(made), [&](std::int32_t reader) {
-                return std::ranges::find(members, reader) != members.end();
-            });
+            return !is_output_[static_cast<std::size_t>(made)] &&
+                   std::ranges::all_of(readers(made), [&](std::int32_t reader) {
+                       return std::ranges::find(members, reader) != members.end();
+                   });
         });
     }
 
     bool fits(const Family& members) {
         const std::optional<Joined> joined = write(members);
-        return joined && joined->inputs.size() <= first_operand + most_operands && joined->code.size() <= most_instructions;
+        return joined && joined->inputs.size() <= first_operand + most_operands &&
+               joined->code.size() <= most_instructions;
     }
 
     // The product with all that follows it.
@@ -164,7 +170,8 @@ private:
             joined.inputs.pop_back();
         }
         const auto last = [&] {  // the sums, or the last result
-            return static_cast<std::int16_t>(joined.code.empty() ? 0 : -static_cast<std::ptrdiff_t>(joined.code.size()));
+            return static_cast<std::int16_t>(joined.code.empty() ? 0
+                                                                 : -static_cast<std::ptrdiff_t>(joined.code.size()));
         };
         std::unordered_map<std::int32_t, std::int16_t> operands{{result(members.front()), last()}};  // by value
         for (const std::int32_t n : std::span(members).subspan(1)) {
@@ -183,8 +190,8 @@ private:
     }
 
     // What a member reads at a port: a member's result, or an input of the step.
-    std::int16_t operand_of(const NodeSpec& spec, std::size_t port, const std::unordered_map<std::int32_t, std::int16_t>& known,
-                            Joined& joined) {
+    std::int16_t operand_of(const NodeSpec& spec, std::size_t port,
+                            const std::unordered_map<std::int32_t, std::int16_t>& known, Joined& joined) {
         const std::int32_t source = spec.sources[port];
         if (const auto found = known.find(source); found != known.end()) {
             return found->second;
@@ -211,7 +218,8 @@ private:
         NodeSpec& product = node(members.front());
         NodeSpec& last = node(members.back());
         for (const std::int32_t n : std::span(members).subspan(1)) {
-            if (node(n).name != (product.also.empty() ? product.name : product.also.back())) {  // once for parts of an operator
+            if (node(n).name !=
+                (product.also.empty() ? product.name : product.also.back())) {  // once for parts of an operator
                 product.also.push_back(node(n).name);
             }
         }
@@ -230,7 +238,9 @@ private:
             const std::int32_t producer = producers_[v];
             numbers[v] = producer >= 0 && absorbed_[static_cast<std::size_t>(producer)] ? -1 : count++;
         }
-        const auto renumber = [&](std::int32_t& value) { value = value < 0 ? value : numbers[static_cast<std::size_t>(value)]; };
+        const auto renumber = [&](std::int32_t& value) {
+            value = value < 0 ? value : numbers[static_cast<std::size_t>(value)];
+        };
         for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
             if (!absorbed_[n]) {
                 std::ranges::for_each(graph_.nodes[n].sources, renumber);

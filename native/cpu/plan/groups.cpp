@@ -43,7 +43,8 @@ bool is_inlined(Plan& plan, const Value& value, const Reader& reader) {
         const NodeSpec& consumer = plan.node(reader.node).spec;
         return consumer.kind != NodeKind::step || consumer.make_step->strided();
     }
-    return in_register(plan, value, reader) && (plan.node(value.node).is_virtual || find_group(plan, value.node) == find_group(plan, reader.node));
+    return in_register(plan, value, reader) &&
+           (plan.node(value.node).is_virtual || find_group(plan, value.node) == find_group(plan, reader.node));
 }
 
 void assign_stages(Plan& plan) {
@@ -106,7 +107,8 @@ Sinking sinking_of(const Plan& plan, std::int32_t node_id) {
     Sinking found;
     for (std::int32_t port = 0; port < static_cast<std::int32_t>(each.spec.sources.size()); ++port) {
         const std::int32_t source = each.spec.sources[port];
-        if (source < 0 || plan.value(source).fill >= 0 || std::ranges::find(each.spec.sources, source) - each.spec.sources.begin() < port) {
+        if (source < 0 || plan.value(source).fill >= 0 ||
+            std::ranges::find(each.spec.sources, source) - each.spec.sources.begin() < port) {
             continue;
         }
         const Value& read = plan.value(source);
@@ -200,7 +202,8 @@ void unite_groups(Plan& plan) {
             const auto [found, added] = by_stage.try_emplace(consumer.stage, reader.node);
             const Node& other = plan.node(found->second);
             const bool one_space = other.domain == consumer.domain && other.is_narrow == consumer.is_narrow;
-            if (!added && one_space && (consumer.domain >= 0 || same_sizes(other.spec.outputs[0], consumer.spec.outputs[0]))) {
+            if (!added && one_space &&
+                (consumer.domain >= 0 || same_sizes(other.spec.outputs[0], consumer.spec.outputs[0]))) {
                 join_groups(plan, found->second, reader.node);
             }
         }

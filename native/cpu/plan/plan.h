@@ -114,8 +114,8 @@ struct Program {
     BufferId constants_buffer() const { return static_cast<BufferId>(inputs.size() + outputs.size()); }
 };
 
-// The planner's own mistake: the program would touch memory that is not its node's, or a step refuses its tensors. It is
-// never run.
+// The planner's own mistake: the program would touch memory that is not its node's, or a step refuses its tensors. It
+// is never run.
 class PlanError : public std::logic_error {
 public:
     PlanError(const std::string& node, const std::string& problem);

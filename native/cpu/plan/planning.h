@@ -120,8 +120,8 @@ void require_packed(Plan& plan, BufferId buffer);
 // steps.cpp: Program::steps.
 void emit_groups(Plan& plan);
 
-// bounds.cpp: throw PlanError if a value's view has other sizes than the value or a step's view leaves its allocation, and
-// if a node's view is not broadcast to the sizes at which the node reads or writes it.
+// bounds.cpp: throw PlanError if a value's view has other sizes than the value or a step's view leaves its allocation,
+// and if a node's view is not broadcast to the sizes at which the node reads or writes it.
 void check_views(Plan& plan);
 void check_broadcast(const View& view, int rank, const Sizes& sizes, const std::string& node);
 

@@ -143,7 +143,8 @@ private:
         made.narrow = true;
         made.result = spec.outputs[0].type;
         Reference operand = input(node_id, 0);
-        if (made.reduction->of_squares != nullptr && is_square(operand)) {  // if nobody else wants them, they are not computed
+        if (made.reduction->of_squares != nullptr &&
+            is_square(operand)) {  // if nobody else wants them, they are not computed
             made.reduction = made.reduction->of_squares;
             operand = region_.operands[static_cast<std::size_t>(instruction(operand).first_operand)];
         }
@@ -161,8 +162,9 @@ private:
         }
         const RegionInstruction& made = instruction(reference);
         const Reference* const factors = region_.operands.data() + made.first_operand;
-        return made.opcode == Opcode::MULTIPLY && made.operand == DataType::float32 && made.result == DataType::float32 &&
-               factors[0].load == factors[1].load && factors[0].index == factors[1].index;
+        return made.opcode == Opcode::MULTIPLY && made.operand == DataType::float32 &&
+               made.result == DataType::float32 && factors[0].load == factors[1].load &&
+               factors[0].index == factors[1].index;
     }
 
     Reference write_instructions(std::int32_t node_id) {
@@ -214,7 +216,7 @@ private:
     const RowDomain* domain_;
     std::array<int, max_rank> order_{};  // in a domain: its dimension for each of the region's
     Region region_;
-    std::unordered_map<std::int32_t, Reference> done_;                 // by node
+    std::unordered_map<std::int32_t, Reference> done_;                   // by node
     std::unordered_map<std::int32_t, std::vector<std::int32_t>> loads_;  // by value
 };
 

@@ -1,8 +1,8 @@
 // Which nodes may run row by row with reductions.
 //
-// Every reduction has a domain: the sizes that it reads and the dimensions that it reduces. Connected element-wise nodes
-// belong to the domain too: wide ones have all the sizes, narrow ones have the kept sizes. Dimensions of size 1 do not
-// count.
+// Every reduction has a domain: the sizes that it reads and the dimensions that it reduces. Connected element-wise
+// nodes belong to the domain too: wide ones have all the sizes, narrow ones have the kept sizes. Dimensions of size 1
+// do not count.
 #include <algorithm>
 #include <vector>
 
@@ -61,13 +61,15 @@ bool repeats(const TensorDesc& reader, const TensorDesc& narrow, const RowDomain
             }
             continue;
         }
-        while (n < narrow.rank && narrow.sizes[n] == 1) ++n;
+        while (n < narrow.rank && narrow.sizes[n] == 1)
+            ++n;
         if (n == narrow.rank || narrow.sizes[n] != reader.sizes[d] || narrow.strides[n] != reader.strides[d]) {
             return false;
         }
         ++n;
     }
-    while (n < narrow.rank && narrow.sizes[n] == 1) ++n;
+    while (n < narrow.rank && narrow.sizes[n] == 1)
+        ++n;
     return n == narrow.rank;
 }
 

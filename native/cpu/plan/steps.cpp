@@ -56,9 +56,10 @@ void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
     }
     // Without a reduction, nodes that all have the same sizes are an ordinary region.
     const Node& first = plan.node(nodes.front());
-    const bool by_row = first.domain >= 0 && std::ranges::any_of(nodes, [&](std::int32_t n) {
-        return plan.node(n).spec.kind == NodeKind::reduce || plan.node(n).is_narrow != first.is_narrow;
-    });
+    const bool by_row =
+        first.domain >= 0 && std::ranges::any_of(nodes, [&](std::int32_t n) {
+            return plan.node(n).spec.kind == NodeKind::reduce || plan.node(n).is_narrow != first.is_narrow;
+        });
     Region region = write_region(plan, nodes, by_row ? &plan.domain(first) : nullptr);
     join_formulas(region);
     auto step = std::make_unique<RegionStep>(std::move(region));
@@ -199,23 +200,28 @@ Groups collect_groups(Plan& plan) {
 
 // The order of the groups. Of those that can run, the one with the smallest place runs first.
 //
-// The place of a group is that of its last node in the graph, so that values are read soon. What makes outputs only, such
-// as the next value of a state, comes earlier: as soon as its sources are there and others have read the inputs that it
-// reads. Then nothing is kept for it, and it may write over the state. What only such groups read, and is made of inputs
-// alone, comes right before them.
+// The place of a group is that of its last node in the graph, so that values are read soon. What makes outputs only,
+// such as the next value of a state, comes earlier: as soon as its sources are there and others have read the inputs
+// that it reads. Then nothing is kept for it, and it may write over the state. What only such groups read, and is made
+// of inputs alone, comes right before them.
 class Places {
 public:
     Places(Plan& plan, const Groups& groups)
-        : plan_(plan), groups_(groups), places_(groups.members.size(), -1), makes_outputs_(groups.members.size()), feeds_(groups.members.size()) {
+        : plan_(plan),
+          groups_(groups),
+          places_(groups.members.size(), -1),
+          makes_outputs_(groups.members.size()),
+          feeds_(groups.members.size()) {
         for (std::size_t group = 0; group < places_.size(); ++group) {
             makes_outputs_[group] = makes_outputs(group);
             places_[group] = members(group).empty() ? -1 : members(group).back();
         }
         for (std::size_t group = 0; group < places_.size(); ++group) {
             const auto& followers = groups.followers[group];
-            feeds_[group] = !makes_outputs_[group] && !reads_others(group) && std::ranges::all_of(followers, [&](std::int32_t follower) {
-                return makes_outputs_[static_cast<std::size_t>(follower)];
-            });
+            feeds_[group] = !makes_outputs_[group] && !reads_others(group) &&
+                            std::ranges::all_of(followers, [&](std::int32_t follower) {
+                                return makes_outputs_[static_cast<std::size_t>(follower)];
+                            });
         }
         for (std::size_t group = 0; group < places_.size(); ++group) {
             if (makes_outputs_[group]) {
@@ -242,7 +248,9 @@ private:
         return std::ranges::all_of(members(group), [&](std::int32_t n) {
             for (std::size_t port = 0; port < plan_.node(n).spec.outputs.size(); ++port) {
                 const Value& made = plan_.value(plan_.result(n, static_cast<std::int32_t>(port)));
-                if (made.slots.empty() && std::ranges::any_of(made.readers, [&](const Reader& reader) { return group_of(reader.node) != group; })) {
+                if (made.slots.empty() && std::ranges::any_of(made.readers, [&](const Reader& reader) {
+                        return group_of(reader.node) != group;
+                    })) {
                     return false;
                 }
             }
@@ -254,12 +262,14 @@ private:
         return std::ranges::any_of(members(group), [&](std::int32_t n) {
             return std::ranges::any_of(plan_.node(n).spec.sources, [&](std::int32_t source) {
                 const std::int32_t producer = source < 0 ? -1 : plan_.value(source).node;
-                return producer >= 0 && plan_.node(producer).spec.kind != NodeKind::constant && group_of(producer) != group;
+                return producer >= 0 && plan_.node(producer).spec.kind != NodeKind::constant &&
+                       group_of(producer) != group;
             });
         });
     }
 
-    // The largest place among the groups that make its sources, and among the other readers of the inputs that it reads.
+    // The largest place among the groups that make its sources, and among the other readers of the inputs that it
+    // reads.
     std::int32_t earliest(std::size_t group) {
         std::int32_t last = -1;
         for (const std::int32_t n : members(group)) {
@@ -283,7 +293,8 @@ private:
         if (added) {
             for (const Reader& reader : plan_.value(input).readers) {
                 const std::size_t other = group_of(reader.node);
-                found->second = makes_outputs_[other] || feeds_[other] ? found->second : std::max(found->second, places_[other]);
+                found->second =
+                    makes_outputs_[other] || feeds_[other] ? found->second : std::max(found->second, places_[other]);
             }
         }
         return found->second;

@@ -14,11 +14,15 @@ constexpr std::int64_t depths_at_a_time = 64;
 constexpr std::int64_t most_blocks = 64;  // of a line at a time
 
 // The index behind a block, or `end`.
-std::int64_t end_of_block(std::int64_t at, std::int64_t block, std::int64_t end) { return std::min(end, (at / block + 1) * block); }
+std::int64_t end_of_block(std::int64_t at, std::int64_t block, std::int64_t end) {
+    return std::min(end, (at / block + 1) * block);
+}
 
 BlocksKernel kernel_of(const FewBits& weights) {
     const FewBitsKernels& kernels = chosen_level().few_bits;
-    return weights.four ? (weights.is_signed ? kernels.int4 : kernels.uint4) : weights.is_signed ? kernels.int8 : kernels.uint8;
+    return weights.four        ? (weights.is_signed ? kernels.int4 : kernels.uint4)
+           : weights.is_signed ? kernels.int8
+                               : kernels.uint8;
 }
 
 }  // namespace
@@ -92,7 +96,8 @@ void BlockWeights::line_of(std::int64_t line, std::int64_t first, std::int64_t c
         } else if (alike && at % block == 0) {
             next = std::min(end, at + most_blocks * block);
         }
-        const std::int64_t scale = t_.scale.of_line(line) + t_.scale.of_depth(at), zero = t_.zero.of_line(line) + t_.zero.of_depth(at);
+        const std::int64_t scale = t_.scale.of_line(line) + t_.scale.of_depth(at),
+                           zero = t_.zero.of_line(line) + t_.zero.of_depth(at);
         for (std::int64_t i = 0, from = at; from < next; ++i, from += block) {
             scales[static_cast<std::size_t>(i)] = t_.scales[scale + i * t_.scale.depth_step];
             zeros[static_cast<std::size_t>(i)] = has_zeros ? t_.zeros.number(zero + i * t_.zero.depth_step) : 0.0f;
@@ -100,7 +105,8 @@ void BlockWeights::line_of(std::int64_t line, std::int64_t first, std::int64_t c
         if (is_odd) {
             out[at - first] = (t_.weights.number(index) - zeros[0]) * scales[0];
         } else {
-            const auto* const in = reinterpret_cast<const std::uint8_t*>(t_.weights.data) + (t_.weights.four ? index / 2 : index);
+            const auto* const in =
+                reinterpret_cast<const std::uint8_t*>(t_.weights.data) + (t_.weights.four ? index / 2 : index);
             blocks_kernel_({out + (at - first), in, next - at, block, scales.data(), zeros.data()});
         }
     }
@@ -112,7 +118,8 @@ void BlockWeights::pack_along(const PanelPart& part, float* out, const ProductKe
         const std::int64_t depth = std::min(depths_at_a_time, part.depth - k);
         lines({part.batch, part.first, part.lines, part.first_depth + k, depth, part.width}, floats.data());
         constexpr std::int64_t item = sizeof(float);
-        kernels.pack({out + k * part.width, part.width, reinterpret_cast<const std::byte*>(floats.data()), depth * item, item, part.lines, depth});
+        kernels.pack({out + k * part.width, part.width, reinterpret_cast<const std::byte*>(floats.data()), depth * item,
+                      item, part.lines, depth});
     }
 }
 
@@ -124,7 +131,8 @@ void BlockWeights::pack_across(const PanelPart& part, float* out) const {
     const std::int64_t end = part.first_depth + part.depth;
     for (std::int64_t k = part.first_depth, next = k; k < end; ++k, out += part.width) {
         if (k == next) {
-            next = std::min(end_of_block(k, t_.scale.depth_block, end), has_zeros ? end_of_block(k, t_.zero.depth_block, end) : end);
+            next = std::min(end_of_block(k, t_.scale.depth_block, end),
+                            has_zeros ? end_of_block(k, t_.zero.depth_block, end) : end);
             scales_at(k, part, scales.data());
             if (has_zeros) {
                 zeros_at(k, part, zeros.data());
@@ -159,7 +167,8 @@ void BlockWeights::zeros_at(std::int64_t depth, const PanelPart& part, std::uint
     }
 }
 
-void BlockWeights::dequantize(const std::uint8_t* weights, Operand scales, Operand zeros, std::int64_t count, float* out) const {
+void BlockWeights::dequantize(const std::uint8_t* weights, Operand scales, Operand zeros, std::int64_t count,
+                              float* out) const {
     const std::array<Operand, 3> operands{{{weights, false}, scales, zeros}};
     kernel_({out, operands.data(), static_cast<std::size_t>(count), nullptr, 0});
 }

@@ -21,7 +21,9 @@ struct BlockNumbers {
     std::int64_t depth_step = 0;
 
     std::int64_t of_line(std::int64_t line) const { return (line_block == 1 ? line : line / line_block) * line_step; }
-    bool is_dense() const { return line_block == 1 && line_step == 1; }  // numbers of neighbouring lines lie side by side
+    bool is_dense() const {
+        return line_block == 1 && line_step == 1;
+    }  // numbers of neighbouring lines lie side by side
     std::int64_t of_depth(std::int64_t depth) const { return depth / depth_block * depth_step; }
     auto operator<=>(const BlockNumbers&) const = default;
 };

@@ -6,14 +6,15 @@
 
 namespace dmlgraph::cpu {
 
-// A product takes elements beyond the tensor as zeros, and zero times an infinite or NaN weight is NaN. So sums that are
-// NaN are added up again, without those elements.
+// A product takes elements beyond the tensor as zeros, and zero times an infinite or NaN weight is NaN. So sums that
+// are NaN are added up again, without those elements.
 class Borders final : public Correction {
 public:
     Borders(const PanelSource& filters, const WindowPanels& windows, const ProductKernels& kernels)
         : filters_(filters), windows_(windows), kernels_(kernels) {}
 
-    void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const override;
+    void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+                 std::int64_t width) const override;
 
 private:
     float sum(const Sizes& place, std::int64_t row, std::int64_t window) const;

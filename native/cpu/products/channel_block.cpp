@@ -10,7 +10,8 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t ample_cells = 10 << 10;  // floats of a block's cells, before and after: they stay in the first cache
+constexpr std::int64_t ample_cells =
+    10 << 10;  // floats of a block's cells, before and after: they stay in the first cache
 constexpr std::int64_t most_stride = 2;
 constexpr std::int64_t most_windows = 15;  // of a row: vectors along more of them have work in most lanes
 constexpr std::int64_t item = sizeof(float);
@@ -24,8 +25,8 @@ struct CellMemory {
     float* numbers;  // of an ending
     std::byte* line;
 
-    CellMemory(Scratch& scratch, const Windows& windows, const CellPlane& plane, std::int64_t lanes, std::size_t operands,
-               const Epilogue& epilogue) {
+    CellMemory(Scratch& scratch, const Windows& windows, const CellPlane& plane, std::int64_t lanes,
+               std::size_t operands, const Epilogue& epilogue) {
         cells = scratch.take(plane.cells * lanes);
         results = scratch.take(std::max(windows.count(), lanes) * lanes);
         sums = scratch.take(windows.count() * lanes);
@@ -59,12 +60,14 @@ std::int64_t CellPlane::count(const Windows& windows, const Spatial& sizes) {
 
 bool CellPlane::pays(const Windows& windows, const Spatial& sizes, int lanes) {
     const std::int64_t cells = side(windows, sizes, 1) * side(windows, sizes, 2) + windows.count();
-    return windows.counts[2] <= most_windows && windows.strides[2] <= most_stride && cells * lanes <= ample_cells && !windows.mirrored;
+    return windows.counts[2] <= most_windows && windows.strides[2] <= most_stride && cells * lanes <= ample_cells &&
+           !windows.mirrored;
 }
 
 bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, std::int64_t channel) {
     const auto each = static_cast<std::int64_t>(item_size(type));
-    return (sizes[2] == 1 || strides[2] == each) && (sizes[1] == 1 || strides[1] == sizes[2] * each) && channel % each == 0;
+    return (sizes[2] == 1 || strides[2] == each) && (sizes[1] == 1 || strides[1] == sizes[2] * each) &&
+           channel % each == 0;
 }
 
 bool BlockedDepthwise::fits(const Convolution& convolution) {
@@ -83,7 +86,8 @@ BlockedDepthwise::BlockedDepthwise(const Convolution& convolution)
 
 std::size_t BlockedDepthwise::scratch_bytes() const {
     const std::int64_t lanes = convolution_.planes->lanes;
-    return std::max(rows_.scratch_bytes(), scratch_of<CellMemory>(phase().windows, plane_, lanes, convolution_.operands, *convolution_.epilogue));
+    return std::max(rows_.scratch_bytes(), scratch_of<CellMemory>(phase().windows, plane_, lanes, convolution_.operands,
+                                                                  *convolution_.epilogue));
 }
 
 void BlockedDepthwise::compute(RunContext& context, const Operands& operands) const {
@@ -101,7 +105,8 @@ void BlockedDepthwise::compute(RunContext& context, const Operands& operands) co
     const Division blocks{all, convolution_.kernels->lanes};
     const bool in_place = target.takes_sums(DataType::float32);
     const std::optional<Ending> ending = target.ending();
-    const std::int64_t count = windows.count(), taps = windows.tap_count(), elements = from.sizes()[1] * from.sizes()[2];
+    const std::int64_t count = windows.count(), taps = windows.tap_count(),
+                       elements = from.sizes()[1] * from.sizes()[2];
     const auto compute = [&](std::int64_t n, std::int64_t block, const CellMemory& scratch) {
         const std::int64_t first = blocks.first(block), channels = blocks.in(block);
         const Sizes place{n};
@@ -113,14 +118,17 @@ void BlockedDepthwise::compute(RunContext& context, const Operands& operands) co
         }
         const std::byte* const picture = from.data + n * from.batch[0] + first * from.batch[1];
         const std::int64_t step = from.batch[1] / static_cast<std::int64_t>(item_size(from.type()));
-        kernels.gather({scratch.cells, plane_.places.data(), picture, from.type() == DataType::float16, step, static_cast<int>(channels), elements});
-        kernels.taps({scratch.results, windows.counts[1], windows.counts[2], scratch.cells, windows.strides[1] * plane_.pitch, windows.strides[2],
-                      windows.dilations[1] * plane_.pitch, windows.dilations[2], windows.taps[1], windows.taps[2], weights});
+        kernels.gather({scratch.cells, plane_.places.data(), picture, from.type() == DataType::float16, step,
+                        static_cast<int>(channels), elements});
+        kernels.taps({scratch.results, windows.counts[1], windows.counts[2], scratch.cells,
+                      windows.strides[1] * plane_.pitch, windows.strides[2], windows.dilations[1] * plane_.pitch,
+                      windows.dilations[2], windows.taps[1], windows.taps[2], weights});
         float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, first)) : scratch.sums;
         const std::int64_t sums_step = in_place ? target.out.row / item : count;
         const auto numbers = std::span(scratch.numbers, static_cast<std::size_t>(channels));
         const SumEnding after = ending ? ending->at(place, first, 0, count, numbers) : SumEnding{};
-        kernels.scatter({scratch.results, blocks.width, count, sums, sums_step, static_cast<int>(channels), ending ? &after : nullptr});
+        kernels.scatter({scratch.results, blocks.width, count, sums, sums_step, static_cast<int>(channels),
+                         ending ? &after : nullptr});
         if (ending && sums_step == count) {
             return ending->finish(sums, channels * count);
         }

@@ -1,8 +1,8 @@
-// Convolutions whose every output channel has one input channel, in blocks of channels: for short rows of windows, along
-// which vectors would have few lanes with work.
+// Convolutions whose every output channel has one input channel, in blocks of channels: for short rows of windows,
+// along which vectors would have few lanes with work.
 //
-// The elements of as many channels as a vector has lanes become cells, by transposing squares of them, with cells of zeros
-// around the picture. The sums over the taps of a cell's neighbours are then transposed back.
+// The elements of as many channels as a vector has lanes become cells, by transposing squares of them, with cells of
+// zeros around the picture. The sums over the taps of a cell's neighbours are then transposed back.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,8 @@ public:
     std::vector<std::int64_t> places;  // see GatherCall
 };
 
-// Whether the elements of planes, float32 or float16, lie as blocks read them: side by side, `channel` bytes from plane to plane.
+// Whether the elements of planes, float32 or float16, lie as blocks read them: side by side, `channel` bytes from plane
+// to plane.
 bool has_pictures(DataType type, const Spatial& sizes, const Spatial& strides, std::int64_t channel);
 
 class BlockedDepthwise final : public FilterMethod {

@@ -16,16 +16,18 @@ namespace {
 
 // The numbers of a line that are multiplied at a time. Sums depend on it, so it is the same on every processor.
 constexpr std::int64_t most_multiplied = 320;
-constexpr std::int64_t results_at_once = 4096;    // that an epilogue takes
-constexpr std::int64_t most_lines_in_place = 32;  // for so few lines of filters, packing elements takes longer than it saves, …
-constexpr std::int64_t most_lines_near = 128;     // … for these, too, if the channels are in few pages
+constexpr std::int64_t results_at_once = 4096;  // that an epilogue takes
+constexpr std::int64_t most_lines_in_place =
+    32;  // for so few lines of filters, packing elements takes longer than it saves, …
+constexpr std::int64_t most_lines_near = 128;  // … for these, too, if the channels are in few pages
 constexpr std::int64_t near_bytes = 256 << 10;
 constexpr std::int64_t page_floats = 1024;
 constexpr std::int64_t near_sums = 6144;  // contributions that stay in the first cache
 constexpr double packing_elements = 3;    // the time to pack a vector of elements, in that of its multiply-add, …
-constexpr double adding_near = 4;         // … to store contributions and add them to outputs if they stay in the first cache, …
-constexpr double adding_far = 8;          // … if not, …
-constexpr double beginning = 4000;        // … and to begin a block
+constexpr double adding_near =
+    4;                            // … to store contributions and add them to outputs if they stay in the first cache, …
+constexpr double adding_far = 8;  // … if not, …
+constexpr double beginning = 4000;  // … and to begin a block
 
 std::int64_t depth_of(std::int64_t channels) { return quotient_up(channels, quotient_up(channels, most_multiplied)); }
 
@@ -42,12 +44,13 @@ Range elements_of(const ContributionShape& shape, std::size_t d, Range outputs) 
     const Windows& windows = shape.windows;
     const std::int64_t stride = windows.strides[d], reach = (windows.taps[d] - 1) * windows.dilations[d];
     const auto below = [&](std::int64_t x) { return x < 0 ? -quotient_up(-x, stride) : x / stride; };  // rounded down
-    const std::int64_t first = std::clamp<std::int64_t>(-below(reach - outputs.first - windows.padding[d]), 0, shape.sizes[d]);
+    const std::int64_t first =
+        std::clamp<std::int64_t>(-below(reach - outputs.first - windows.padding[d]), 0, shape.sizes[d]);
     return {first, std::clamp(below(outputs.last - 1 + windows.padding[d]) + 1, first, shape.sizes[d])};
 }
 
-// The places of a band of so many elements along its dimension, as tiles write them: from line to line. Lines whose distance is
-// a multiple of a page would compete for the same places of the cache.
+// The places of a band of so many elements along its dimension, as tiles write them: from line to line. Lines whose
+// distance is a multiple of a page would compete for the same places of the cache.
 std::int64_t pitch_of(std::int64_t places, const Tiles& tiles) {
     const std::int64_t padded = quotient_up(places, tiles.lanes) * tiles.lanes;
     return padded % (page_floats / 4) == 0 ? padded + tiles.lanes : padded;
@@ -80,7 +83,8 @@ struct Cached {
     std::int64_t sums;
 
     explicit Cached(std::size_t bytes)
-        : elements(static_cast<std::int64_t>(bytes / sizeof(float)) / 2), sums(static_cast<std::int64_t>(bytes / sizeof(float)) / 4) {}
+        : elements(static_cast<std::int64_t>(bytes / sizeof(float)) / 2),
+          sums(static_cast<std::int64_t>(bytes / sizeof(float)) / 4) {}
 };
 
 // The floats of a band that long: of its packed elements, and of a unit's contributions.
@@ -97,7 +101,8 @@ struct BandFloats {
 };
 
 // The blocks with which the workers end soonest.
-ContributionBlocks blocks_of(const ContributionShape& shape, std::int64_t pictures, const Tiles& tiles, const Cached& cached, int workers) {
+ContributionBlocks blocks_of(const ContributionShape& shape, std::int64_t pictures, const Tiles& tiles,
+                             const Cached& cached, int workers) {
     const std::int64_t units = shape.units(), steps = shape.one_band ? 1 : shape.steps();
     ContributionBlocks best;
     for (std::int64_t bands = 1; bands <= steps; bands += 1 + bands / 8) {
@@ -110,7 +115,8 @@ ContributionBlocks blocks_of(const ContributionShape& shape, std::int64_t pictur
             const auto vectors = static_cast<double>(quotient_up(most_places(shape, each), tiles.lanes));
             const auto lines = static_cast<double>(some * shape.lines.lines);
             const double adding = floats.sums <= near_sums ? adding_near : adding_far;
-            const double cost = vectors * static_cast<double>(shape.channels) * (lines + packing_elements) + vectors * lines * adding + beginning;
+            const double cost = vectors * static_cast<double>(shape.channels) * (lines + packing_elements) +
+                                vectors * lines * adding + beginning;
             const double time = makespan(pictures * quotient_up(steps, each) * quotient_up(units, some), cost, workers);
             if (best.time == 0 || time < best.time) {
                 best = {each, some, time};
@@ -124,20 +130,26 @@ ContributionBlocks blocks_of(const ContributionShape& shape, std::int64_t pictur
 class TapLines final : public PanelSource {
 public:
     TapLines(const Tensor& filters, std::int64_t groups, const ContributionShape& shape)
-        : shape_(shape), data_(filters.data), type_(filters.type), group_(filters.strides[0] * (filters.sizes[0] / groups)),
-          channel_(filters.strides[0]), output_(filters.strides[1]) {
+        : shape_(shape),
+          data_(filters.data),
+          type_(filters.type),
+          group_(filters.strides[0] * (filters.sizes[0] / groups)),
+          channel_(filters.strides[0]),
+          output_(filters.strides[1]) {
         for (int d = 2; d < filters.rank; ++d) {
             strides_[static_cast<std::size_t>(most_spatial - filters.rank + d)] = filters.strides[d];
         }
     }
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override {
-        const std::int64_t taps = shape_.taps(), outputs = std::min(shape_.unit, shape_.outputs - part.batch[2] * shape_.unit);
+        const std::int64_t taps = shape_.taps(),
+                           outputs = std::min(shape_.unit, shape_.outputs - part.batch[2] * shape_.unit);
         const std::int64_t present = std::clamp<std::int64_t>(outputs * taps - part.first, 0, part.lines);
         const auto item = static_cast<std::int64_t>(item_size(type_));
         if (lie_in_order(item)) {
             const MatrixPanels matrix(data_, type_, {0, group_, shape_.unit * output_}, item, channel_);
-            return matrix.pack({part.batch, part.first, present, part.first_depth, part.depth, part.width}, out, kernels);
+            return matrix.pack({part.batch, part.first, present, part.first_depth, part.depth, part.width}, out,
+                               kernels);
         }
         std::vector<float> line(static_cast<std::size_t>(part.depth));
         std::fill_n(out, part.depth * part.width, 0.0f);
@@ -145,8 +157,10 @@ public:
             const std::int64_t index = part.first + i, tap = index % taps;
             const std::int64_t output = part.batch[2] * shape_.unit + index / taps;
             const Spatial& sizes = shape_.windows.taps;
-            const std::int64_t at = tap / sizes[2] / sizes[1] * strides_[0] + tap / sizes[2] % sizes[1] * strides_[1] + tap % sizes[2] * strides_[2];
-            const std::byte* const from = data_ + part.batch[1] * group_ + output * output_ + at + part.first_depth * channel_;
+            const std::int64_t at = tap / sizes[2] / sizes[1] * strides_[0] + tap / sizes[2] % sizes[1] * strides_[1] +
+                                    tap % sizes[2] * strides_[2];
+            const std::byte* const from =
+                data_ + part.batch[1] * group_ + output * output_ + at + part.first_depth * channel_;
             kernels.line_of(type_)(line.data(), from, channel_, part.depth);
             for (std::int64_t k = 0; k < part.depth; ++k) {
                 out[k * part.width + i] = line[static_cast<std::size_t>(k)];
@@ -190,7 +204,8 @@ struct ContributionMemory {
     float* results;  // of some rows of outputs
     std::byte* line;
 
-    ContributionMemory(Scratch& scratch, const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue, const Tiles& tiles) {
+    ContributionMemory(Scratch& scratch, const ContributionShape& shape, std::size_t operands, const Epilogue& epilogue,
+                       const Tiles& tiles) {
         const Cached cached(second_cache_bytes());
         const BandFloats least(shape, 1, tiles), all(shape, shape.steps(), tiles);
         columns = scratch.take(std::max(least.elements, std::min(all.elements, cached.elements)));
@@ -241,11 +256,13 @@ private:
 
     void begin(std::int64_t index) {
         const std::int64_t parts = quotient_up(shape_.units(), blocks_.units);
-        const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks_.steps), product = index / parts / bands;
+        const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks_.steps),
+                           product = index / parts / bands;
         place_ = {product / run_.convolution.groups, product % run_.convolution.groups};
         first_unit_ = index % parts * blocks_.units;
         last_unit_ = std::min(first_unit_ + blocks_.units, shape_.units());
-        const std::int64_t step = blocks_.steps * shape_.windows.strides[shape_.along], first = index / parts % bands * step;
+        const std::int64_t step = blocks_.steps * shape_.windows.strides[shape_.along],
+                           first = index / parts % bands * step;
         for (std::size_t d = 0; d < most_spatial; ++d) {
             outputs_[d] = {0, shape_.windows.counts[d]};
             elements_[d] = {0, shape_.sizes[d]};
@@ -270,11 +287,14 @@ private:
             const std::int64_t columns = std::min(width, places_ - first), vectors = quotient_up(columns, tiles_.lanes);
             if (reads_in_place() && columns % tiles_.lanes == 0) {
                 const MatrixPanels& matrix = run_.matrix;
-                const auto* const numbers = reinterpret_cast<const float*>(matrix.matrix(place_) + (left_ + first) * matrix.line);
+                const auto* const numbers =
+                    reinterpret_cast<const float*>(matrix.matrix(place_) + (left_ + first) * matrix.line);
                 columns_.push_back({numbers, matrix.depth / std::int64_t{sizeof(float)}, first, vectors});
             } else {
-                const PanelSource& elements = run_.matrix.data != nullptr ? static_cast<const PanelSource&>(run_.matrix) : run_.elements;
-                elements.pack({place_, left_ + first, columns, 0, shape_.channels, vectors * tiles_.lanes}, packed, *run_.convolution.kernels);
+                const PanelSource& elements =
+                    run_.matrix.data != nullptr ? static_cast<const PanelSource&>(run_.matrix) : run_.elements;
+                elements.pack({place_, left_ + first, columns, 0, shape_.channels, vectors * tiles_.lanes}, packed,
+                              *run_.convolution.kernels);
                 columns_.push_back({packed, vectors * tiles_.lanes, first, vectors});
                 packed += vectors * tiles_.lanes * shape_.channels;
             }
@@ -292,8 +312,9 @@ private:
                 for (std::int64_t p = 0; p < shape_.lines.count(); ++p) {
                     const std::int64_t height = shape_.lines.in(p);
                     const float* const numbers = run_.panels.at(filters, p, from);
-                    tiles_.tile(static_cast<int>(height), static_cast<int>(each.vectors))(
-                        {numbers, 1, height, each.first + from * each.step, each.step, 0, some, sums, pitch_, from > 0});
+                    tiles_.tile(static_cast<int>(height),
+                                static_cast<int>(each.vectors))({numbers, 1, height, each.first + from * each.step,
+                                                                 each.step, 0, some, sums, pitch_, from > 0});
                     sums += height * pitch_;
                 }
             }
@@ -304,13 +325,17 @@ private:
         const MatrixPanels& matrix = run_.matrix;
         const std::int64_t lines = (last_unit_ - first_unit_) * shape_.lines.lines;
         return matrix.data != nullptr && matrix.type == DataType::float32 && matrix.line == sizeof(float) &&
-               (lines <= most_lines_in_place || (lines <= most_lines_near && matrix.depth * std::min(shape_.channels, most_multiplied) <= near_bytes));
+               (lines <= most_lines_in_place ||
+                (lines <= most_lines_near && matrix.depth * std::min(shape_.channels, most_multiplied) <= near_bytes));
     }
 
     // Where tap k of a dimension is in the filter.
-    std::int64_t in_filter(std::size_t d, std::int64_t k) const { return shape_.windows.mirrored ? shape_.windows.taps[d] - 1 - k : k; }
+    std::int64_t in_filter(std::size_t d, std::int64_t k) const {
+        return shape_.windows.mirrored ? shape_.windows.taps[d] - 1 - k : k;
+    }
 
-    // The taps along a row, by phase: the outputs first + q · stride + phase have those that are at some element's distance from them.
+    // The taps along a row, by phase: the outputs first + q · stride + phase have those that are at some element's
+    // distance from them.
     void set_taps() {
         const Windows& windows = shape_.windows;
         const std::int64_t stride = windows.strides[2];
@@ -332,8 +357,10 @@ private:
         const Windows& windows = shape_.windows;
         const auto each_element = [&](std::size_t d, std::int64_t output, const auto& function) {
             for (std::int64_t k = 0; k < windows.taps[d]; ++k) {
-                const std::int64_t distance = output + windows.padding[d] - k * windows.dilations[d], element = distance / windows.strides[d];
-                if (distance % windows.strides[d] == 0 && element >= elements_[d].first && element < elements_[d].last) {
+                const std::int64_t distance = output + windows.padding[d] - k * windows.dilations[d],
+                                   element = distance / windows.strides[d];
+                if (distance % windows.strides[d] == 0 && element >= elements_[d].first &&
+                    element < elements_[d].last) {
                     function(in_filter(d, k), element - elements_[d].first);
                 }
             }
@@ -345,7 +372,8 @@ private:
                 each_element(0, z, [&](std::int64_t tap_z, std::int64_t element_z) {
                     each_element(1, y, [&](std::int64_t tap_y, std::int64_t element_y) {
                         const std::int64_t tap = (tap_z * windows.taps[1] + tap_y) * windows.taps[2];
-                        lines_.push_back(tap * pitch_ + (element_z * elements_[1].count() + element_y) * elements_[2].count());
+                        lines_.push_back(tap * pitch_ +
+                                         (element_z * elements_[1].count() + element_y) * elements_[2].count());
                     });
                 });
             }
@@ -358,19 +386,25 @@ private:
         const Target& target = run_.target;
         const std::int64_t count = outputs_[2].count(), rows = static_cast<std::int64_t>(first_line_.size()) - 1;
         const bool in_place = target.takes_sums(DataType::float32);
-        const std::int64_t some = in_place && target.epilogue->empty() ? rows : std::max<std::int64_t>(1, results_at_once / count);
-        const std::int64_t first = (outputs_[0].first * shape_.windows.counts[1] + outputs_[1].first) * shape_.windows.counts[2] + outputs_[2].first;
+        const std::int64_t some =
+            in_place && target.epilogue->empty() ? rows : std::max<std::int64_t>(1, results_at_once / count);
+        const std::int64_t first =
+            (outputs_[0].first * shape_.windows.counts[1] + outputs_[1].first) * shape_.windows.counts[2] +
+            outputs_[2].first;
         const std::int64_t in_unit = output % shape_.unit;
         for (std::int64_t row = 0; row < rows; row += some) {
             const std::int64_t left = first + row * count, now = std::min(some, rows - row);
-            float* const out = in_place ? reinterpret_cast<float*>(target.out.row_at(place_, output)) + left : memory_.results;
-            run_.convolution.add_up({out, now, count, shape_.windows.strides[2], memory_.sums + in_unit * shape_.taps() * pitch_, elements_[2].count(),
-                                 lines_.data(), first_line_.data() + row, taps_.data(), first_tap_.data()});
+            float* const out =
+                in_place ? reinterpret_cast<float*>(target.out.row_at(place_, output)) + left : memory_.results;
+            run_.convolution.add_up({out, now, count, shape_.windows.strides[2],
+                                     memory_.sums + in_unit * shape_.taps() * pitch_, elements_[2].count(),
+                                     lines_.data(), first_line_.data() + row, taps_.data(), first_tap_.data()});
             if (in_place && target.epilogue->empty()) {
                 continue;
             }
             for (std::int64_t done = 0; done < now * count; done += results_at_once) {
-                target.store(out + done, place_, output, left + done, std::min(results_at_once, now * count - done), memory_.line);
+                target.store(out + done, place_, output, left + done, std::min(results_at_once, now * count - done),
+                             memory_.line);
             }
         }
     }
@@ -390,21 +424,23 @@ private:
     std::int64_t pitch_ = 0;   // of contributions, from line to line
     std::vector<Columns> columns_;
     std::vector<TapOfRow> taps_;
-    std::vector<std::int64_t> first_tap_;   // by phase
+    std::vector<std::int64_t> first_tap_;  // by phase
     std::vector<std::int64_t> lines_;
     std::vector<std::int64_t> first_line_;  // by row
 };
 
 }  // namespace
 
-ContributionShape::ContributionShape(const Windows& windows, const Spatial& sizes, std::int64_t channels, std::int64_t outputs, const Tiles& tiles,
-                                     std::size_t cache_bytes)
+ContributionShape::ContributionShape(const Windows& windows, const Spatial& sizes, std::int64_t channels,
+                                     std::int64_t outputs, const Tiles& tiles, std::size_t cache_bytes)
     : windows(windows), sizes(sizes), channels(channels), outputs(outputs) {
     constexpr std::int64_t most_lines_of_unit = 28;
     constexpr std::int64_t beginning_tile = 2;  // as long as so many lines of a tile take
     std::int64_t least = 0;
     for (std::int64_t some = 1; some == 1 || (some <= outputs && some * taps() <= most_lines_of_unit); ++some) {
-        const std::int64_t of_unit = some * taps(), cost = quotient_up(outputs, some) * (of_unit + quotient_up(of_unit, tiles.rows) * beginning_tile);
+        const std::int64_t of_unit = some * taps(),
+                           cost = quotient_up(outputs, some) *
+                                  (of_unit + quotient_up(of_unit, tiles.rows) * beginning_tile);
         if (some == 1 || cost < least) {
             least = cost, unit = some;
         }
@@ -427,8 +463,9 @@ bool Contributions::fits(const Convolution& convolution, const std::vector<Phase
     constexpr Tiles tiles{16, 14, 2, nullptr};  // those of AVX-512
     constexpr std::size_t cache_bytes = 1 << 20;
     constexpr std::int64_t most_stride = 8;  // phases of greater strides are short, and many
-    constexpr double filters_of_tile = 8, filling = 3;  // the time to fill a vector of a plane, in that of its multiply-add, …
-    constexpr double storing = 4, storing_apart = 32;   // … to store a vector of outputs, side by side or not
+    constexpr double filters_of_tile = 8,
+                     filling = 3;  // the time to fill a vector of a plane, in that of its multiply-add, …
+    constexpr double storing = 4, storing_apart = 32;  // … to store a vector of outputs, side by side or not
     const bool has_terms = channels > 0 && outputs > 0 && windows.tap_count() > 0 && windows.count() > 0;
     if (!has_terms || windows.strides[2] > most_stride) {
         return false;
@@ -437,27 +474,32 @@ bool Contributions::fits(const Convolution& convolution, const std::vector<Phase
     double time = 0;
     for (const Phase& phase : phases) {
         const auto vectors = static_cast<double>(quotient_up(phase.windows.count(), tiles.lanes));
-        const auto all = static_cast<double>(phase.windows.tap_count()), across = static_cast<double>(phase.windows.taps[2]);
-        const double multiplied = depth * all * (rows + std::ceil(rows / filters_of_tile)), filled = depth * across * filling;
-        time += vectors * (multiplied + filled + rows * (windows.strides[2] == 1 ? storing : storing_apart)) + beginning;
+        const auto all = static_cast<double>(phase.windows.tap_count()),
+                   across = static_cast<double>(phase.windows.taps[2]);
+        const double multiplied = depth * all * (rows + std::ceil(rows / filters_of_tile)),
+                     filled = depth * across * filling;
+        time +=
+            vectors * (multiplied + filled + rows * (windows.strides[2] == 1 ? storing : storing_apart)) + beginning;
     }
     return ContributionShape(windows, convolution.sizes, channels, outputs, tiles, cache_bytes).alone.time < time;
 }
 
 Contributions::Contributions(const Convolution& convolution)
     : ConvolutionMethod(convolution, sizes_of(convolution)),
-      shape_(convolution.windows(), convolution.sizes, convolution.channels, convolution.outputs, *convolution.kernels, second_cache_bytes()) {}
+      shape_(convolution.windows(), convolution.sizes, convolution.channels, convolution.outputs, *convolution.kernels,
+             second_cache_bytes()) {}
 
 std::size_t Contributions::scratch_bytes() const {
     return scratch_of<ContributionMemory>(shape_, convolution_.operands, *convolution_.epilogue, *convolution_.kernels);
 }
 
 // Lines for each group and unit.
-std::shared_ptr<const Weights> Contributions::pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const {
-    const Packing packing{3, {1, convolution_.groups, shape_.units()}, shape_.channels, shape_.lines, false, convolution_.kernels};
-    return fixed.made<Panels>(std::tuple(filters, shape_.unit, packing), [&] {
-        return Panels(TapLines(filters, convolution_.groups, shape_), packing);
-    });
+std::shared_ptr<const Weights> Contributions::pack(const RunContext& fixed, const Tensor& filters,
+                                                   const ZeroPoints*) const {
+    const Packing packing{
+        3, {1, convolution_.groups, shape_.units()}, shape_.channels, shape_.lines, false, convolution_.kernels};
+    return fixed.made<Panels>(std::tuple(filters, shape_.unit, packing),
+                              [&] { return Panels(TapLines(filters, convolution_.groups, shape_), packing); });
 }
 
 void Contributions::run(RunContext& context, ConvolutionRun& run) const {
@@ -466,14 +508,18 @@ void Contributions::run(RunContext& context, ConvolutionRun& run) const {
     Convolution of_elements = convolution_;
     of_elements.phase = {.windows = {.counts = convolution_.sizes}};
     const WindowPanels elements = of_elements.windows_in(run.input);
-    const ContributionRun all{convolution_, shape_, elements, elements.elements(), static_cast<const Panels&>(weights), run.target};
+    const ContributionRun all{convolution_, shape_, elements, elements.elements(), static_cast<const Panels&>(weights),
+                              run.target};
     const std::int64_t pictures = convolution_.batch * convolution_.groups;
     const int workers = context.workers_for(cost());
-    const ContributionBlocks blocks = workers == 1 ? shape_.alone : blocks_of(shape_, pictures, *convolution_.kernels, Cached(second_cache_bytes()), workers);
+    const ContributionBlocks blocks =
+        workers == 1 ? shape_.alone
+                     : blocks_of(shape_, pictures, *convolution_.kernels, Cached(second_cache_bytes()), workers);
     const std::int64_t bands = shape_.one_band ? 1 : quotient_up(shape_.steps(), blocks.steps);
-    context.each_with(pictures * bands * quotient_up(shape_.units(), blocks.units), cost(),
-                      [&](Scratch scratch) { return ContributionWorker(all, blocks, scratch); },
-                      [](ContributionWorker& worker, std::int64_t i) { worker.compute(i); });
+    context.each_with(
+        pictures * bands * quotient_up(shape_.units(), blocks.units), cost(),
+        [&](Scratch scratch) { return ContributionWorker(all, blocks, scratch); },
+        [](ContributionWorker& worker, std::int64_t i) { worker.compute(i); });
 }
 
 }  // namespace dmlgraph::cpu

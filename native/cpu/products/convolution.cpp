@@ -62,7 +62,8 @@ WindowPanels Convolution::windows_in(const Tensor& input) const {
     return result;
 }
 
-std::shared_ptr<const Weights> FilterMethod::pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const {
+std::shared_ptr<const Weights> FilterMethod::pack(const RunContext& fixed, const Tensor& filters,
+                                                  const ZeroPoints*) const {
     return sizes_.k > 0 ? shared_panels(fixed, filters_in(filters), packing_) : nullptr;
 }
 

@@ -1,7 +1,7 @@
 // Convolutions, and the methods that compute them.
 //
-// A method is a class. Methods are in one ordered list, and the first that fits computes a convolution. A backward one is
-// computed by all taps at once (see products/contributions.h), or phase by phase (see products/phases.h), each by a
+// A method is a class. Methods are in one ordered list, and the first that fits computes a convolution. A backward one
+// is computed by all taps at once (see products/contributions.h), or phase by phase (see products/phases.h), each by a
 // method of its own.
 #pragma once
 
@@ -32,7 +32,7 @@ struct Convolution {
     Phase phase{};              // of a backward one in one product: the windows of the forward one, except `counts`
     // Whether filters are {channels, outputs of a group, taps…}, else {outputs, channels of a group, taps…}.
     bool backward = false;
-    std::size_t operands = 0;   // of the epilogue
+    std::size_t operands = 0;  // of the epilogue
     const Epilogue* epilogue = nullptr;
     DataType sums = DataType::float32;  // int32: of integers
     const ProductKernels* kernels = nullptr;
@@ -51,7 +51,7 @@ struct Convolution {
 
 // What a run reads and writes. The zero points are those of integers, without any shift.
 struct ConvolutionRun {
-    Tensor input;    // {N, groups, C / groups, …}
+    Tensor input;  // {N, groups, C / groups, …}
     Tensor filters;
     Target target;
     const Weights* weights = nullptr;  // what a method has packed of the filters, if it has

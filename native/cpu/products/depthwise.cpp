@@ -14,7 +14,8 @@ constexpr std::int64_t ample_plane = 6 << 10;  // floats
 constexpr std::int64_t most_at_once = 8;       // channels
 constexpr std::int64_t items_each = 4;         // for each of several workers
 
-// Rows of windows that are computed at a time, and their elements: planes, or the rows of a picture of float16 as float32.
+// Rows of windows that are computed at a time, and their elements: planes, or the rows of a picture of float16 as
+// float32.
 struct Band {
     std::int64_t rows;                  // of windows
     std::int64_t height;                // rows of a plane
@@ -61,7 +62,8 @@ struct BandMemory {
     float* weights;  // of an output
     std::byte* line;
 
-    BandMemory(Scratch& scratch, const Windows& windows, const Band& band, std::size_t operands, const Epilogue& epilogue) {
+    BandMemory(Scratch& scratch, const Windows& windows, const Band& band, std::size_t operands,
+               const Epilogue& epilogue) {
         floats = scratch.take(band.channels() * band.floats() + band.beyond);
         sums = scratch.take(band.rows * windows.counts[2]);
         weights = scratch.take(windows.tap_count());
@@ -72,24 +74,40 @@ struct BandMemory {
 // A channel where it lies, for rows of windows from the row `top` on.
 Picture picture_of(const WindowPanels& from, const std::byte* channel, std::int64_t top) {
     const Windows& windows = from.windows();
-    return {channel, from.strides[1], from.sizes()[1], from.sizes()[2], top * windows.strides[1] - windows.padding[1], -windows.padding[2],
-            windows.strides[1], windows.strides[2], windows.taps[1]};
+    return {channel,
+            from.strides[1],
+            from.sizes()[1],
+            from.sizes()[2],
+            top * windows.strides[1] - windows.padding[1],
+            -windows.padding[2],
+            windows.strides[1],
+            windows.strides[2],
+            windows.taps[1]};
 }
 
 // A channel's elements as planes: those of `rows` rows of windows, from the row `top` on.
-void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band, const WindowPanels& from,
-                 const ConvolutionKernels& kernels) {
+void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::int64_t rows, const Band& band,
+                 const WindowPanels& from, const ConvolutionKernels& kernels) {
     const Windows& windows = from.windows();
     const std::int64_t stride = windows.strides[2], y = top * windows.strides[1] - windows.padding[1];
     const std::int64_t height = band.height - (band.rows - rows) * windows.strides[1];
-    const std::int64_t first = std::clamp(-y, std::int64_t{0}, height), last = std::clamp(from.sizes()[1] - y, first, height);
+    const std::int64_t first = std::clamp(-y, std::int64_t{0}, height),
+                       last = std::clamp(from.sizes()[1] - y, first, height);
     for (const std::int64_t column : band.columns) {
         const std::int64_t x = column - windows.padding[2];
         const std::int64_t begin = std::min(x < 0 ? (stride - 1 - x) / stride : 0, band.pitch);
-        const std::int64_t end = std::clamp(x < from.sizes()[2] ? (from.sizes()[2] - 1 - x) / stride + 1 : 0, begin, band.pitch);
+        const std::int64_t end =
+            std::clamp(x < from.sizes()[2] ? (from.sizes()[2] - 1 - x) / stride + 1 : 0, begin, band.pitch);
         std::fill_n(out, first * band.pitch, 0.0f);
-        const PlaneCall call{out + first * band.pitch, band.pitch, channel + (y + first) * from.strides[1] + (x + begin * stride) * from.strides[2],
-                             from.strides[1], stride * from.strides[2], last - first, band.pitch, begin, end};
+        const PlaneCall call{out + first * band.pitch,
+                             band.pitch,
+                             channel + (y + first) * from.strides[1] + (x + begin * stride) * from.strides[2],
+                             from.strides[1],
+                             stride * from.strides[2],
+                             last - first,
+                             band.pitch,
+                             begin,
+                             end};
         if (call.rows > 0) {
             (from.type() == DataType::float16 ? kernels.half_plane : kernels.plane)(call);
         }
@@ -100,7 +118,8 @@ void fill_planes(float* out, const std::byte* channel, std::int64_t top, std::in
 
 }  // namespace
 
-const float* Depthwise::weights_of(const Operands& operands, const Sizes& place, std::int64_t output, float* memory) const {
+const float* Depthwise::weights_of(const Operands& operands, const Sizes& place, std::int64_t output,
+                                   float* memory) const {
     const Windows& windows = phase().windows;
     const std::int64_t taps = windows.tap_count();
     const float* weights = memory;
@@ -123,12 +142,14 @@ bool Depthwise::reads_pictures(const WindowPanels& from) const {
     const std::int64_t taps = windows.taps[1], stride = windows.strides[2];
     const bool square = windows.taps[2] == taps && windows.dilations[1] == 1 && windows.dilations[2] == 1;
     const bool small = taps == 3 || taps == 5 ? stride <= 2 : taps == 7 && stride == 1;
-    return convolution_.planes->picture != nullptr && square && small && from.strides[2] == static_cast<std::int64_t>(item_size(from.type()));
+    return convolution_.planes->picture != nullptr && square && small &&
+           from.strides[2] == static_cast<std::int64_t>(item_size(from.type()));
 }
 
 std::size_t Depthwise::scratch_bytes() const {
     const Windows& windows = phase().windows;
-    return scratch_of<BandMemory>(windows, Band(windows, convolution_.sizes, *convolution_.planes), convolution_.operands, *convolution_.epilogue);
+    return scratch_of<BandMemory>(windows, Band(windows, convolution_.sizes, *convolution_.planes),
+                                  convolution_.operands, *convolution_.epilogue);
 }
 
 void Depthwise::compute(RunContext& context, const Operands& operands) const {
@@ -141,25 +162,32 @@ void Depthwise::compute(RunContext& context, const Operands& operands) const {
     const std::int64_t bands = quotient_up(windows.counts[1], band.rows), width = windows.counts[2];
     const bool in_place = target.takes_sums(DataType::float32);
     const std::optional<Ending> ending = target.ending();
-    const std::int64_t all = convolution_.batch * groups * bands, items = context.workers > 1 ? context.workers * items_each : 1;
+    const std::int64_t all = convolution_.batch * groups * bands,
+                       items = context.workers > 1 ? context.workers * items_each : 1;
     const std::int64_t at_once = std::clamp(all / items, std::int64_t{1}, band.channels());
     const std::int64_t parts = quotient_up(groups, at_once);
     const bool pictures = reads_pictures(from), is_half = from.type() == DataType::float16;
-    const auto channel_at = [&](std::int64_t n, std::int64_t c) { return from.data + n * from.batch[0] + c * from.batch[1]; };
+    const auto channel_at = [&](std::int64_t n, std::int64_t c) {
+        return from.data + n * from.batch[0] + c * from.batch[1];
+    };
     // Its elements are in `floats`, unless it is read where it lies.
-    const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* floats, const BandMemory& scratch) {
+    const auto compute_channel = [&](const Sizes& place, std::int64_t top, std::int64_t rows, const float* floats,
+                                     const BandMemory& scratch) {
         for (std::int64_t o = 0; o < convolution_.outputs; ++o) {
             const float* const weights = weights_of(operands, place, o, scratch.weights);
-            float* const sums = in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
+            float* const sums =
+                in_place ? reinterpret_cast<float*>(target.out.row_at(place, o)) + top * width : scratch.sums;
             float number = 0;
-            const SumEnding what = ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
+            const SumEnding what =
+                ending ? ending->at(place, o, top * width, rows * width, std::span(&number, 1)) : SumEnding{};
             const SumEnding* const after = ending ? &what : nullptr;
             if (pictures) {
                 const Picture picture = picture_of(from, channel_at(place[0], place[1]), top);
-                kernels.picture({sums, rows, width, is_half ? FloatPicture(picture, rows).read(floats) : picture, weights, after});
+                kernels.picture(
+                    {sums, rows, width, is_half ? FloatPicture(picture, rows).read(floats) : picture, weights, after});
             } else {
                 kernels.taps({sums, rows, width, floats, band.pitch, windows.strides[1], windows.dilations[1],
-                                          windows.taps[1], windows.taps[2], band.places.data(), weights, after});
+                              windows.taps[1], windows.taps[2], band.places.data(), weights, after});
             }
             target.finish_or_store(ending, sums, place, o, top * width, rows * width, scratch.line);
         }
@@ -171,7 +199,8 @@ void Depthwise::compute(RunContext& context, const Operands& operands) const {
         for (std::int64_t c = first; c < last && (is_half || !pictures); ++c) {
             float* const floats = scratch.floats + (c - first) * band.floats();
             if (pictures) {
-                FloatPicture(picture_of(from, channel_at(n, c), top), rows).write(floats, from.strides[2], convolution_.kernels->half_line);
+                FloatPicture(picture_of(from, channel_at(n, c), top), rows)
+                    .write(floats, from.strides[2], convolution_.kernels->half_line);
             } else {
                 fill_planes(floats, channel_at(n, c), top, rows, band, from, kernels);
             }
@@ -182,9 +211,10 @@ void Depthwise::compute(RunContext& context, const Operands& operands) const {
     };
     const std::int64_t count = convolution_.batch * parts * bands;
     const auto sums = static_cast<double>(convolution_.batch * groups * convolution_.outputs * windows.count());
-    context.each_with(count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)),
-                      [&](Scratch scratch) { return BandMemory(scratch, windows, band, target.operands.size(), *target.epilogue); },
-                      [&](const BandMemory& memory, std::int64_t i) { compute(i, memory); });
+    context.each_with(
+        count, sums * (static_cast<double>(windows.tap_count()) + sizeof(float)),
+        [&](Scratch scratch) { return BandMemory(scratch, windows, band, target.operands.size(), *target.epilogue); },
+        [&](const BandMemory& memory, std::int64_t i) { compute(i, memory); });
 }
 
 }  // namespace dmlgraph::cpu

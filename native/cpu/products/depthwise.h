@@ -1,9 +1,9 @@
 // Convolutions whose every output channel has one input channel.
 //
-// Some rows of windows are computed at a time. Their elements are copied into planes with the padding as zeros, a plane for
-// each remainder of their columns by the stride. So the elements of a tap lie side by side for the windows of a row, and
-// a result is a sum of vectors. Small windows that are near each other are read where they lie, if the level loads parts of
-// vectors fast; those of float16 become float32 first, without padding.
+// Some rows of windows are computed at a time. Their elements are copied into planes with the padding as zeros, a plane
+// for each remainder of their columns by the stride. So the elements of a tap lie side by side for the windows of a
+// row, and a result is a sum of vectors. Small windows that are near each other are read where they lie, if the level
+// loads parts of vectors fast; those of float16 become float32 first, without padding.
 #pragma once
 
 #include "cpu/products/convolution.h"

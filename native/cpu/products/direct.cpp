@@ -15,21 +15,22 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// The numbers of a sum that are added up at a time, if these are whole channels. Sums depend on it, so it is the same on
-// every processor.
+// The numbers of a sum that are added up at a time, if these are whole channels. Sums depend on it, so it is the same
+// on every processor.
 constexpr std::int64_t ample_depth = 224;
 
 constexpr std::int64_t most_plane_taps = 1024;
-constexpr std::int64_t most_patch_columns = 1024;  // of a patch
-constexpr std::int64_t most_block_outputs = 512;   // of a block, unless it has fewer sums than this: planes are copied
+constexpr std::int64_t most_patch_columns = 1024;   // of a patch
+constexpr std::int64_t most_block_outputs = 512;    // of a block, unless it has fewer sums than this: planes are copied
 constexpr std::int64_t ample_block_sums = 1 << 17;  // again for each block
-constexpr double moving = 0.5;  // the time to read a filter's number or write a plane's, in that of a vector's multiply-add
+constexpr double moving =
+    0.5;  // the time to read a filter's number or write a plane's, in that of a vector's multiply-add
 constexpr double transposing = 8;  // depths that take as long as to transpose a vector of sums
 
 std::int64_t reach(const Windows& windows, std::size_t d) { return (windows.taps[d] - 1) * windows.dilations[d]; }
 
-// The planes that the taps along a dimension need, which have the same size there, and where each tap finds its windows.
-// Taps share a plane if their places have the same remainder by the stride; remainders repeat after some taps.
+// The planes that the taps along a dimension need, which have the same size there, and where each tap finds its
+// windows. Taps share a plane if their places have the same remainder by the stride; remainders repeat after some taps.
 class Slots {
 public:
     std::int64_t size = 0;  // rows or columns of a plane
@@ -38,7 +39,8 @@ public:
     // Of `count` windows. `shares`: whether taps may have a plane in common.
     Slots(const Windows& windows, std::size_t d, std::int64_t count, bool shares = true)
         : size(count), planes_(windows.taps[d]), dilation_(windows.dilations[d]), stride_(windows.strides[d]) {
-        const std::int64_t phases = std::min(planes_, stride_ / std::gcd(stride_, dilation_)), shared = count + reach(windows, d) / stride_;
+        const std::int64_t phases = std::min(planes_, stride_ / std::gcd(stride_, dilation_)),
+                           shared = count + reach(windows, d) / stride_;
         shares_ = shares && phases * shared <= planes_ * count;  // else they would share too few rows
         if (shares_) {
             size = shared;
@@ -84,7 +86,8 @@ struct Patch {
 class Patches {
 public:
     // Those with which the workers end soonest.
-    Patches(const Convolution& convolution, const DirectShape& shape, int workers) : counts_(convolution.windows().counts), columns_(shape.columns) {
+    Patches(const Convolution& convolution, const DirectShape& shape, int workers)
+        : counts_(convolution.windows().counts), columns_(shape.columns) {
         const std::int64_t all = shape.filters.count(), most = most_panels(shape);
         if (workers == 1) {
             rows_ = shape.rows;
@@ -102,7 +105,8 @@ public:
             each_division(all, most, workers, [&](std::int64_t panels) {
                 const std::int64_t blocks = convolution.batch * convolution.groups * patches * quotient_up(all, panels);
                 const std::int64_t filters = panels * shape.filters.width * windows.tap_count();
-                const double cost = static_cast<double>(filters * count) + static_cast<double>((filters + planes) * lanes) * moving;
+                const double cost =
+                    static_cast<double>(filters * count) + static_cast<double>((filters + planes) * lanes) * moving;
                 const double time = makespan(blocks, cost, workers);
                 if (time < soonest) {
                     soonest = time, rows_ = rows, panels_ = panels;
@@ -134,7 +138,7 @@ private:
 // The memory of a worker.
 struct DirectMemory {
     float* planes;
-    float* panel;    // of filters, of one depth
+    float* panel;  // of filters, of one depth
     float* sums;
     float* results;  // of a vector of outputs
     float* numbers;  // … that are added to them
@@ -166,8 +170,8 @@ struct PlaneCopy {
 // Computes some outputs of a patch, one after the other, for one worker.
 class DirectWorker {
 public:
-    DirectWorker(const Convolution& convolution, const DirectShape& shape, const FilterMethod::Operands& operands, const Patches& blocks,
-                 Scratch scratch)
+    DirectWorker(const Convolution& convolution, const DirectShape& shape, const FilterMethod::Operands& operands,
+                 const Patches& blocks, Scratch scratch)
         : convolution_(convolution),
           blocks_(blocks),
           shape_(shape),
@@ -183,7 +187,8 @@ public:
         for (std::int64_t channel = 0; channel < shape_.channels; channel += shape_.channels_each) {
             const std::int64_t channels = std::min(shape_.channels_each, shape_.channels - channel);
             fill_planes(channel, channels);
-            const Depths depths{channel * windows_.tap_count(), channels * windows_.tap_count(), channel + channels == shape_.channels};
+            const Depths depths{channel * windows_.tap_count(), channels * windows_.tap_count(),
+                                channel + channels == shape_.channels};
             multiply(depths);
         }
     }
@@ -197,7 +202,8 @@ private:
         last_panel_ = std::min(first_panel_ + blocks_.panels(), shape_.filters.count());
         left_ = (patch_.depth * windows_.counts[1] + patch_.row) * windows_.counts[2] + patch_.column;
         set_endings();
-        const Slots down(windows_, 1, patch_.rows), across(windows_, 2, patch_.columns, shape_.along && kernels_.has_places);
+        const Slots down(windows_, 1, patch_.rows),
+            across(windows_, 2, patch_.columns, shape_.along && kernels_.has_places);
         if (down != down_ || across != across_) {
             down_ = down, across_ = across;
             set_places();
@@ -264,7 +270,8 @@ private:
         offsets_.resize(static_cast<std::size_t>(shape_.channels_each * taps));
         for (std::int64_t t = 0; t < taps; ++t) {
             const Spatial tap = windows_.tap(t);
-            const std::int64_t index = tap[0] * planes + across_.plane_of(tap[2]) * down_.planes() + down_.plane_of(tap[1]);
+            const std::int64_t index =
+                tap[0] * planes + across_.plane_of(tap[2]) * down_.planes() + down_.plane_of(tap[1]);
             const std::int64_t at = index * plane() + down_.place(tap[1]) * across_.size + across_.place(tap[2]);
             for (std::int64_t c = 0; c < shape_.channels_each; ++c) {
                 offsets_[static_cast<std::size_t>(c * taps + t)] = at + c * windows_.taps[0] * planes * plane();
@@ -279,7 +286,9 @@ private:
         const std::int64_t columns = across_.size, item = static_cast<std::int64_t>(item_size(from.type()));
         const std::int64_t y = patch_.row * strides[1] + row - windows_.padding[1];
         const std::int64_t x = patch_.column * strides[2] + column - windows_.padding[2];
-        const auto first_inside = [](std::int64_t at, std::int64_t stride) { return at < 0 ? (stride - 1 - at) / stride : 0; };
+        const auto first_inside = [](std::int64_t at, std::int64_t stride) {
+            return at < 0 ? (stride - 1 - at) / stride : 0;
+        };
         const auto last_inside = [](std::int64_t at, std::int64_t stride, std::int64_t size) {
             return at < size ? (size - 1 - at) / stride + 1 : 0;
         };
@@ -294,7 +303,8 @@ private:
         call.row_step = strides[1] * from.strides[1];
         call.step = strides[2] * from.strides[2];
         copy.from = (y + copy.top * strides[1]) * from.strides[1] + (x + call.begin * strides[2]) * from.strides[2];
-        if (call.begin == 0 && call.end == columns && call.step == item && call.row_step == columns * item) {  // as one row
+        if (call.begin == 0 && call.end == columns && call.step == item &&
+            call.row_step == columns * item) {  // as one row
             call.count = call.end = call.pitch = call.rows * columns;
             call.rows = std::min<std::int64_t>(call.rows, 1);
         }
@@ -310,7 +320,8 @@ private:
         float* out = memory_.planes;
         for (std::int64_t c = channel; c < channel + channels; ++c) {
             for (std::int64_t k = 0; k < windows_.taps[0]; ++k) {
-                const std::int64_t z = patch_.depth * windows_.strides[0] + k * windows_.dilations[0] - windows_.padding[0];
+                const std::int64_t z =
+                    patch_.depth * windows_.strides[0] + k * windows_.dilations[0] - windows_.padding[0];
                 const bool inside = z >= 0 && z < from.sizes()[0];
                 for (const PlaneCopy& copy : copies_) {
                     const std::int64_t top = inside ? copy.top : height, bottom = inside ? copy.bottom : height;
@@ -333,7 +344,8 @@ private:
             return operands_.panels->at(place_, panel, from);
         }
         const std::int64_t lines = shape_.filters.in(panel), width = shape_.along ? shape_.filters.width : lines;
-        operands_.filters.pack({place_, shape_.filters.first(panel), lines, from, depth, width}, memory_.panel, *convolution_.kernels);
+        operands_.filters.pack({place_, shape_.filters.first(panel), lines, from, depth, width}, memory_.panel,
+                               *convolution_.kernels);
         return memory_.panel;
     }
 
@@ -342,7 +354,8 @@ private:
         if (operands_.panels == nullptr) {
             return {};
         }
-        const float* const next = operands_.panels->after(place_, panel, first_panel_, last_panel_, depths.from, depths.count);
+        const float* const next =
+            operands_.panels->after(place_, panel, first_panel_, last_panel_, depths.from, depths.count);
         return {next, width, depths.count, tiles};
     }
 
@@ -351,7 +364,9 @@ private:
 
     // From row to row, which are outputs.
     std::int64_t sums_step() const {
-        return ends_at_once_ ? tiles_across().width * kernels_.lanes : in_place_ ? operands_.target.out.row / std::int64_t{sizeof(float)} : padded();
+        return ends_at_once_ ? tiles_across().width * kernels_.lanes
+               : in_place_   ? operands_.target.out.row / std::int64_t{sizeof(float)}
+                             : padded();
     }
 
     float* sums_of(std::int64_t panel) const {
@@ -370,15 +385,26 @@ private:
     }
 
     // Of vectors of windows.
-    Division tiles_across() const { return Division::even(quotient_up(patch_.count(), kernels_.lanes), kernels_.across.vectors); }
+    Division tiles_across() const {
+        return Division::even(quotient_up(patch_.count(), kernels_.lanes), kernels_.across.vectors);
+    }
 
     void across(std::int64_t panel, const float* filters, const Depths& depths) const {
         const Division tiles = tiles_across();
         const std::int64_t height = shape_.filters.in(panel);
         const Ahead next = ahead(panel, depths, height, tiles.count());
         for (std::int64_t t = 0; t < tiles.count(); ++t) {
-            WindowTileCall call{filters, height, memory_.planes + tiles.first(t) * kernels_.lanes, offsets_.data(), depths.count,
-                                sums_of(panel), sums_step(), depths.from > 0, nullptr, 0, ending_of(panel, depths)};
+            WindowTileCall call{filters,
+                                height,
+                                memory_.planes + tiles.first(t) * kernels_.lanes,
+                                offsets_.data(),
+                                depths.count,
+                                sums_of(panel),
+                                sums_step(),
+                                depths.from > 0,
+                                nullptr,
+                                0,
+                                ending_of(panel, depths)};
             next.set(call, t);
             run_tile(kernels_.across.tile(static_cast<int>(height), static_cast<int>(tiles.in(t))), call, tiles, t);
         }
@@ -386,7 +412,8 @@ private:
 
     // What tiles do with a panel's sums.
     const SumEnding* ending_of(std::int64_t panel, const Depths& depths) const {
-        return depths.are_last && !endings_.empty() ? &endings_[static_cast<std::size_t>(panel - first_panel_)] : nullptr;
+        return depths.are_last && !endings_.empty() ? &endings_[static_cast<std::size_t>(panel - first_panel_)]
+                                                    : nullptr;
     }
 
     // The tile of some windows. Its call has the sums and the ending of the first tile.
@@ -409,7 +436,9 @@ private:
         const Ahead next = ahead(panel, depths, width, tiles);
         for (std::int64_t t = 0; t < tiles; ++t) {
             const std::int64_t first = count * t / tiles, last = count * (t + 1) / tiles;  // about as many for each
-            WindowTileCall call{filters, width, memory_.planes, offsets_.data(), depths.count, sums + first * width, width, depths.from > 0};
+            WindowTileCall call{filters,         width,          memory_.planes,
+                                offsets_.data(), depths.count,   sums + first * width,
+                                width,           depths.from > 0};
             call.places = places_.data() + first;
             next.set(call, t);
             kernels_.along.tile(static_cast<int>(last - first), static_cast<int>(vectors))(call);
@@ -433,16 +462,19 @@ private:
         const std::int64_t step = in_place_ ? operands_.target.out.row / std::int64_t{sizeof(float)} : count;
         SumEnding ending;
         if (ending_) {
-            ending = ending_->at(place_, first, left_, count, std::span(memory_.numbers, static_cast<std::size_t>(outputs)));
+            ending =
+                ending_->at(place_, first, left_, count, std::span(memory_.numbers, static_cast<std::size_t>(outputs)));
         }
-        convolution_.blocks->scatter({sums, shape_.filters.width, count, results, step, static_cast<int>(outputs), ending_ ? &ending : nullptr});
+        convolution_.blocks->scatter(
+            {sums, shape_.filters.width, count, results, step, static_cast<int>(outputs), ending_ ? &ending : nullptr});
         store(results, step, first, outputs);
     }
 
     // Stores the results of some outputs, or finishes those that kernels have made.
     void store(float* sums, std::int64_t step, std::int64_t first, std::int64_t outputs) const {
         for (std::int64_t o = 0; o < outputs; ++o) {
-            operands_.target.finish_or_store(ending_, sums + o * step, place_, first + o, left_, patch_.count(), memory_.line);
+            operands_.target.finish_or_store(ending_, sums + o * step, place_, first + o, left_, patch_.count(),
+                                             memory_.line);
         }
     }
 
@@ -454,8 +486,8 @@ private:
     const ConvolutionKernels& kernels_;
     const DirectMemory memory_;
     const std::optional<Ending> ending_;  // that tiles make
-    const bool in_place_;                // whether sums are added up where the result is
-    bool ends_at_once_ = false;          // whether every tile has whole sums and makes the results: all use the same memory
+    const bool in_place_;                 // whether sums are added up where the result is
+    bool ends_at_once_ = false;  // whether every tile has whole sums and makes the results: all use the same memory
     Patch patch_{};
     Slots down_, across_;
     std::vector<float> numbers_;         // that endings add to rows
@@ -471,7 +503,8 @@ private:
 
 }  // namespace
 
-DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int64_t outputs, const ConvolutionKernels& kernels)
+DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int64_t outputs,
+                         const ConvolutionKernels& kernels)
     : channels(channels) {
     const std::int64_t taps = windows.tap_count(), lanes = kernels.lanes;
     channels_each = Division::even(channels, std::max<std::int64_t>(1, ample_depth / taps)).width;
@@ -501,34 +534,41 @@ DirectShape::DirectShape(const Windows& windows, std::int64_t channels, std::int
     }
     const auto count = static_cast<double>(rows * columns), depth = static_cast<double>(channels * taps);
     const std::int64_t vectors = quotient_up(outputs, lanes), rest = vectors % kernels.along.vectors;
-    const double along_outputs = static_cast<double>(vectors - rest) * kernels.along_cost + static_cast<double>(rest) * kernels.narrow_along_cost;
+    const double along_outputs = static_cast<double>(vectors - rest) * kernels.along_cost +
+                                 static_cast<double>(rest) * kernels.narrow_along_cost;
     const double across_outputs = static_cast<double>(outputs * quotient_up(rows * columns, lanes));
     along = along_outputs * count * (depth + transposing) < across_outputs * depth;
-    filters = along ? Division{outputs, std::min<std::int64_t>(quotient_up(outputs, lanes), kernels.along.vectors) * lanes}
-                    : Division::even(outputs, kernels.across.rows);
+    filters =
+        along ? Division{outputs, std::min<std::int64_t>(quotient_up(outputs, lanes), kernels.along.vectors) * lanes}
+              : Division::even(outputs, kernels.across.rows);
 }
 
 // Single elements lie side by side as they are.
 bool Direct::fits(const Convolution& convolution) {
     const Windows& windows = convolution.windows();
     const std::int64_t taps = windows.tap_count();
-    return convolution.channels * taps > 0 && taps <= most_plane_taps && windows.count() > 0 && !windows.is_element(convolution.sizes);
+    return convolution.channels * taps > 0 && taps <= most_plane_taps && windows.count() > 0 &&
+           !windows.is_element(convolution.sizes);
 }
 
 Direct::Direct(const Convolution& convolution)
-    : Direct(convolution, DirectShape(convolution.windows(), convolution.channels, convolution.outputs, *convolution.planes)) {}
+    : Direct(convolution,
+             DirectShape(convolution.windows(), convolution.channels, convolution.outputs, *convolution.planes)) {}
 
-Direct::Direct(const Convolution& convolution, const DirectShape& shape) : FilterMethod(convolution, shape.filters, shape.along), shape_(shape) {}
+Direct::Direct(const Convolution& convolution, const DirectShape& shape)
+    : FilterMethod(convolution, shape.filters, shape.along), shape_(shape) {}
 
 std::size_t Direct::scratch_bytes() const {
-    return scratch_of<DirectMemory>(convolution_.windows(), shape_, convolution_.operands, *convolution_.epilogue, *convolution_.planes);
+    return scratch_of<DirectMemory>(convolution_.windows(), shape_, convolution_.operands, *convolution_.epilogue,
+                                    *convolution_.planes);
 }
 
 void Direct::compute(RunContext& context, const Operands& operands) const {
     const Patches blocks(convolution_, shape_, context.workers_for(cost()));
-    context.each_with(convolution_.batch * convolution_.groups * blocks.count(shape_), cost(),
-                      [&](Scratch scratch) { return DirectWorker(convolution_, shape_, operands, blocks, scratch); },
-                      [](DirectWorker& worker, std::int64_t i) { worker.compute(i); });
+    context.each_with(
+        convolution_.batch * convolution_.groups * blocks.count(shape_), cost(),
+        [&](Scratch scratch) { return DirectWorker(convolution_, shape_, operands, blocks, scratch); },
+        [](DirectWorker& worker, std::int64_t i) { worker.compute(i); });
 }
 
 }  // namespace dmlgraph::cpu

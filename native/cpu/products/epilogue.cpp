@@ -36,7 +36,8 @@ Region region_of(const std::vector<InstructionSpec>& code, std::size_t inputs) {
             const std::int16_t operand = each.operands[k];
             region.operands.push_back({operand >= 0, operand >= 0 ? operand : ~operand});
             if (operand >= 0 && (k == 0 || find_meaning(each.opcode) != nullptr)) {  // others have types of their own
-                region.loads[static_cast<std::size_t>(operand)].type = each.opcode == Opcode::IF && k == 0 ? DataType::uint8 : each.operand;
+                region.loads[static_cast<std::size_t>(operand)].type =
+                    each.opcode == Opcode::IF && k == 0 ? DataType::uint8 : each.operand;
             }
         }
         region.immediates.insert(region.immediates.end(), each.immediates.begin(), each.immediates.end());
@@ -65,9 +66,9 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
     constexpr auto single = DataType::float32, half = DataType::float16;
     using Kind = SumFunction::Kind;
     Epilogue::Sums sums;
-    std::vector<Kernel> to_single(code.size());             // by instruction: what makes an operand float32
-    std::vector<std::size_t> operand(code.size());          // … its index
-    std::int16_t total = 0;                                 // the sums, or what became of them
+    std::vector<Kernel> to_single(code.size());     // by instruction: what makes an operand float32
+    std::vector<std::size_t> operand(code.size());  // … its index
+    std::int16_t total = 0;                         // the sums, or what became of them
     const auto is_given = [](std::int16_t number) { return number >= static_cast<std::int16_t>(first_operand); };
     const auto index_of = [](std::int16_t number) { return static_cast<std::size_t>(number) - first_operand; };
     for (std::size_t i = 0; i < code.size(); ++i) {
@@ -80,9 +81,11 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
             to_single[i] = each.kernel, operand[i] = index_of(first);
             continue;
         }
-        const bool is_rounding = each.opcode == Opcode::CONVERT && first == total && each.operand == single && each.result == half;
+        const bool is_rounding =
+            each.opcode == Opcode::CONVERT && first == total && each.operand == single && each.result == half;
         SumFunction& function = sums.rounds ? sums.rounded_function : sums.function;
-        if (!is_rounding && (each.operand != (sums.rounds ? half : single) || each.result != each.operand || function.kind != Kind::none)) {
+        if (!is_rounding && (each.operand != (sums.rounds ? half : single) || each.result != each.operand ||
+                             function.kind != Kind::none)) {
             return std::nullopt;
         }
         if (is_rounding && !sums.rounds) {
@@ -90,11 +93,13 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
         } else if (each.opcode == Opcode::ADD) {
             const std::int16_t other = each.operands[first == total ? 1 : 0];
             const std::size_t made = other < 0 ? static_cast<std::size_t>(~other) : 0;  // by this instruction
-            if (each.operands[first == total ? 0 : 1] != total || (other < 0 ? to_single[made] == nullptr || sums.rounds : !is_given(other))) {
+            if (each.operands[first == total ? 0 : 1] != total ||
+                (other < 0 ? to_single[made] == nullptr || sums.rounds : !is_given(other))) {
                 return std::nullopt;
             }
             if (!sums.rounds) {
-                sums.summands.push_back(other < 0 ? Epilogue::Summand{operand[made], to_single[made]} : Epilogue::Summand{index_of(other), nullptr});
+                sums.summands.push_back(other < 0 ? Epilogue::Summand{operand[made], to_single[made]}
+                                                  : Epilogue::Summand{index_of(other), nullptr});
             } else if (!sums.rounded_summand) {
                 sums.rounded_summand = index_of(other);
             } else {
@@ -115,13 +120,15 @@ std::optional<Epilogue::Sums> sums_of(const std::vector<InstructionSpec>& code) 
 std::optional<Epilogue::Requantized> requantized_of(const std::vector<InstructionSpec>& code) {
     const auto is_given = [](std::int16_t number) { return number >= static_cast<std::int16_t>(first_operand); };
     const auto index_of = [](std::int16_t number) { return static_cast<std::size_t>(number) - first_operand; };
-    const bool adds = code.size() == 2 && code[0].opcode == Opcode::ADD_TO_FLOAT && code[0].operands[0] == 0 && is_given(code[0].operands[1]);
+    const bool adds = code.size() == 2 && code[0].opcode == Opcode::ADD_TO_FLOAT && code[0].operands[0] == 0 &&
+                      is_given(code[0].operands[1]);
     if (code.empty() || (code.size() > 1 && !adds)) {
         return std::nullopt;
     }
     const InstructionSpec& last = code.back();
     const std::int16_t sums = adds ? ~std::int16_t{0} : std::int16_t{0};
-    if (last.opcode != Opcode::REQUANTIZE || last.operands[0] != sums || !is_given(last.operands[1]) || !is_given(last.operands[2])) {
+    if (last.opcode != Opcode::REQUANTIZE || last.operands[0] != sums || !is_given(last.operands[1]) ||
+        !is_given(last.operands[2])) {
         return std::nullopt;
     }
     Epilogue::Requantized result{index_of(last.operands[1]), index_of(last.operands[2]), std::nullopt};
@@ -145,7 +152,8 @@ Epilogue::Epilogue(const std::vector<InstructionSpec>& code, DataType result, st
             const auto number = static_cast<std::size_t>(operand < 0 ? ~operand : operand);
             return operand < 0 ? number < i : number == 0 || (number >= first_operand && number < inputs);
         };
-        if (code[i].kernel == nullptr || code[i].operands.size() > most_operands || !std::ranges::all_of(code[i].operands, exists)) {
+        if (code[i].kernel == nullptr || code[i].operands.size() > most_operands ||
+            !std::ranges::all_of(code[i].operands, exists)) {
             throw std::invalid_argument("an instruction after a product has no kernel, or reads what does not exist");
         }
     }
@@ -191,7 +199,8 @@ void Epilogue::run(const float* sums, std::span<const Line> operands, std::byte*
             in[static_cast<std::size_t>(k)] = operand(region_.operand(instruction, k));
         }
         const Immediate* const immediates = region_.immediates.data() + instruction.first_immediate;
-        instruction.kernel({i == last ? out : scratch + i * line, in.data(), static_cast<std::size_t>(count), immediates, 0});
+        instruction.kernel(
+            {i == last ? out : scratch + i * line, in.data(), static_cast<std::size_t>(count), immediates, 0});
     }
 }
 

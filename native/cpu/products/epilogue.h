@@ -13,7 +13,7 @@
 
 namespace dmlgraph::cpu {
 
-inline constexpr std::size_t widest_item = 8;  // bytes of an element
+inline constexpr std::size_t widest_item = 8;    // bytes of an element
 inline constexpr std::size_t first_operand = 2;  // of an epilogue, among the inputs of a product
 inline constexpr std::size_t most_operands = 8;  // of an epilogue, and of an instruction
 
@@ -32,8 +32,8 @@ public:
         Kernel to_single;
     };
     // Operands that are added, the first one first, then a function, all in float32. Another function of one number may
-    // follow, which tiles do not know. Or the result is then rounded to float16; an operand of float16 may be added and the
-    // sum rounded; then follows THRESHOLD or CLIP.
+    // follow, which tiles do not know. Or the result is then rounded to float16; an operand of float16 may be added and
+    // the sum rounded; then follows THRESHOLD or CLIP.
     struct Sums {
         std::vector<Summand> summands;
         SumFunction function;
@@ -52,9 +52,10 @@ public:
 
     Epilogue() = default;
     // Operand 0 is the sums; operands from 2 on are the inputs of the step that come after the product's two. The last
-    // instruction gives the result; without instructions that is the sums, of the type `sums`. Throws std::invalid_argument
-    // for other code.
-    Epilogue(const std::vector<InstructionSpec>& code, DataType result, std::size_t inputs, DataType sums = DataType::float32);
+    // instruction gives the result; without instructions that is the sums, of the type `sums`. Throws
+    // std::invalid_argument for other code.
+    Epilogue(const std::vector<InstructionSpec>& code, DataType result, std::size_t inputs,
+             DataType sums = DataType::float32);
 
     bool empty() const { return region_.instructions.empty(); }
     // Nothing if it is more than sums, then such a function.
@@ -63,8 +64,8 @@ public:
     const std::optional<Requantized>& requantized() const { return requantized_; }
     // Of memory for lines of up to `count` elements.
     std::size_t scratch_bytes(std::int64_t count) const;
-    // Computes `count` results from as many sums, in `out`, which may be where the sums are. `operands`: a line of every
-    // input after the product's two.
+    // Computes `count` results from as many sums, in `out`, which may be where the sums are. `operands`: a line of
+    // every input after the product's two.
     void run(const float* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
              std::byte* scratch) const;
 

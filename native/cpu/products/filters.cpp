@@ -30,7 +30,8 @@ void RowPanels::pack(const PanelPart& part, float* out, const ProductKernels& ke
             alignas(float) std::array<std::byte, at_a_time * sizeof(float)> gathered;
             std::array<float, at_a_time> numbers;
             const std::int64_t count = std::min(at_a_time, part.depth - done);
-            gather(gathered.data(), row, rows_.rank, rows_.sizes, rows_.strides, part.first_depth + done, count, static_cast<int>(item));
+            gather(gathered.data(), row, rows_.rank, rows_.sizes, rows_.strides, part.first_depth + done, count,
+                   static_cast<int>(item));
             line(numbers.data(), gathered.data(), item, count);
             for (std::int64_t k = 0; k < count; ++k) {
                 out[(done + k) * part.width + i] = numbers[static_cast<std::size_t>(k)];
@@ -51,13 +52,15 @@ void RowPanels::unpack(const PanelPart& part, const float* panel) const {
             for (std::int64_t k = 0; k < count; ++k) {
                 numbers[static_cast<std::size_t>(k)] = panel[(done + k) * part.width + i];
             }
-            scatter(row, rows_.rank, rows_.sizes, rows_.strides, reinterpret_cast<const std::byte*>(numbers.data()), part.first_depth + done, count, sizeof(float));
+            scatter(row, rows_.rank, rows_.sizes, rows_.strides, reinterpret_cast<const std::byte*>(numbers.data()),
+                    part.first_depth + done, count, sizeof(float));
         }
     }
 }
 
 MatrixPanels RowPanels::matrix() const {
-    return rows_.rank == 1 ? MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0]) : MatrixPanels();
+    return rows_.rank == 1 ? MatrixPanels(rows_.data, rows_.type, rows_.batch, rows_.row, rows_.strides[0])
+                           : MatrixPanels();
 }
 
 RowPanels filter_panels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase) {

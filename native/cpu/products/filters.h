@@ -27,9 +27,9 @@ private:
     MatrixTensor rows_;
 };
 
-// Line o of a group: the numbers of its output o, channel by channel, and tap by tap within each, as the windows have them. The batch is
-// {N, groups}; every item of it has the same filters. They are {outputs, channels of a group, taps…}, or, for a backward convolution,
-// {channels, outputs of a group, taps…}.
+// Line o of a group: the numbers of its output o, channel by channel, and tap by tap within each, as the windows have
+// them. The batch is {N, groups}; every item of it has the same filters. They are {outputs, channels of a group,
+// taps…}, or, for a backward convolution, {channels, outputs of a group, taps…}.
 RowPanels filter_panels(const Tensor& filters, std::int64_t groups, bool backward, const Phase& phase);
 
 }  // namespace dmlgraph::cpu

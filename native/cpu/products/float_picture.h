@@ -20,7 +20,8 @@ public:
 
     // Writes their elements, which are `item` bytes apart.
     void write(float* to, std::int64_t item, LineKernel line) const {
-        const std::int64_t width = picture_.width, rows = picture_.row_step == width * item ? last_ - first_ : 1;  // at a time
+        const std::int64_t width = picture_.width,
+                           rows = picture_.row_step == width * item ? last_ - first_ : 1;  // at a time
         for (std::int64_t r = first_; r < last_; r += rows, to += rows * width) {
             line(to, picture_.in + r * picture_.row_step, item, rows * width);
         }

@@ -11,11 +11,11 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::int64_t ample_words = 16 << 10;  // words
-constexpr std::int64_t ample_period = 128;         // words: it takes longer than to begin a loop
-constexpr std::int64_t words_beyond = 8 * 16;          // words that are read and written beyond the last
+constexpr std::int64_t ample_period = 128;      // words: it takes longer than to begin a loop
+constexpr std::int64_t words_beyond = 8 * 16;   // words that are read and written beyond the last
 
-// The filters' numbers, less their zero points, as words of a row of taps. What a word's number cannot hold is in further
-// parts, which are added.
+// The filters' numbers, less their zero points, as words of a row of taps. What a word's number cannot hold is in
+// further parts, which are added.
 class WordFilters final : public Weights {
 public:
     // Filters {outputs, 1, taps…}.
@@ -46,7 +46,8 @@ struct WordBand {
     std::int64_t reach;   // bytes from the first to the last that a row of taps meets, as whole words
 
     WordBand(const Windows& windows, const IntegerKernels& kernels)
-        : width(windows.counts[2]), across(quotient_up(windows.taps[2], kernels.depths)),
+        : width(windows.counts[2]),
+          across(quotient_up(windows.taps[2], kernels.depths)),
           reach((across * kernels.depths - 1) * windows.dilations[2] + 1) {
         const std::int64_t more = (windows.taps[1] - 1) * windows.dilations[1] + 1 - windows.strides[1];
         const std::int64_t ample = (ample_words / (width * across) - more) / windows.strides[1];
@@ -73,7 +74,8 @@ struct WordBandMemory {
     std::byte* bytes_of_rows;
     std::byte* line;
 
-    WordBandMemory(Scratch& scratch, const Windows& windows, const WordBand& band, std::size_t operands, const Epilogue& epilogue) {
+    WordBandMemory(Scratch& scratch, const Windows& windows, const WordBand& band, std::size_t operands,
+                   const Epilogue& epilogue) {
         plane = scratch.take<std::uint32_t>(band.across * band.plane() + words_beyond);
         sums = scratch.take<std::int32_t>(band.rows * band.width + words_beyond);
         offsets = scratch.take<std::int64_t>(WordFilters::most_parts * windows.taps[1] * band.across);
@@ -86,10 +88,14 @@ struct WordBandMemory {
 class WordPlane {
 public:
     // `zero`: the zero point, less the shift of the form.
-    WordPlane(const WindowPanels& from, const Form& form, std::int32_t zero, const WordBand& band, const WordBandMemory& memory,
-              const IntegerKernels& kernels)
-        : from_(from), windows_(from_.windows()), band_(band), memory_(memory),
-          kernels_(kernels), flip_(form.flip),
+    WordPlane(const WindowPanels& from, const Form& form, std::int32_t zero, const WordBand& band,
+              const WordBandMemory& memory, const IntegerKernels& kernels)
+        : from_(from),
+          windows_(from_.windows()),
+          band_(band),
+          memory_(memory),
+          kernels_(kernels),
+          flip_(form.flip),
           zero_(static_cast<std::uint32_t>(zero) & mask_of(kernels_)),
           border_(static_cast<std::byte>(static_cast<std::uint32_t>(zero) ^ flip_)) {
         // A byte before the row is that of the previous row, and replaced.
@@ -105,7 +111,8 @@ public:
     const WordBandMemory& memory() const { return memory_; }
 
     void fill(const std::byte* channel, std::int64_t top, std::int64_t rows) const {
-        const std::int64_t height = WordBand::height_of(windows_, rows), y = top * windows_.strides[1] - windows_.padding[1];
+        const std::int64_t height = WordBand::height_of(windows_, rows),
+                           y = top * windows_.strides[1] - windows_.padding[1];
         const std::int64_t first = std::clamp(-y, std::int64_t{0}, height);
         const std::int64_t last = std::clamp(from_.sizes()[1] - y, first, height);
         for (std::int64_t across = 0; across < band_.across; ++across) {
@@ -162,7 +169,8 @@ private:
 
     // What of the words of flat rows stays, and what is the zero point instead: the same in every row.
     void find_beyond() {
-        const std::int64_t stride = windows_.strides[2], rows = quotient_up(ample_period, band_.width), period = rows * band_.width;
+        const std::int64_t stride = windows_.strides[2], rows = quotient_up(ample_period, band_.width),
+                           period = rows * band_.width;
         kept_.assign(static_cast<std::size_t>(band_.across * period), ~std::uint32_t{0});
         others_.assign(kept_.size(), 0);
         for (std::int64_t tap = 0; tap < windows_.taps[2]; ++tap) {
@@ -187,9 +195,9 @@ private:
     const WordBandMemory memory_;
     const IntegerKernels& kernels_;
     std::uint8_t flip_;
-    std::uint32_t zero_;  // the zero point as a number of a word
-    std::byte border_;    // … and as an integer of the tensor
-    bool flat_;           // whether rows of elements follow one another as rows of windows do
+    std::uint32_t zero_;                 // the zero point as a number of a word
+    std::byte border_;                   // … and as an integer of the tensor
+    bool flat_;                          // whether rows of elements follow one another as rows of windows do
     std::vector<std::uint32_t> kept_;    // bits of words of a row of taps, for some rows
     std::vector<std::uint32_t> others_;  // … and those instead of the other ones
     std::vector<OtherBits> replaced_;    // for each word of a row of taps
@@ -206,7 +214,8 @@ void set_word_offsets(const Windows& windows, const WordBand& band, std::int64_t
     }
 }
 
-WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const ZeroPoints& zeros, const IntegerKernels& kernels) {
+WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const ZeroPoints& zeros,
+                         const IntegerKernels& kernels) {
     const std::int64_t outputs = filters.sizes[0], taps = windows.tap_count();
     const std::int64_t across = quotient_up(windows.taps[2], kernels.depths);
     const int bits = 32 / kernels.depths;
@@ -217,11 +226,13 @@ WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const Ze
         Sizes sizes{}, strides{};
         std::copy_n(filters.sizes.begin() + 1, filters.rank - 1, sizes.begin());
         std::copy_n(filters.strides.begin() + 1, filters.rank - 1, strides.begin());
-        gather(reinterpret_cast<std::byte*>(bytes.data()), filters.data + o * filters.strides[0], filters.rank - 1, sizes, strides, 0, taps, 1);
+        gather(reinterpret_cast<std::byte*>(bytes.data()), filters.data + o * filters.strides[0], filters.rank - 1,
+               sizes, strides, 0, taps, 1);
         std::int32_t sum = 0, most = 0;
         for (std::int64_t t = 0; t < taps; ++t) {
             const std::uint8_t byte = bytes[static_cast<std::size_t>(t)];
-            const std::int32_t number = (filters.type == DataType::int8 ? static_cast<std::int8_t>(byte) : byte) - zeros.of(o);
+            const std::int32_t number =
+                (filters.type == DataType::int8 ? static_cast<std::int8_t>(byte) : byte) - zeros.of(o);
             numbers[static_cast<std::size_t>(o * taps + t)] = number;
             sum += number;
             most = std::max(most, number < 0 ? (number + least + 1) / least : (number + greatest - 1) / greatest);
@@ -238,8 +249,10 @@ WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const Ze
             for (std::int64_t part = 0; part < parts_; ++part) {
                 const std::int32_t number = std::clamp(left, least, greatest);
                 left -= number;
-                const std::int64_t at = o * each_ + (part * windows.taps[1] + tap[1]) * across + tap[2] / kernels.depths;
-                words_[static_cast<std::size_t>(at)] |= (static_cast<std::uint32_t>(number) & mask_of(kernels)) << tap[2] % kernels.depths * bits;
+                const std::int64_t at =
+                    o * each_ + (part * windows.taps[1] + tap[1]) * across + tap[2] / kernels.depths;
+                words_[static_cast<std::size_t>(at)] |= (static_cast<std::uint32_t>(number) & mask_of(kernels))
+                                                        << tap[2] % kernels.depths * bits;
             }
         }
     }
@@ -249,15 +262,19 @@ WordFilters::WordFilters(const Tensor& filters, const Windows& windows, const Ze
 
 std::size_t IntegerDepthwise::scratch_bytes() const {
     const Windows& windows = convolution_.windows();
-    return scratch_of<WordBandMemory>(windows, WordBand(windows, convolution_.kernels->integers), convolution_.operands, *convolution_.epilogue);
+    return scratch_of<WordBandMemory>(windows, WordBand(windows, convolution_.kernels->integers), convolution_.operands,
+                                      *convolution_.epilogue);
 }
 
-std::shared_ptr<const Weights> IntegerDepthwise::pack(const RunContext&, const Tensor& filters, const ZeroPoints* filter_zeros) const {
-    return std::make_shared<const WordFilters>(filters, convolution_.windows(), *filter_zeros, convolution_.kernels->integers);
+std::shared_ptr<const Weights> IntegerDepthwise::pack(const RunContext&, const Tensor& filters,
+                                                      const ZeroPoints* filter_zeros) const {
+    return std::make_shared<const WordFilters>(filters, convolution_.windows(), *filter_zeros,
+                                               convolution_.kernels->integers);
 }
 
 void IntegerDepthwise::run(RunContext& context, ConvolutionRun& run) const {
-    const std::shared_ptr<const Weights> made = run.weights == nullptr ? pack(context, run.filters, run.filter_zeros) : nullptr;
+    const std::shared_ptr<const Weights> made =
+        run.weights == nullptr ? pack(context, run.filters, run.filter_zeros) : nullptr;
     const auto& filters = static_cast<const WordFilters&>(made != nullptr ? *made : *run.weights);
     const WindowPanels from = convolution_.windows_in(run.input);
     const Windows& windows = from.windows();
@@ -279,22 +296,28 @@ void IntegerDepthwise::run(RunContext& context, ConvolutionRun& run) const {
         const std::int64_t joined = windows.strides[1] == 1 ? rows : 1;
         for (std::int64_t o = 0; o < outputs; ++o) {
             const std::int64_t output = place[1] * outputs + o;
-            const std::uint32_t initial = 0u - static_cast<std::uint32_t>(zero) * static_cast<std::uint32_t>(filters.sum(output));
+            const std::uint32_t initial =
+                0u - static_cast<std::uint32_t>(zero) * static_cast<std::uint32_t>(filters.sum(output));
             for (std::int64_t r = 0; r < rows; r += joined) {
-                kernels.taps({scratch.sums + r * band.width, scratch.plane + r * windows.strides[1] * band.width, scratch.offsets,
-                              filters.of(output), taps, joined * band.width, static_cast<std::int32_t>(initial)});
+                kernels.taps({scratch.sums + r * band.width, scratch.plane + r * windows.strides[1] * band.width,
+                              scratch.offsets, filters.of(output), taps, joined * band.width,
+                              static_cast<std::int32_t>(initial)});
             }
-            target.correct_and_store(reinterpret_cast<float*>(scratch.sums), place, o, top * band.width, rows * band.width, scratch.line);
+            target.correct_and_store(reinterpret_cast<float*>(scratch.sums), place, o, top * band.width,
+                                     rows * band.width, scratch.line);
         }
     };
     const std::int64_t count = convolution_.batch * groups * bands;
     const double results = static_cast<double>(count * outputs * band.rows * band.width);
     const double work = results * static_cast<double>(windows.tap_count()) / kernels.depths;
-    context.each_with(count, work + results * sizeof(float), [&](Scratch scratch) {
-        const WordBandMemory memory(scratch, windows, band, target.operands.size(), *target.epilogue);
-        set_word_offsets(windows, band, filters.parts(), memory.offsets);
-        return WordPlane(from, form, zero, band, memory, kernels);
-    }, compute);
+    context.each_with(
+        count, work + results * sizeof(float),
+        [&](Scratch scratch) {
+            const WordBandMemory memory(scratch, windows, band, target.operands.size(), *target.epilogue);
+            set_word_offsets(windows, band, filters.parts(), memory.offsets);
+            return WordPlane(from, form, zero, band, memory, kernels);
+        },
+        compute);
 }
 
 }  // namespace dmlgraph::cpu

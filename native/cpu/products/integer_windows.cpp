@@ -81,10 +81,12 @@ LineSums sums_of_windows(RunContext& context, const Convolution& convolution, co
 }
 
 // With the convolution's kernels. Null if the words are too large for them.
-std::shared_ptr<const WordWeights> packed(const RunContext& fixed, const Tensor& filters, const Convolution& convolution) {
+std::shared_ptr<const WordWeights> packed(const RunContext& fixed, const Tensor& filters,
+                                          const Convolution& convolution) {
     const ProductKernels* const kernels = convolution.kernels;
     const ProductSizes sizes = convolution.product(kernels->integers.depths);
-    const Packing packing{sizes.rank, {1, convolution.groups}, sizes.k, rows_of(sizes, kernels->integers.tiles), false, kernels};
+    const Packing packing{sizes.rank, {1, convolution.groups}, sizes.k, rows_of(sizes, kernels->integers.tiles), false,
+                          kernels};
     const auto result = fixed.made<WordWeights>(std::tuple(filters, convolution.groups, packing), [&] {
         const WordTensor words = filter_words(filters, kernels->integers, nullptr);
         const RowPanels lines = lines_of(words, convolution);
@@ -108,7 +110,8 @@ std::size_t IntegerWindows::scratch_bytes() const {
     return most;
 }
 
-std::shared_ptr<const Weights> IntegerWindows::pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const {
+std::shared_ptr<const Weights> IntegerWindows::pack(const RunContext& fixed, const Tensor& filters,
+                                                    const ZeroPoints*) const {
     if (const PairKernels* const pairs = useful_pairs(chosen_level()); pairs != nullptr) {
         Convolution small = convolution_;
         small.kernels = &pairs->small_rows;

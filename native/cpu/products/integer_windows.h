@@ -13,7 +13,8 @@ public:
 
     std::size_t scratch_bytes() const override;
     // As small words, if the level has kernels for these and the filters fit.
-    std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters, const ZeroPoints*) const override;
+    std::shared_ptr<const Weights> pack(const RunContext& fixed, const Tensor& filters,
+                                        const ZeroPoints*) const override;
     bool keeps() const override { return true; }
     void unpack(const Weights& weights, const Tensor& filters) const override;
     void run(RunContext& context, ConvolutionRun& run) const override;

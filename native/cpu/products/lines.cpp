@@ -17,7 +17,8 @@ namespace {
 std::size_t item_bytes(std::int64_t width) { return align_to_line(static_cast<std::size_t>(width) * widest_item); }
 
 // Elements of a row from `left` on; gathered into `packed` if they do not have one stride.
-Line line_of(const MatrixTensor& tensor, const std::byte* row, std::int64_t left, std::int64_t width, std::byte* packed) {
+Line line_of(const MatrixTensor& tensor, const std::byte* row, std::int64_t left, std::int64_t width,
+             std::byte* packed) {
     if (tensor.rank == 1) {
         return {row + left * tensor.strides[0], tensor.strides[0], tensor.type};
     }
@@ -58,12 +59,14 @@ std::byte* MatrixTensor::row_at(const Sizes& place, std::int64_t index) const {
     return result;
 }
 
-SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> of_rows) const {
+SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                     std::span<float> of_rows) const {
     if (numbers == nullptr) {
         std::ranges::fill(of_rows, -0.0f);
     } else {
         // Rows are tensors' channels: their numbers lie side by side as a rule.
-        const std::size_t together = numbers->row == static_cast<std::int64_t>(item_size(numbers->type)) ? of_rows.size() : 1;
+        const std::size_t together =
+            numbers->row == static_cast<std::int64_t>(item_size(numbers->type)) ? of_rows.size() : 1;
         for (std::size_t i = 0; i < of_rows.size(); i += together) {
             const Operand operand{numbers->row_at(place, row + static_cast<std::int64_t>(i)), false};
             if (to_single != nullptr) {
@@ -76,8 +79,11 @@ SumEnding Ending::at(const Sizes& place, std::int64_t row, std::int64_t left, st
     SumEnding ending{of_rows.data(), nullptr, 0, function, {}};
     if (halves != nullptr) {
         constexpr std::int64_t item = sizeof(std::uint16_t);
-        const auto row_of = [&](const MatrixTensor& tensor) { return reinterpret_cast<std::uint16_t*>(tensor.row_at(place, row)) + left; };
-        ending.half = {row_of(*halves), halves->row / item, width, nullptr, 0, lines != nullptr && !adds_rounded, rounded_function};
+        const auto row_of = [&](const MatrixTensor& tensor) {
+            return reinterpret_cast<std::uint16_t*>(tensor.row_at(place, row)) + left;
+        };
+        ending.half = {row_of(*halves), halves->row / item, width, nullptr, 0, lines != nullptr && !adds_rounded,
+                       rounded_function};
         if (lines != nullptr) {
             ending.half.lines = row_of(*lines);
             ending.half.lines_step = lines->row / item;
@@ -98,12 +104,13 @@ void Ending::finish(float* results, std::int64_t count) const {
 
 bool Requantization::fits(const Sizes& place, std::int64_t row, std::int64_t terms) const {
     constexpr std::int64_t greatest = std::numeric_limits<std::int32_t>::max(), most_of_product = 255 * 255;
-    const std::int64_t summand = summands == nullptr ? 0 : *reinterpret_cast<const std::int32_t*>(summands->row_at(place, row));
+    const std::int64_t summand =
+        summands == nullptr ? 0 : *reinterpret_cast<const std::int32_t*>(summands->row_at(place, row));
     return std::abs(summand) + terms * most_of_product <= greatest;
 }
 
-ByteEnding Requantization::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> numbers,
-                              std::span<float> of_rows) const {
+ByteEnding Requantization::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                              std::span<float> numbers, std::span<float> of_rows) const {
     for (std::size_t i = 0; i < of_rows.size(); ++i) {
         const auto index = row + static_cast<std::int64_t>(i);
         of_rows[i] = *reinterpret_cast<const float*>(factors->row_at(place, index));
@@ -121,8 +128,11 @@ std::optional<Requantization> Target::requantization() const {
     if (!found || !out.is_packed() || (correction != nullptr && !correction->adds_numbers())) {
         return {};
     }
-    Requantization result{&out, &operands.at(found->factor), &operands.at(found->zero_point), found->summand ? &operands.at(*found->summand) : nullptr};
-    const auto is_of_rows = [](const MatrixTensor* each) { return each == nullptr || (each->rank == 1 && each->strides[0] == 0); };
+    Requantization result{&out, &operands.at(found->factor), &operands.at(found->zero_point),
+                          found->summand ? &operands.at(*found->summand) : nullptr};
+    const auto is_of_rows = [](const MatrixTensor* each) {
+        return each == nullptr || (each->rank == 1 && each->strides[0] == 0);
+    };
     const MatrixTensor& zero = *result.zero_point;
     const bool one_zero = is_of_rows(&zero) && zero.row == 0 && zero.batch == Sizes{};
     return one_zero && is_of_rows(result.factors) && is_of_rows(result.summands) ? std::optional(result) : std::nullopt;
@@ -138,7 +148,9 @@ std::optional<Ending> Target::ending() const {
     ending.last = sums->last ? &*sums->last : nullptr;
     ending.halves = sums->rounds ? &out : nullptr;
     ending.rounded_function = sums->rounded_function;
-    const auto is_line = [&](const MatrixTensor& added) { return ending.lines == nullptr && added.type == out.type && added.is_packed(); };
+    const auto is_line = [&](const MatrixTensor& added) {
+        return ending.lines == nullptr && added.type == out.type && added.is_packed();
+    };
     for (const Epilogue::Summand& summand : sums->summands) {
         const MatrixTensor& added = operands.at(summand.operand);
         if (added.rank == 1 && added.strides[0] == 0) {
@@ -168,8 +180,8 @@ std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue,
     return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
 }
 
-const std::byte* Target::results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::byte* to,
-                                   std::byte* scratch) const {
+const std::byte* Target::results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+                                    std::int64_t width, std::byte* to, std::byte* scratch) const {
     if (epilogue->empty()) {
         return reinterpret_cast<const std::byte*>(sums);
     }
@@ -187,16 +199,19 @@ void Target::store(const float* sums, const Sizes& place, std::int64_t row, std:
                    std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     std::byte* const result = out.row_at(place, row);
-    const std::byte* const values = results_of(sums, place, row, left, width, out.is_packed() ? result + left * item : scratch, scratch);
+    const std::byte* const values =
+        results_of(sums, place, row, left, width, out.is_packed() ? result + left * item : scratch, scratch);
     if (values != result + left * item || !out.is_packed()) {
         scatter(result, out.rank, out.sizes, out.strides, values, left, width, static_cast<int>(item));
     }
 }
 
-bool Target::is_across() const { return out.rank == 1 && !out.is_packed() && out.row == static_cast<std::int64_t>(item_size(out.type)); }
+bool Target::is_across() const {
+    return out.rank == 1 && !out.is_packed() && out.row == static_cast<std::int64_t>(item_size(out.type));
+}
 
-void Target::store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows, std::int64_t left,
-                          std::int64_t width, std::byte* scratch) const {
+void Target::store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows,
+                          std::int64_t left, std::int64_t width, std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     for (std::int64_t r = 0; r < rows; ++r) {
         std::byte* const to = scratch + r * width * item;
@@ -205,11 +220,12 @@ void Target::store_across(const float* sums, std::int64_t step, const Sizes& pla
             std::memcpy(to, values, static_cast<std::size_t>(width * item));
         }
     }
-    scatter_tile({out.row_at(place, row) + left * out.strides[0], item, out.strides[0], rows, width}, scratch, static_cast<int>(item));
+    scatter_tile({out.row_at(place, row) + left * out.strides[0], item, out.strides[0], rows, width}, scratch,
+                 static_cast<int>(item));
 }
 
-void Target::finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
-                             std::int64_t width, std::byte* scratch) const {
+void Target::finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row,
+                             std::int64_t left, std::int64_t width, std::byte* scratch) const {
     if (ending) {
         return ending->finish(sums, width);
     }

@@ -35,26 +35,33 @@ struct NibbleTile {
     int rows;
 };
 
-// Calls function(memory, tile, panel, sums, step) for each tile of rows and each panel, and stores what it has summed up.
+// Calls function(memory, tile, panel, sums, step) for each tile of rows and each panel, and stores what it has summed
+// up.
 template <class Function>
-void each_tile(RunContext& context, const ProductSizes& sizes, const Nibbles& weights, const Target& target, const Function& function) {
-    const std::int64_t across = quotient_up(weights.panels(), panels_together), down = quotient_up(sizes.m, rows_together);
-    const auto of_worker = [&](Scratch scratch) { return NibbleMemory(scratch, weights.depth(), target.operands.size(), *target.epilogue); };
-    context.each_with(across * down, product_cost(sizes), of_worker, [&](const NibbleMemory& memory, std::int64_t item) {
-        const std::int64_t first = item % across * panels_together, last = std::min(weights.panels(), first + panels_together);
-        const std::int64_t left = first * nibble_lines, width = std::min(sizes.n, last * nibble_lines) - left;
-        const std::int64_t end = std::min(sizes.m, (item / across + 1) * rows_together);
-        constexpr std::int64_t step = panels_together * nibble_lines;
-        for (std::int64_t row = item / across * rows_together; row < end; row += most_nibble_rows) {
-            const NibbleTile tile{row, static_cast<int>(std::min<std::int64_t>(most_nibble_rows, end - row))};
-            for (std::int64_t panel = first; panel < last; ++panel) {
-                function(memory, tile, panel, memory.sums + (panel - first) * nibble_lines, step);
+void each_tile(RunContext& context, const ProductSizes& sizes, const Nibbles& weights, const Target& target,
+               const Function& function) {
+    const std::int64_t across = quotient_up(weights.panels(), panels_together),
+                       down = quotient_up(sizes.m, rows_together);
+    const auto of_worker = [&](Scratch scratch) {
+        return NibbleMemory(scratch, weights.depth(), target.operands.size(), *target.epilogue);
+    };
+    context.each_with(
+        across * down, product_cost(sizes), of_worker, [&](const NibbleMemory& memory, std::int64_t item) {
+            const std::int64_t first = item % across * panels_together,
+                               last = std::min(weights.panels(), first + panels_together);
+            const std::int64_t left = first * nibble_lines, width = std::min(sizes.n, last * nibble_lines) - left;
+            const std::int64_t end = std::min(sizes.m, (item / across + 1) * rows_together);
+            constexpr std::int64_t step = panels_together * nibble_lines;
+            for (std::int64_t row = item / across * rows_together; row < end; row += most_nibble_rows) {
+                const NibbleTile tile{row, static_cast<int>(std::min<std::int64_t>(most_nibble_rows, end - row))};
+                for (std::int64_t panel = first; panel < last; ++panel) {
+                    function(memory, tile, panel, memory.sums + (panel - first) * nibble_lines, step);
+                }
+                for (std::int64_t r = 0; r < tile.rows; ++r) {
+                    target.correct_and_store(memory.sums + r * step, {}, row + r, left, width, memory.line);
+                }
             }
-            for (std::int64_t r = 0; r < tile.rows; ++r) {
-                target.correct_and_store(memory.sums + r * step, {}, row + r, left, width, memory.line);
-            }
-        }
-    });
+        });
 }
 
 }  // namespace
@@ -71,7 +78,8 @@ Nibbles::Nibbles(const BlockWeights::Tensors& from, std::int64_t lines, std::int
     const std::int64_t less = from.weights.is_signed ? 8 : 0;  // signed nibbles become unsigned, as their zero points
     const auto zero_of = [&](std::int64_t line, std::int64_t block) {
         const std::int64_t index = from.zero.of_line(line) + from.zero.of_depth(block * block_);
-        return static_cast<std::uint8_t>((from.zeros.data == nullptr ? 0.0f : from.zeros.number(index)) + static_cast<float>(less));
+        return static_cast<std::uint8_t>((from.zeros.data == nullptr ? 0.0f : from.zeros.number(index)) +
+                                         static_cast<float>(less));
     };
     const std::uint8_t first = zero_of(0, 0);
     for (std::int64_t line = 0; line < lines && !varies_; ++line) {
@@ -86,7 +94,8 @@ Nibbles::Nibbles(const BlockWeights::Tensors& from, std::int64_t lines, std::int
     std::memset(memory_.get(), 0, memory_.bytes());
     const std::uint32_t flip = from.weights.is_signed ? signs : 0;
     for (std::int64_t line = 0; line < lines; ++line) {
-        std::uint32_t* const out = words() + line / nibble_lines * nibble_lines * depth / nibble_depths + line % nibble_lines;
+        std::uint32_t* const out =
+            words() + line / nibble_lines * nibble_lines * depth / nibble_depths + line % nibble_lines;
         for (std::int64_t k = 0; k < depth; k += nibble_depths) {
             out[k / nibble_depths * nibble_lines] = word_of(from, line, k) ^ flip;
         }
@@ -122,7 +131,12 @@ std::uint32_t Nibbles::word_of(const BlockWeights::Tensors& from, std::int64_t l
 
 NibblePanel Nibbles::panel(std::int64_t index) const {
     const std::int64_t numbers = index * nibble_lines * blocks();
-    return {words() + index * nibble_lines * depth_ / nibble_depths, scales() + numbers, varies_ ? zeros() + numbers : nullptr, zero_, depth_, block_};
+    return {words() + index * nibble_lines * depth_ / nibble_depths,
+            scales() + numbers,
+            varies_ ? zeros() + numbers : nullptr,
+            zero_,
+            depth_,
+            block_};
 }
 
 void Nibbles::pack(const PanelPart& part, float* out, const ProductKernels&) const {
@@ -144,7 +158,8 @@ void Nibbles::pack(const PanelPart& part, float* out, const ProductKernels&) con
                 panel.scales += block * nibble_lines;
                 panel.zeros += panel.zeros == nullptr ? 0 : block * nibble_lines;
                 panel.depth = panel.block = quotient_up(next - start, std::int64_t{nibble_depths}) * nibble_depths;
-                const bool whole = count == nibble_lines && there == count && start == from && next == start + panel.depth;
+                const bool whole =
+                    count == nibble_lines && there == count && start == from && next == start + panel.depth;
                 decode({panel, whole ? to : some.data(), whole ? part.width : nibble_lines});
                 if (whole) {
                     continue;
@@ -187,32 +202,41 @@ void Nibbles::unpack_zeros(const BlockWeights::Tensors& to, std::byte* out) cons
             const std::int64_t index = to.zero.of_line(line) + to.zero.of_depth(block * block_);
             const std::uint32_t zero = varies_ ? zeros()[number_at(line, block)] : static_cast<std::uint32_t>(zero_);
             const unsigned shift = index % 2 * 4;
-            out[index / 2] = (out[index / 2] & static_cast<std::byte>(0xf0u >> shift)) | static_cast<std::byte>((zero ^ flip) << shift);
+            out[index / 2] = (out[index / 2] & static_cast<std::byte>(0xf0u >> shift)) |
+                             static_cast<std::byte>((zero ^ flip) << shift);
         }
     }
 }
 
-std::size_t nibble_scratch(std::int64_t depth, std::size_t operands, const Epilogue& epilogue) { return scratch_of<NibbleMemory>(depth, operands, epilogue); }
-
-void run_nibbles(RunContext& context, const ProductSizes& sizes, const MatrixPanels& rows, const Nibbles& weights, const Target& target, const ProductKernels& kernels) {
-    const auto multiply = chosen_level().few_bits.nibble_rows;
-    const bool in_place = rows.type == DataType::float32 && rows.lies_along() && rows.line % static_cast<std::int64_t>(sizeof(float)) == 0;
-    each_tile(context, sizes, weights, target, [&](const NibbleMemory& memory, const NibbleTile& tile, std::int64_t panel, float* sums, std::int64_t step) {
-        const float* a = reinterpret_cast<const float*>(rows.data + tile.first * rows.line);
-        std::int64_t a_step = rows.line / std::int64_t{sizeof(float)};
-        if (!in_place) {
-            a = memory.rows, a_step = sizes.k;
-            for (std::int64_t r = 0; r < tile.rows && sums == memory.sums; ++r) {
-                rows.pack({Sizes{}, tile.first + r, 1, 0, sizes.k, 1}, memory.rows + r * sizes.k, kernels);
-            }
-        }
-        multiply({weights.panel(panel), a, a_step, tile.rows, sums, step});
-    });
+std::size_t nibble_scratch(std::int64_t depth, std::size_t operands, const Epilogue& epilogue) {
+    return scratch_of<NibbleMemory>(depth, operands, epilogue);
 }
 
-void run_nibbles(RunContext& context, const ProductSizes& sizes, const ByteRows& rows, const Nibbles& weights, const Target& target, const ProductKernels& kernels) {
+void run_nibbles(RunContext& context, const ProductSizes& sizes, const MatrixPanels& rows, const Nibbles& weights,
+                 const Target& target, const ProductKernels& kernels) {
+    const auto multiply = chosen_level().few_bits.nibble_rows;
+    const bool in_place = rows.type == DataType::float32 && rows.lies_along() &&
+                          rows.line % static_cast<std::int64_t>(sizeof(float)) == 0;
+    each_tile(
+        context, sizes, weights, target,
+        [&](const NibbleMemory& memory, const NibbleTile& tile, std::int64_t panel, float* sums, std::int64_t step) {
+            const float* a = reinterpret_cast<const float*>(rows.data + tile.first * rows.line);
+            std::int64_t a_step = rows.line / std::int64_t{sizeof(float)};
+            if (!in_place) {
+                a = memory.rows, a_step = sizes.k;
+                for (std::int64_t r = 0; r < tile.rows && sums == memory.sums; ++r) {
+                    rows.pack({Sizes{}, tile.first + r, 1, 0, sizes.k, 1}, memory.rows + r * sizes.k, kernels);
+                }
+            }
+            multiply({weights.panel(panel), a, a_step, tile.rows, sums, step});
+        });
+}
+
+void run_nibbles(RunContext& context, const ProductSizes& sizes, const ByteRows& rows, const Nibbles& weights,
+                 const Target& target, const ProductKernels& kernels) {
     const IntegerKernels& integers = kernels.integers;
-    const std::int64_t blocks = quotient_up(weights.depth(), weights.block()), words_step = weights.depth() / nibble_depths * integers.words_of_nibbles;
+    const std::int64_t blocks = quotient_up(weights.depth(), weights.block()),
+                       words_step = weights.depth() / nibble_depths * integers.words_of_nibbles;
     const auto words = std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(sizes.m * words_step));
     const auto totals = std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(2 * sizes.m * blocks));
     float* const scales = totals.get() + sizes.m * blocks;
@@ -229,11 +253,12 @@ void run_nibbles(RunContext& context, const ProductSizes& sizes, const ByteRows&
         }
         std::copy_n(rows.scales + row * rows.scales_step, blocks, scales + row * blocks);
     });
-    each_tile(context, sizes, weights, target, [&](const NibbleMemory&, const NibbleTile& tile, std::int64_t panel, float* sums, std::int64_t step) {
-        const std::int64_t numbers = tile.first * blocks;
-        integers.nibble_rows({weights.panel(panel), words.get() + tile.first * words_step, words_step, scales + numbers, totals.get() + numbers, blocks,
-                              tile.rows, sums, step});
-    });
+    each_tile(context, sizes, weights, target,
+              [&](const NibbleMemory&, const NibbleTile& tile, std::int64_t panel, float* sums, std::int64_t step) {
+                  const std::int64_t numbers = tile.first * blocks;
+                  integers.nibble_rows({weights.panel(panel), words.get() + tile.first * words_step, words_step,
+                                        scales + numbers, totals.get() + numbers, blocks, tile.rows, sums, step});
+              });
 }
 
 }  // namespace dmlgraph::cpu

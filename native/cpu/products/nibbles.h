@@ -68,7 +68,9 @@ inline constexpr std::int64_t most_rows_of_nibbles = 3 * most_nibble_rows;
 std::size_t nibble_scratch(std::int64_t depth, std::size_t operands, const Epilogue& epilogue);
 
 // Multiplies rows by the weights: few of floats, or any number of integers.
-void run_nibbles(RunContext& context, const ProductSizes& sizes, const MatrixPanels& rows, const Nibbles& weights, const Target& target, const ProductKernels& kernels);
-void run_nibbles(RunContext& context, const ProductSizes& sizes, const ByteRows& rows, const Nibbles& weights, const Target& target, const ProductKernels& kernels);
+void run_nibbles(RunContext& context, const ProductSizes& sizes, const MatrixPanels& rows, const Nibbles& weights,
+                 const Target& target, const ProductKernels& kernels);
+void run_nibbles(RunContext& context, const ProductSizes& sizes, const ByteRows& rows, const Nibbles& weights,
+                 const Target& target, const ProductKernels& kernels);
 
 }  // namespace dmlgraph::cpu

@@ -26,7 +26,9 @@ void MatrixPanels::pack(const PanelPart& part, float* out, const ProductKernels&
 
 void MatrixPanels::unpack(const PanelPart& part, const float* panel) const {
     std::byte* const first = const_cast<std::byte*>(matrix(part.batch)) + part.first * line + part.first_depth * depth;
-    const auto write = [&](std::int64_t l, std::int64_t k) { *reinterpret_cast<float*>(first + l * line + k * depth) = panel[k * part.width + l]; };
+    const auto write = [&](std::int64_t l, std::int64_t k) {
+        *reinterpret_cast<float*>(first + l * line + k * depth) = panel[k * part.width + l];
+    };
     const bool along = lies_along();
     const std::int64_t outer = along ? part.lines : part.depth, inner = along ? part.depth : part.lines;
     for (std::int64_t i = 0; i < outer; ++i) {
@@ -102,8 +104,8 @@ const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t dep
     return reinterpret_cast<const float*>(memory_.get() + number * item_);
 }
 
-const float* Panels::after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,
-                           std::int64_t depth) const {
+const float* Panels::after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last,
+                           std::int64_t from, std::int64_t depth) const {
     if (panel + 1 < last) {
         return at(place, panel + 1, from);
     }

@@ -120,7 +120,8 @@ public:
     void unpack(const Source& to) const {
         std::vector<float> words;
         each_panel([&](const PanelPart& part, std::int64_t offset) {
-            to.unpack(part, are_bytes() ? words_at(part, offset, words) : reinterpret_cast<const float*>(memory_.get()) + offset);
+            to.unpack(part, are_bytes() ? words_at(part, offset, words)
+                                        : reinterpret_cast<const float*>(memory_.get()) + offset);
         });
     }
     // Of panels of one line: the lines.
@@ -131,8 +132,8 @@ public:
     std::int64_t step() const { return packing_.division.width * item_ / std::int64_t{sizeof(float)}; }
     // The numbers of a panel from a depth on.
     const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
-    // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something depth by
-    // depth; null after the last.
+    // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something
+    // depth by depth; null after the last.
     const float* after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,
                        std::int64_t depth) const;
 
@@ -148,12 +149,15 @@ private:
         for (std::int64_t i = 0; i < count; ++i) {
             const Sizes place = place_in(packing_.batch, packing_.rank, i);
             for (std::int64_t p = 0; p < division.count(); ++p) {
-                function(PanelPart{place, division.first(p), division.in(p), 0, packing_.depth, panel_width(p)}, offset);
+                function(PanelPart{place, division.first(p), division.in(p), 0, packing_.depth, panel_width(p)},
+                         offset);
                 offset += panel_width(p) * packing_.depth;
             }
         }
     }
-    std::int64_t panel_width(std::int64_t panel) const { return packing_.padded ? packing_.division.width : packing_.division.in(panel); }
+    std::int64_t panel_width(std::int64_t panel) const {
+        return packing_.padded ? packing_.division.width : packing_.division.in(panel);
+    }
     // The words of a panel of bytes, which are put into `words`.
     const float* words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const;
 
@@ -169,8 +173,8 @@ std::shared_ptr<const Panels> shared_panels(const RunContext& fixed, const Sourc
     return fixed.made<Panels>(std::tuple(from, packing), [&] { return Panels(from, packing); });
 }
 
-// Numbers that are read soon. Weights lie in memory: while tiles compute, they fetch what comes next into the caches. Each
-// tile fetches a part, so that memory has the time of all of them.
+// Numbers that are read soon. Weights lie in memory: while tiles compute, they fetch what comes next into the caches.
+// Each tile fetches a part, so that memory has the time of all of them.
 class Ahead {
 public:
     Ahead() = default;

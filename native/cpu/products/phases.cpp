@@ -28,7 +28,8 @@ std::vector<Taps> taps_by_remainder(const Windows& windows, std::size_t d, std::
 }
 
 // The phase that begins at the output `first`, along one dimension.
-void set_phase(Phase& phase, const Windows& windows, std::size_t d, std::int64_t stride, std::int64_t first, const Taps& taps) {
+void set_phase(Phase& phase, const Windows& windows, std::size_t d, std::int64_t stride, std::int64_t first,
+               const Taps& taps) {
     const std::int64_t last = taps.first + (taps.count - 1) * taps.step, dilation = windows.dilations[d];
     phase.first[d] = first;
     phase.step[d] = stride;
@@ -42,8 +43,8 @@ void set_phase(Phase& phase, const Windows& windows, std::size_t d, std::int64_t
     phase.windows.mirrored = false;
 }
 
-// The distance between the outputs of a phase. What a single element is multiplied with is a tap for each output: they are
-// phases of their own, unless they are too many.
+// The distance between the outputs of a phase. What a single element is multiplied with is a tap for each output: they
+// are phases of their own, unless they are too many.
 std::int64_t stride_of_phases(const Windows& windows, std::size_t d, std::int64_t input) {
     constexpr std::int64_t most_outputs = 8;
     const std::int64_t reached = (windows.taps[d] - 1) * windows.dilations[d] + 1;

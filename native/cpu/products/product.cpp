@@ -32,7 +32,8 @@ struct BlockMemory {
 
     BlockMemory(Scratch& scratch, const Blocks& blocks, std::size_t operands, const Epilogue& epilogue) {
         columns = scratch.take(std::max({blocks.columns.width * blocks.depth, most_together, most_made}));
-        rows = scratch.take(std::max(blocks.height() * blocks.depth, std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
+        rows = scratch.take(std::max(blocks.height() * blocks.depth,
+                                     std::min(blocks.rows.lines, std::int64_t{most_streamed_rows}) * line_depth));
         sums = scratch.take(blocks.height() * blocks.width());
         line = Target::take_line(scratch, operands, epilogue, blocks.width());
     }
@@ -51,7 +52,10 @@ struct ZeroMemory {
 class Worker {
 public:
     Worker(const Product& product, const Blocks& blocks, bool reads_rows, Scratch scratch)
-        : product_(product), blocks_(blocks), tiles_(product.tiles()), scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue) {
+        : product_(product),
+          blocks_(blocks),
+          tiles_(product.tiles()),
+          scratch_(scratch, blocks, product.target.operands.size(), *product.target.epilogue) {
         direct_ = product.target.takes_sums(product.sums);
         reads_rows_ = reads_rows;
         const MatrixPanels* const matrix = product.b.matrix;
@@ -63,11 +67,13 @@ public:
             ending_ = product.target.ending();
             requantization_ = product.sums == DataType::int32 ? product.target.requantization() : std::nullopt;
         }
-        adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr && product.target.correction->adds_numbers();
+        adds_numbers_ = product.sums == DataType::int32 && product.target.correction != nullptr &&
+                        product.target.correction->adds_numbers();
         if (blocks.row_panels > 1) {
             rows_.resize(static_cast<std::size_t>(blocks.row_panels));
             const std::int64_t numbers = blocks.columns.width * std::min(blocks.depth, product.sizes.k);
-            columns_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(most_together / numbers, 1, blocks.column_panels)));
+            columns_.resize(
+                static_cast<std::size_t>(std::clamp<std::int64_t>(most_together / numbers, 1, blocks.column_panels)));
         }
     }
 
@@ -97,16 +103,22 @@ private:
             return Way::panels;
         }
         const bool packs_rows = product_.a.panels == nullptr;
-        if (packs_rows && adds_along(product_.sizes.m, product_.sizes.k) && b.matrix != nullptr && b.matrix->lies_along()) {
+        if (packs_rows && adds_along(product_.sizes.m, product_.sizes.k) && b.matrix != nullptr &&
+            b.matrix->lies_along()) {
             return Way::lines;
         }
-        return packs_rows && b.lines != nullptr ? Way::made_lines : reads_columns_ ? Way::columns : b.is_wide ? Way::made_columns : Way::panels;
+        return packs_rows && b.lines != nullptr ? Way::made_lines
+               : reads_columns_                 ? Way::columns
+               : b.is_wide                      ? Way::made_columns
+                                                : Way::panels;
     }
 
     void begin(std::int64_t block) {
         const std::int64_t across = blocks_.across(), each = blocks_.down() * across, down = block % each / across;
         place_ = place_in(product_.sizes.batch, product_.sizes.rank, block / each);
-        const auto matrix_of = [&](const Side& side) { return side.matrix != nullptr ? side.matrix->matrix(place_) : nullptr; };
+        const auto matrix_of = [&](const Side& side) {
+            return side.matrix != nullptr ? side.matrix->matrix(place_) : nullptr;
+        };
         row_matrix_ = matrix_of(product_.a), column_matrix_ = matrix_of(product_.b);
         out_ = product_.target.out.row_at(place_, 0);
         first_row_panel_ = blocks_.first_row_panel(down);
@@ -139,8 +151,8 @@ private:
         finish(first_row_panel_, rows.sums);
     }
 
-    // Panels of columns, as many as stay in the first cache, meet one panel of rows after the other: so neighbouring results are
-    // stored soon after each other. The rows stay in the second cache.
+    // Panels of columns, as many as stay in the first cache, meet one panel of rows after the other: so neighbouring
+    // results are stored soon after each other. The rows stay in the second cache.
     void compute_panels(std::int64_t first) {
         const auto all = std::span(rows_).first(static_cast<std::size_t>(last_row_panel_ - first_row_panel_));
         for (std::int64_t p = first_row_panel_; Rows& rows : all) {
@@ -191,21 +203,23 @@ private:
             const float* b = scratch_.columns;
             std::int64_t step = columns;
             if (makes) {
-                product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns, *product_.kernels);
+                product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns,
+                                        *product_.kernels);
             } else {
                 const MatrixPanels& matrix = *product_.b.matrix;
                 b = reinterpret_cast<const float*>(column_matrix_ + left_ * matrix.line + from * matrix.depth);
                 step = matrix.depth / std::int64_t{sizeof(float)};
             }
-            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines), b, step, depth,
-                                      sums_of(0), sums_step(), columns, from > 0});
+            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines),
+                                      b, step, depth, sums_of(0), sums_step(), columns, from > 0});
         }
         return first_column_panel_ + columns / blocks_.columns.width;
     }
 
     void stream_lines() const {
         const bool makes = way_ == Way::made_lines;
-        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines, depth_each = makes ? made_depth : line_depth;
+        const std::int64_t k = product_.sizes.k, height = blocks_.rows.lines,
+                           depth_each = makes ? made_depth : line_depth;
         for (std::int64_t from = 0; from < k; from += depth_each) {
             const std::int64_t depth = std::min(depth_each, k - from), most = makes ? most_made / depth : width_;
             for (std::int64_t r = 0; r < height; ++r) {
@@ -224,7 +238,8 @@ private:
                     b = column_matrix_ + left_ * matrix.line + from * matrix.depth;
                     step = matrix.line;
                 }
-                kernel({scratch_.rows, depth, static_cast<int>(height), b, step, depth, sums_of(0) + first, sums_step(), lines, from > 0});
+                kernel({scratch_.rows, depth, static_cast<int>(height), b, step, depth, sums_of(0) + first, sums_step(),
+                        lines, from > 0});
             }
         }
     }
@@ -268,8 +283,9 @@ private:
                 rows.summands.fill(0.0f);
                 rows.ending.numbers = rows.summands.data();
             }
-            rows.ending.bytes = requantization_->at(place_, first, left_, width_, std::span(rows.summands).first(of_rows),
-                                                    std::span(rows.factors).first(of_rows));
+            rows.ending.bytes =
+                requantization_->at(place_, first, left_, width_, std::span(rows.summands).first(of_rows),
+                                    std::span(rows.factors).first(of_rows));
         }
     }
 
@@ -293,7 +309,12 @@ private:
         if (reads_columns_ && rest == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
             const std::byte* const data = column_matrix_ + first * matrix.line + from * matrix.depth;
-            return {reinterpret_cast<const float*>(data), matrix.depth / std::int64_t{sizeof(float)}, panel, lines, whole, rest};
+            return {reinterpret_cast<const float*>(data),
+                    matrix.depth / std::int64_t{sizeof(float)},
+                    panel,
+                    lines,
+                    whole,
+                    rest};
         }
         product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
         return {packed, width, panel, lines, whole, rest};
@@ -327,14 +348,17 @@ private:
         if (lines == 1 && matrix != nullptr && matrix->type == DataType::float32 && matrix->lies_along()) {
             return reinterpret_cast<const float*>(row_matrix_ + blocks_.rows.first(panel) * matrix->line) + from;
         }
-        product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, packed, *product_.kernels);
+        product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, packed,
+                                *product_.kernels);
         return packed;
     }
 
-    // What a tile fetches while it computes. The first panel of columns brings the rows into the caches: it fetches those
-    // that it meets next. Each fetches a part of the columns after it: of those that are not packed yet, the first tile has
-    // the first number of each depth, and the second one the last, which may be in another line of the cache.
-    void fetch_ahead(TileCall& call, const Rows& rows, std::int64_t panel, std::int64_t from, std::int64_t depth) const {
+    // What a tile fetches while it computes. The first panel of columns brings the rows into the caches: it fetches
+    // those that it meets next. Each fetches a part of the columns after it: of those that are not packed yet, the
+    // first tile has the first number of each depth, and the second one the last, which may be in another line of the
+    // cache.
+    void fetch_ahead(TileCall& call, const Rows& rows, std::int64_t panel, std::int64_t from,
+                     std::int64_t depth) const {
         const std::int64_t panels = last_row_panel_ - first_row_panel_, index = rows.panel - first_row_panel_;
         if (reads_rows_ && panel == first_column_panel_ && panels > 1 && depth == product_.sizes.k) {
             const std::int64_t panel_step = rows.height * rows.numbers.row;
@@ -342,24 +366,31 @@ private:
             return;
         }
         if (product_.a.panels != nullptr && panel == first_column_panel_ && panels > 1) {
-            const float* const next = product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
+            const float* const next =
+                product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
             return Ahead(next, rows.height, depth, 1).set(call, 0);
         }
         if (product_.b.panels != nullptr) {
-            const float* const next = panels == 1 ? call.b + depth * call.b_step  // the next depths of a panel come first
-                                                  : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
+            const float* const next =
+                panels == 1
+                    ? call.b + depth * call.b_step  // the next depths of a panel come first
+                    : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
             return Ahead(next, call.b_step, depth, panels).set(call, index);
         }
         const MatrixPanels* const matrix = product_.b.matrix;
         if (panels > 1 && index < 2 && fetches_matrix_ && panel + 1 < last_column_panel_) {
             const std::int64_t next = blocks_.columns.first(panel + 1), lines = blocks_.columns.in(panel + 1);
-            const std::byte* const data = column_matrix_ + (index == 0 ? next : next + lines - 1) * matrix->line + from * matrix->depth;
-            call.next = reinterpret_cast<const float*>(data), call.next_step = matrix->depth / std::int64_t{sizeof(float)};
+            const std::byte* const data =
+                column_matrix_ + (index == 0 ? next : next + lines - 1) * matrix->line + from * matrix->depth;
+            call.next = reinterpret_cast<const float*>(data),
+            call.next_step = matrix->depth / std::int64_t{sizeof(float)};
         }
     }
 
     std::int64_t sums_step() const {
-        return direct_ ? product_.target.out.row / std::int64_t{sizeof(float)} : ends_at_once_ ? blocks_.columns.width : blocks_.width();
+        return direct_         ? product_.target.out.row / std::int64_t{sizeof(float)}
+               : ends_at_once_ ? blocks_.columns.width
+                               : blocks_.width();
     }
 
     float* sums_of(std::int64_t row_panel) const {
@@ -367,7 +398,8 @@ private:
         if (direct_) {
             return reinterpret_cast<float*>(out_ + row * product_.target.out.row) + left_;
         }
-        return ends_at_once_ ? scratch_.sums : scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
+        return ends_at_once_ ? scratch_.sums
+                             : scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
     }
 
     // The columns from a panel on that one tile of a whole block's rows meets, if they have been packed; else 1.
@@ -392,7 +424,8 @@ private:
         const RowNumbers& numbers = rows.numbers;
         const std::int64_t first = blocks_.columns.first(columns.panel) - left_;
         float* const sums = rows.sums + (ends_at_once_ ? 0 : first);
-        TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0, depth, sums, sums_step(), from > 0};
+        TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0,
+                      depth,         sums,        sums_step(),   from > 0};
         if (from + depth == product_.depths()) {
             call.ending = ending_ || adds_numbers_ || requantizes_ ? &rows.ending : nullptr;
             call.column = first;
@@ -406,7 +439,9 @@ private:
         fetch_ahead(call, rows, columns.panel, from, depth);
         const auto height = static_cast<int>(rows.height);
         const bool lie_apart = rows.numbers.row != 1 && height > 1;
-        const auto kernel = [&](int vectors) { return lie_apart ? tiles_.tile_apart(height, vectors) : tiles_.tile(height, vectors); };
+        const auto kernel = [&](int vectors) {
+            return lie_apart ? tiles_.tile_apart(height, vectors) : tiles_.tile(height, vectors);
+        };
         if (columns.rest > 0 && columns.rest < height && columns.rest <= tiles_.narrow.columns && !lie_apart) {
             if (columns.whole > 0) {
                 kernel(columns.whole)(call);
@@ -448,7 +483,8 @@ private:
         const std::int64_t some = across ? target.rows_across() : 1;
         for (std::int64_t r = 0; r < rows; r += some) {
             if (across) {
-                target.store_across(sums + r * step, step, place_, first + r, std::min(some, rows - r), left_, width_, scratch_.line);
+                target.store_across(sums + r * step, step, place_, first + r, std::min(some, rows - r), left_, width_,
+                                    scratch_.line);
             } else {
                 target.store(sums + r * step, place_, first + r, left_, width_, scratch_.line);
             }
@@ -472,15 +508,16 @@ private:
     std::int64_t left_ = 0;   // the first column
     std::int64_t width_ = 0;  // columns
     Way way_;
-    bool direct_;         // whether sums are added up where the result is
-    bool reads_rows_;     // whether rows are read where they are
-    bool reads_columns_;  // whether columns are read where they are
-    bool fetches_matrix_;  // whether tiles fetch columns of a matrix that are packed next
-    std::optional<Ending> ending_;  // that tiles make themselves
+    bool direct_;                                   // whether sums are added up where the result is
+    bool reads_rows_;                               // whether rows are read where they are
+    bool reads_columns_;                            // whether columns are read where they are
+    bool fetches_matrix_;                           // whether tiles fetch columns of a matrix that are packed next
+    std::optional<Ending> ending_;                  // that tiles make themselves
     std::optional<Requantization> requantization_;  // … of integers, …
     bool requantizes_ = false;                      // … if they fit in this block
-    bool ends_at_once_ = false;     // whether a tile's sums are only needed until it makes the results: all use the same memory
-    bool adds_numbers_;             // whether they correct the sums
+    bool ends_at_once_ =
+        false;           // whether a tile's sums are only needed until it makes the results: all use the same memory
+    bool adds_numbers_;  // whether they correct the sums
 };
 
 // Stores the results of sums without terms, from a column on.
@@ -489,12 +526,14 @@ void run_empty(RunContext& context, const Product& product, std::int64_t first) 
     sizes.n -= first, sizes.k = 0;
     const std::int64_t width = std::min(sizes.n, most_zeros), across = quotient_up(sizes.n, width);
     const double cost = product_cost(sizes);
-    const auto of_worker = [&](Scratch scratch) { return ZeroMemory(scratch, width, product.target.operands.size(), *product.target.epilogue); };
+    const auto of_worker = [&](Scratch scratch) {
+        return ZeroMemory(scratch, width, product.target.operands.size(), *product.target.epilogue);
+    };
     context.each_with(sizes.count() * sizes.m * across, cost, of_worker, [&](const ZeroMemory& memory, std::int64_t i) {
         std::fill_n(memory.sums, width, 0.0f);
         const std::int64_t row = i / across, left = i % across * width;
-        product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m, first + left,
-                                         std::min(width, sizes.n - left), memory.line);
+        product.target.correct_and_store(memory.sums, place_in(sizes.batch, sizes.rank, row / sizes.m), row % sizes.m,
+                                         first + left, std::min(width, sizes.n - left), memory.line);
     });
 }
 
@@ -517,7 +556,8 @@ std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, con
     for (const std::int64_t rows : {tiles.rows, std::min(tiles.rows, static_cast<int>(fewest_rows))}) {
         for (const bool packed_rows : {false, true}) {
             for (const bool packed_columns : {false, true}) {
-                const Blocks blocks = blocks_of(sizes, Division::even(sizes.m, rows), packed_rows, packed_columns, tiles, 1);
+                const Blocks blocks =
+                    blocks_of(sizes, Division::even(sizes.m, rows), packed_rows, packed_columns, tiles, 1);
                 most = std::max(most, scratch_of<BlockMemory>(blocks, operands, epilogue));
             }
         }
@@ -544,11 +584,12 @@ void run_product(RunContext& context, const Product& product) {
     const double cost = product_cost(product.sizes);
     const std::optional<Division> in_place = rows_in_place(product);
     const Division rows = in_place ? *in_place : rows_of(product.sizes, product.tiles());
-    const Blocks blocks = blocks_of(product.sizes, rows, product.a.panels != nullptr, product.b.panels != nullptr, product.tiles(),
-                                    context.workers_for(cost));
+    const Blocks blocks = blocks_of(product.sizes, rows, product.a.panels != nullptr, product.b.panels != nullptr,
+                                    product.tiles(), context.workers_for(cost));
     const std::int64_t count = product.sizes.count() * blocks.down() * blocks.across();
-    context.each_with(count, cost, [&](Scratch scratch) { return Worker(product, blocks, in_place.has_value(), scratch); },
-                      [](Worker& worker, std::int64_t i) { worker.compute(i); });
+    context.each_with(
+        count, cost, [&](Scratch scratch) { return Worker(product, blocks, in_place.has_value(), scratch); },
+        [](Worker& worker, std::int64_t i) { worker.compute(i); });
 }
 
 }  // namespace dmlgraph::cpu

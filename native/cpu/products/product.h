@@ -1,8 +1,8 @@
 // Products of matrices, in blocks that the threads of a run share.
 //
-// A block is some rows and some columns of a product. It is computed depth by depth: the rows' part that one depth needs is
-// packed, so that it stays in the second cache, unless it has been packed before all runs; then every panel of columns is
-// packed, too, and meets every panel of rows in registers. The last depth is followed by the epilogue.
+// A block is some rows and some columns of a product. It is computed depth by depth: the rows' part that one depth
+// needs is packed, so that it stays in the second cache, unless it has been packed before all runs; then every panel of
+// columns is packed, too, and meets every panel of rows in registers. The last depth is followed by the epilogue.
 //
 // Each sum is added up in the order of its depths, which follow from the sizes alone: results do not depend on blocks,
 // tiles or the number of threads.
@@ -35,7 +35,7 @@ struct Side {
     const MatrixPanels* matrix = nullptr;  // the source, if it is matrices
     const Rests* rests = nullptr;          // what small words of rows' panels lack; null if they lack nothing
     const LineSource* lines = nullptr;     // the source, if it makes lines faster than panels
-    bool is_wide = false;                  // whether it packs up to `most_streamed_columns` lines, and the more, the faster
+    bool is_wide = false;  // whether it packs up to `most_streamed_columns` lines, and the more, the faster
 };
 
 // The tiles whose sums have this type.
@@ -56,7 +56,10 @@ struct Product {
 
     // How many depths are added up; which are multiplied at a time follows from all.
     std::int64_t depths() const { return depths_that_count.value_or(sizes.k); }
-    const Tiles& tiles() const { return b.panels != nullptr && b.panels->are_bytes() ? kernels->integers.tiles_of_bytes : tiles_for(sums, *kernels); }
+    const Tiles& tiles() const {
+        return b.panels != nullptr && b.panels->are_bytes() ? kernels->integers.tiles_of_bytes
+                                                            : tiles_for(sums, *kernels);
+    }
 };
 
 // How the operands are divided into panels. Those of columns are padded.
@@ -66,9 +69,11 @@ Division columns_of(const ProductSizes& sizes, const Tiles& tiles);
 // How many of all depths are multiplied at a time.
 std::int64_t depth_at_a_time(std::int64_t depths);
 
-// Whether few rows are multiplied along columns whose numbers lie one after the other: at the end of each, sums are added up,
-// which takes as long as some depths in tiles.
-inline bool adds_along(std::int64_t rows, std::int64_t depths) { return rows <= most_streamed_rows && depths >= 8 * rows; }
+// Whether few rows are multiplied along columns whose numbers lie one after the other: at the end of each, sums are
+// added up, which takes as long as some depths in tiles.
+inline bool adds_along(std::int64_t rows, std::int64_t depths) {
+    return rows <= most_streamed_rows && depths >= 8 * rows;
+}
 
 // Scratch memory that each worker needs for a product of at most these sizes.
 std::size_t product_scratch(const ProductSizes& sizes, std::size_t operands, const Epilogue& epilogue,

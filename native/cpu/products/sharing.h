@@ -8,8 +8,8 @@
 
 namespace dmlgraph::cpu {
 
-// Calls function(part) for sizes of parts into which `count` things may be divided, from the largest on: each is at most
-// `most`, and all but the last are alike. Of many parts not every number is tried.
+// Calls function(part) for sizes of parts into which `count` things may be divided, from the largest on: each is at
+// most `most`, and all but the last are alike. Of many parts not every number is tried.
 template <class Function>
 void each_division(std::int64_t count, std::int64_t most, int workers, const Function& function) {
     const std::int64_t fewest = quotient_up(count, most);
@@ -19,8 +19,8 @@ void each_division(std::int64_t count, std::int64_t most, int workers, const Fun
     }
 }
 
-// The time that `workers` take for `pieces` that take `each`. A worker does whole pieces; those that come last do not end
-// at the same moment.
+// The time that `workers` take for `pieces` that take `each`. A worker does whole pieces; those that come last do not
+// end at the same moment.
 inline double makespan(std::int64_t pieces, double each, int workers) {
     constexpr double late = 0.02;  // of a piece
     const auto rounds = static_cast<double>(quotient_up(pieces, workers));

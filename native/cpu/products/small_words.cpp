@@ -14,7 +14,7 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr int most_of_pairs = 128;  // 255 · 128 < 2^15
-constexpr std::int64_t few = 3;  // of so many words one may be a rest: then they take less time than whole ones
+constexpr std::int64_t few = 3;     // of so many words one may be a rest: then they take less time than whole ones
 constexpr std::size_t pairs_of_word = 2, numbers_of_word = 4;
 
 std::int8_t number_of(std::uint32_t word, std::size_t k) { return static_cast<std::int8_t>(word >> 8 * k); }
@@ -44,13 +44,15 @@ struct Excess {
         }
     }
     bool any() const {
-        return std::ranges::any_of(above, [](int each) { return each > 0; }) || std::ranges::any_of(below, [](int each) { return each > 0; });
+        return std::ranges::any_of(above, [](int each) { return each > 0; }) ||
+               std::ranges::any_of(below, [](int each) { return each > 0; });
     }
     // What of a word is beyond: its own pairs are small.
     std::uint32_t rest_of(std::uint32_t word) const {
         std::uint32_t rest = 0;
         for (std::size_t pair = 0; pair < pairs_of_word; ++pair) {
-            int left_above = std::clamp(above[pair], 0, most_of_pairs), left_below = std::clamp(below[pair], 0, most_of_pairs);
+            int left_above = std::clamp(above[pair], 0, most_of_pairs),
+                left_below = std::clamp(below[pair], 0, most_of_pairs);
             for (std::size_t k = pair * pairs_of_word; k < (pair + 1) * pairs_of_word; ++k) {
                 const int number = number_of(word, k), taken = std::clamp(number, -left_below, left_above);
                 (taken > 0 ? left_above : left_below) -= taken > 0 ? taken : -taken;
@@ -103,7 +105,8 @@ void Rests::take(std::int64_t lines, std::int64_t width, float* words) {
             rests.clear();
             for (std::int64_t k = 0; k < depth; k += together_) {
                 std::array<std::uint32_t, most_words_together> several;
-                const auto some = std::span(several).first(static_cast<std::size_t>(std::min<std::int64_t>(together_, depth - k)));
+                const auto some =
+                    std::span(several).first(static_cast<std::size_t>(std::min<std::int64_t>(together_, depth - k)));
                 float* const first = words + (from + k) * width + i;
                 for (std::size_t j = 0; j < some.size(); ++j) {
                     some[j] = std::bit_cast<std::uint32_t>(first[static_cast<std::int64_t>(j) * width]);

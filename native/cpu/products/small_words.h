@@ -1,8 +1,9 @@
-// Weights of 8-bit integers where sums of a few products are 16 bits (see PairKernels): as small words, and what they lack.
+// Weights of 8-bit integers where sums of a few products are 16 bits (see PairKernels): as small words, and what they
+// lack.
 //
-// Most weights are near 0, so few words are too large. What these have beyond the greatest small ones is the rest: words that
-// meet the same depth of the other operand once more. A tile takes one of each of its rows at a time, while it has the sums in
-// registers; rows with fewer of them have words of zeros.
+// Most weights are near 0, so few words are too large. What these have beyond the greatest small ones is the rest:
+// words that meet the same depth of the other operand once more. A tile takes one of each of its rows at a time, while
+// it has the sums in registers; rows with fewer of them have words of zeros.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace dmlgraph::cpu {
 class Rests {
 public:
     Rests() = default;
-    // Of panels `width` lines wide, `batch` panels apart from place to place, with `depth` words in a line. A small word and
-    // those that follow it up to `words` have sums of 16 bits together.
+    // Of panels `width` lines wide, `batch` panels apart from place to place, with `depth` words in a line. A small
+    // word and those that follow it up to `words` have sums of 16 bits together.
     Rests(const Sizes& batch, std::int64_t width, std::int64_t depth, int words);
 
     // Makes the words of the next panel small.
@@ -33,7 +34,8 @@ public:
     void add_to(const PanelPart& part, float* words) const;
 
 private:
-    // Of a panel and the depths that are multiplied at a time: one for each line, `count` times, from the number `first` on.
+    // Of a panel and the depths that are multiplied at a time: one for each line, `count` times, from the number
+    // `first` on.
     struct Part {
         std::int64_t first;
         std::int64_t count;

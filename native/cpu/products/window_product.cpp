@@ -75,7 +75,8 @@ void FewWindows::compute(RunContext& context, const Operands& operands) const {
     Target turned = operands.target;
     if (!turn(turned.out) || !std::ranges::all_of(turned.operands, turn)) {
         const Side filters{nullptr, &operands.filters, nullptr};
-        return multiply_windows(context, convolution_, convolution_.product(), filters, from, std::move(operands.target));
+        return multiply_windows(context, convolution_, convolution_.product(), filters, from,
+                                std::move(operands.target));
     }
     MatrixPanels lines = operands.filters.matrix();
     Side columns{operands.panels, &operands.filters, nullptr};

@@ -67,7 +67,8 @@ struct Inside {
 };
 
 Inside inside_of(const Run& run, std::int64_t column, const Windows& windows, const Spatial& sizes) {
-    const std::int64_t stride = windows.strides[2], at = run.at[2] * stride + column * windows.dilations[2] - windows.padding[2];
+    const std::int64_t stride = windows.strides[2],
+                       at = run.at[2] * stride + column * windows.dilations[2] - windows.padding[2];
     Inside result{};
     result.begin = std::clamp((-at + stride - 1) / stride, std::int64_t{0}, run.count);
     result.end = std::clamp((sizes[2] - at + stride - 1) / stride, result.begin, run.count);
@@ -76,8 +77,8 @@ Inside inside_of(const Run& run, std::int64_t column, const Windows& windows, co
 }
 
 // Adds the elements of neighbouring windows at a tap, and zeros before and after them.
-void add_run(Copies& copies, const Run& run, Inside inside, const Spatial& tap, const Windows& windows, const Spatial& sizes,
-             const Spatial& strides) {
+void add_run(Copies& copies, const Run& run, Inside inside, const Spatial& tap, const Windows& windows,
+             const Spatial& sizes, const Spatial& strides) {
     std::int64_t from = inside.at * strides[2];
     for (std::size_t d = 0; d < 2; ++d) {
         const std::int64_t at = run.at[d] * windows.strides[d] + tap[d] * windows.dilations[d] - windows.padding[d];
@@ -114,7 +115,9 @@ bool Windows::is_element(const Spatial& sizes) const {
     return tap_count() == 1 && counts == sizes && padding == Spatial{} && strides == Spatial{1, 1, 1};
 }
 
-bool Windows::is_flat(const Spatial& sizes) const { return sizes[0] == 1 && counts[0] == 1 && taps[0] == 1 && padding[0] == 0; }
+bool Windows::is_flat(const Spatial& sizes) const {
+    return sizes[0] == 1 && counts[0] == 1 && taps[0] == 1 && padding[0] == 0;
+}
 
 bool Windows::is_whole(const Spatial& sizes) const {
     for (std::size_t d = 0; d < most_spatial; ++d) {
@@ -163,16 +166,19 @@ void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels&
     const SeveralLinesKernel lines = kernels.several_lines_of(type_);
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];
     const Runs runs(windows_, part.first, part.lines);
-    const std::int64_t taps = windows_.tap_count(), rows = windows_.taps[0] * windows_.taps[1], out_step = taps * part.width;
+    const std::int64_t taps = windows_.tap_count(), rows = windows_.taps[0] * windows_.taps[1],
+                       out_step = taps * part.width;
     const Depths before(part.first_depth, taps), until(part.first_depth + part.depth, taps);
     const std::int64_t step = strides[2] * windows_.strides[2];
     for (std::int64_t column = 0; column < windows_.taps[2]; ++column) {
         std::array<Inside, widest_panel> inside;
         for (const Run& run : runs) {
-            inside[runs.index(run)] = inside_of(run, windows_.mirrored ? windows_.taps[2] - 1 - column : column, windows_, sizes_);
+            inside[runs.index(run)] =
+                inside_of(run, windows_.mirrored ? windows_.taps[2] - 1 - column : column, windows_, sizes_);
         }
         for (std::int64_t row = 0; row < rows; ++row) {
-            const std::int64_t t = row * windows_.taps[2] + column, index = before.with(t), channels_here = until.with(t) - index;
+            const std::int64_t t = row * windows_.taps[2] + column, index = before.with(t),
+                               channels_here = until.with(t) - index;
             if (channels_here <= 0) {
                 continue;
             }
@@ -190,7 +196,8 @@ void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels&
                         std::fill_n(to + copy.to + i * out_step, copy.count, border);
                     }
                 } else {
-                    lines({to + copy.to, out_step, first + index * channel + copy.from, channel, channels_here, step, copy.count});
+                    lines({to + copy.to, out_step, first + index * channel + copy.from, channel, channels_here, step,
+                           copy.count});
                 }
             }
         }

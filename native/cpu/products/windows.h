@@ -39,7 +39,8 @@ struct Windows {
 // The batch is {N, groups}. Elements beyond the tensor are `border`. Strides in bytes.
 class WindowPanels final : public PanelSource {
 public:
-    WindowPanels(const Windows& windows, const Spatial& sizes, DataType type) : windows_(windows), sizes_(sizes), type_(type) {}
+    WindowPanels(const Windows& windows, const Spatial& sizes, DataType type)
+        : windows_(windows), sizes_(sizes), type_(type) {}
 
     void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
 

@@ -27,8 +27,10 @@ struct Order {
     int outer = 0;  // dimensions before those of a line of words
     bool along = false;
 
-    // Lines of words along the dimension if its numbers lie side by side; else along the last ones that have one stride.
-    Order(const Tensor& integers, int dimension) : along(integers.strides[dimension] == 1 && integers.sizes[dimension] > 1) {
+    // Lines of words along the dimension if its numbers lie side by side; else along the last ones that have one
+    // stride.
+    Order(const Tensor& integers, int dimension)
+        : along(integers.strides[dimension] == 1 && integers.sizes[dimension] > 1) {
         const int rank = integers.rank;
         int inner = rank;  // the first of the dimensions that are a line
         if (!along && dimension == rank - 1) {
@@ -66,7 +68,8 @@ PooledMemory::~PooledMemory() {
     }
 }
 
-WordTensor::WordTensor(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels, RunContext* context)
+WordTensor::WordTensor(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels,
+                       RunContext* context)
     : tensor_(integers) {
     const std::int64_t depths = integers.sizes[dimension], words = (depths + kernels.depths - 1) / kernels.depths;
     const Order order(integers, dimension);
@@ -83,7 +86,8 @@ WordTensor::WordTensor(const Tensor& integers, int dimension, Lines side, const 
     tensor_.data = memory_.get();
     const std::uint8_t flip = form_of(integers.type, side, kernels).flip;
     const bool has_line = !order.along && order.outer + 1 < tensor_.rank;
-    const std::int64_t step = has_line ? integers.strides[order.dimensions[static_cast<std::size_t>(tensor_.rank - 1)]] : 1;
+    const std::int64_t step =
+        has_line ? integers.strides[order.dimensions[static_cast<std::size_t>(tensor_.rank - 1)]] : 1;
     const auto convert = [&](std::int64_t index) {
         const std::int64_t word = order.along ? 0 : index % words;
         std::int64_t place = order.along ? index : index / words;
@@ -126,13 +130,14 @@ void WordTensor::unpack(const Tensor& integers, int dimension, Lines side, const
         const std::int64_t left = integers.sizes[dimension] - place[dimension] * kernels.depths;
         const unsigned bits = *reinterpret_cast<const std::uint32_t*>(word);
         for (int k = 0; k < std::min<std::int64_t>(left, kernels.depths); ++k) {
-            out[k * integers.strides[dimension]] = static_cast<std::byte>((bits >> (32 / kernels.depths * k) & 0xff) ^ flip);
+            out[k * integers.strides[dimension]] =
+                static_cast<std::byte>((bits >> (32 / kernels.depths * k) & 0xff) ^ flip);
         }
     }
 }
 
-WordMatrices::WordMatrices(const MatrixPanels& integers, int rank, const Sizes& batch, std::int64_t lines, std::int64_t depths,
-                           Lines side, const IntegerKernels& kernels, RunContext* context)
+WordMatrices::WordMatrices(const MatrixPanels& integers, int rank, const Sizes& batch, std::int64_t lines,
+                           std::int64_t depths, Lines side, const IntegerKernels& kernels, RunContext* context)
     : rank_(rank), side_(side), kernels_(kernels) {
     Tensor& tensor = integers_;
     tensor.data = const_cast<std::byte*>(integers.data);

@@ -16,7 +16,8 @@ class PooledMemory {
 public:
     PooledMemory() = default;
     explicit PooledMemory(std::size_t bytes);
-    PooledMemory(PooledMemory&& other) noexcept : bytes_(other.bytes_), memory_(std::exchange(other.memory_, nullptr)) {}
+    PooledMemory(PooledMemory&& other) noexcept
+        : bytes_(other.bytes_), memory_(std::exchange(other.memory_, nullptr)) {}
     PooledMemory& operator=(PooledMemory other) noexcept {
         std::swap(bytes_, other.bytes_);
         std::swap(memory_, other.memory_);
@@ -51,9 +52,10 @@ private:
 // A batch of matrices as words along their depth.
 class WordMatrices {
 public:
-    // Of 8-bit integers, `lines` × `depths` each. Matrices that repeat along a dimension of the batch are converted once.
-    WordMatrices(const MatrixPanels& integers, int rank, const Sizes& batch, std::int64_t lines, std::int64_t depths, Lines side,
-                 const IntegerKernels& kernels, RunContext* context);
+    // Of 8-bit integers, `lines` × `depths` each. Matrices that repeat along a dimension of the batch are converted
+    // once.
+    WordMatrices(const MatrixPanels& integers, int rank, const Sizes& batch, std::int64_t lines, std::int64_t depths,
+                 Lines side, const IntegerKernels& kernels, RunContext* context);
 
     const MatrixPanels& panels() const { return panels_; }
     // Writes the integers back to where they come from.

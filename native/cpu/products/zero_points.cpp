@@ -30,7 +30,7 @@ ZeroPoints::ZeroPoints(const std::byte* data, DataType type, std::int64_t step, 
     for (std::size_t i = 0; data != nullptr && i < values_.size(); ++i) {
         const std::byte* const from = data + static_cast<std::int64_t>(i) * step;
         values_[i] = type == DataType::int8 ? std::int32_t{*reinterpret_cast<const std::int8_t*>(from)}
-                                             : std::int32_t{*reinterpret_cast<const std::uint8_t*>(from)};
+                                            : std::int32_t{*reinterpret_cast<const std::uint8_t*>(from)};
     }
 }
 
@@ -52,7 +52,8 @@ const std::int32_t* LineSums::at(const Sizes& place, std::int64_t line) const {
     return result;
 }
 
-void ZeroPointTerms::correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const {
+void ZeroPointTerms::correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+                             std::int64_t width) const {
     const std::int32_t zero = rows_.zeros.of(place[1] * rows_.group + row);
     const std::int32_t sum = rows_.sums == nullptr ? 0 : difference(*rows_.sums->at(place, row), product(terms_, zero));
     const bool varies = columns_.zeros.varies();
@@ -60,7 +61,8 @@ void ZeroPointTerms::correct(float* sums, const Sizes& place, std::int64_t row, 
     const std::int32_t* const column_sums = zero == 0 ? nullptr : columns_.sums->at(place, left);
     const std::int32_t* const column_zeros = varies ? columns_.zeros.at(left) : nullptr;
     if (constant != 0 || column_sums != nullptr || column_zeros != nullptr) {
-        kernels_.take_zero_points({reinterpret_cast<std::int32_t*>(sums), width, constant, zero, column_sums, sum, column_zeros});
+        kernels_.take_zero_points(
+            {reinterpret_cast<std::int32_t*>(sums), width, constant, zero, column_sums, sum, column_zeros});
     }
 }
 

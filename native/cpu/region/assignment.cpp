@@ -104,8 +104,8 @@ private:
         return static_cast<std::int32_t>(is_free_.size()) - 1;
     }
 
-    // A register for elements of so many bytes. What is wide may take one that is free and has elements of that size; an
-    // operand's, too, since kernels write in place.
+    // A register for elements of so many bytes. What is wide may take one that is free and has elements of that size;
+    // an operand's, too, since kernels write in place.
     Location place(std::size_t item, Breadth breadth) {
         if (breadth == Breadth::narrow) {
             return {Location::Kind::scratch, add_register(item * static_cast<std::size_t>(blocking_.width), false)};
@@ -119,8 +119,8 @@ private:
         return {Location::Kind::scratch, add_register(item, true)};
     }
 
-    // Results of a row may lie where its last one is written, if nobody takes them afterwards: then the memory comes into
-    // the nearest cache while they are computed. Only rows: the pieces of other regions are too short for that.
+    // Results of a row may lie where its last one is written, if nobody takes them afterwards: then the memory comes
+    // into the nearest cache while they are computed. Only rows: the pieces of other regions are too short for that.
     void lend_stores() {
         for (std::size_t s = 0; region_.has_rows() && s < region_.stores.size(); ++s) {
             if (!region_.stores[s].source.load && !region_.stores[s].narrow && is_written_at_once(s)) {
@@ -130,7 +130,8 @@ private:
     }
 
     Lent* lent(const Location& location) {
-        const auto found = std::ranges::find_if(lent_, [&](const Lent& each) { return memory_of(each.store) == location; });
+        const auto found =
+            std::ranges::find_if(lent_, [&](const Lent& each) { return memory_of(each.store) == location; });
         return found == lent_.end() ? nullptr : &*found;
     }
 
@@ -138,7 +139,8 @@ private:
     Lent* find_lent(std::size_t i) {
         const auto fits = [&](const Lent& each) {
             const std::int32_t written_by = region_.stores[each.store].source.index;
-            return each.is_free && static_cast<std::int32_t>(i) < written_by && values_[loads_ + i].last_use <= written_by &&
+            return each.is_free && static_cast<std::int32_t>(i) < written_by &&
+                   values_[loads_ + i].last_use <= written_by &&
                    blocking_.streams[loads_ + each.store].item == item_size(region_.instructions[i].result);
         };
         const auto found = std::ranges::find_if(lent_, fits);
@@ -265,7 +267,8 @@ private:
         if (result.breadth == Breadth::scalar) {
             result_.scalars.push_back(static_cast<std::int32_t>(i));
         } else {
-            append(reduces ? Kind::finish : Kind::execute, i, instruction.narrow, result.breadth == Breadth::fixed, goes_by_row(i));
+            append(reduces ? Kind::finish : Kind::execute, i, instruction.narrow, result.breadth == Breadth::fixed,
+                   goes_by_row(i));
         }
         for (const std::size_t s : result.stores) {
             if (location != memory_of(s)) {
@@ -319,7 +322,8 @@ private:
             return {Location::Kind::scalar, static_cast<std::int32_t>(result_.scalars.size())};
         }
         for (const std::size_t s : result.stores) {
-            if (result.breadth != Breadth::fixed && region_.stores[s].narrow == instruction.narrow && is_written_at_once(s)) {
+            if (result.breadth != Breadth::fixed && region_.stores[s].narrow == instruction.narrow &&
+                is_written_at_once(s)) {
                 return memory_of(s);
             }
         }
@@ -340,7 +344,8 @@ private:
         }
         Location& location = result_.values[number(source)];
         const bool gathered = location.kind == Location::Kind::none && !blocking_.streams[number(source)].direct;
-        if (gathered && value(source).last_use < 0 && value(source).breadth != Breadth::narrow && is_written_at_once(s)) {
+        if (gathered && value(source).last_use < 0 && value(source).breadth != Breadth::narrow &&
+            is_written_at_once(s)) {
             location = memory_of(s);
             return append(Kind::gather, number(source), false);
         }
@@ -353,8 +358,8 @@ private:
     const Region& region_;
     Operations result_;
     const std::size_t loads_;
-    std::vector<Value> values_;     // the loads, then the instructions' results
-    std::vector<bool> is_free_;     // by register
+    std::vector<Value> values_;  // the loads, then the instructions' results
+    std::vector<bool> is_free_;  // by register
     std::vector<Lent> lent_;
     std::vector<std::int32_t> temporary_;  // registers of repeated elements
 };

@@ -14,14 +14,14 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t longest_line = 1024;   // bytes; longer ones are worth a block of their own
-constexpr std::int64_t least_split = 8;       // elements of a line, for whole vectors
-constexpr std::int64_t least_tile = 24;       // elements; a rectangle of such sides is transposed as tiles
-constexpr std::int64_t enough_offsets = 64;   // of a table
+constexpr std::int64_t longest_line = 1024;  // bytes; longer ones are worth a block of their own
+constexpr std::int64_t least_split = 8;      // elements of a line, for whole vectors
+constexpr std::int64_t least_tile = 24;      // elements; a rectangle of such sides is transposed as tiles
+constexpr std::int64_t enough_offsets = 64;  // of a table
 constexpr std::int64_t most_offsets = 1024;
 constexpr std::int64_t longest_gathered = 64;  // elements; longer lines are gathered by a loop of their own
 constexpr std::int64_t unit_elements = 4096;
-constexpr std::int64_t rectangle_side = 64;    // elements of a transposed rectangle along each side
+constexpr std::int64_t rectangle_side = 64;  // elements of a transposed rectangle along each side
 
 struct Dimension {
     std::int64_t size, in, out;
@@ -36,7 +36,8 @@ Dimensions in_order(int rank, const Sizes& sizes, const Sizes& in, const Sizes& 
             all.push_back({sizes[d], in[d], out[d]});
         }
     }
-    std::ranges::stable_sort(all, [](const Dimension& a, const Dimension& b) { return std::abs(a.out) > std::abs(b.out); });
+    std::ranges::stable_sort(all,
+                             [](const Dimension& a, const Dimension& b) { return std::abs(a.out) > std::abs(b.out); });
     Dimensions result;
     for (const Dimension& each : all) {
         if (!result.empty() && result.back().in == each.in * each.size && result.back().out == each.out * each.size) {
@@ -72,7 +73,8 @@ void copy_pixels(const Copying& copying, std::byte* out, const std::byte* in, st
 }
 
 // Rows that lie across those of the input: a transposition.
-void copy_rectangle(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows, std::int64_t length) {
+void copy_rectangle(const Copying& copying, std::byte* out, const std::byte* in, std::int64_t rows,
+                    std::int64_t length) {
     find_transposition(copying.item)({out, copying.row_out, in, copying.in_step, rows, length});
 }
 
@@ -108,7 +110,7 @@ bool take_rows(Copying& copying, Dimensions& left, std::int64_t elements) {
 }
 
 // Of all elements of some dimensions.
-std::vector<std::int32_t> offsets(const Dimensions& inner, std::int64_t Dimension::*stride) {
+std::vector<std::int32_t> offsets(const Dimensions& inner, std::int64_t Dimension::* stride) {
     std::vector<std::int32_t> result{0};
     for (const Dimension& each : inner) {
         std::vector<std::int32_t> next;

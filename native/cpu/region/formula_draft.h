@@ -1,4 +1,5 @@
-// How instructions become formulas: which ones join, what their operations are, and what stays in the processor's registers.
+// How instructions become formulas: which ones join, what their operations are, and what stays in the processor's
+// registers.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@ struct FormulaDraft {
     std::size_t kept = 0;  // how many values are in memory at most
 
     bool fits() const {
-        return operands.size() <= most_formula_operands && operations.size() <= most_formula_operations && kept <= most_formula_kept;
+        return operands.size() <= most_formula_operands && operations.size() <= most_formula_operations &&
+               kept <= most_formula_kept;
     }
 };
 

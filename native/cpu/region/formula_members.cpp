@@ -15,8 +15,12 @@ bool are_numbers(DataType type) { return type == DataType::float32 || type == Da
 class Members {
 public:
     explicit Members(const Region& region)
-        : region_(region), readers_(readers_of(region)), is_read_outside_(readers_.size(), false), roots_(readers_.size()),
-          sizes_(readers_.size(), 0), operands_(readers_.size(), 1) {
+        : region_(region),
+          readers_(readers_of(region)),
+          is_read_outside_(readers_.size(), false),
+          roots_(readers_.size()),
+          sizes_(readers_.size(), 0),
+          operands_(readers_.size(), 1) {
         for (const RegionStore& store : region.stores) {
             if (!store.source.load) {
                 is_read_outside_[index_of(store.source)] = true;
@@ -27,8 +31,8 @@ public:
         }
     }
 
-    // From the last instruction on: one belongs to the formula of those that take it, if they are of a single one; else it
-    // begins its own, unless its result is a mask.
+    // From the last instruction on: one belongs to the formula of those that take it, if they are of a single one; else
+    // it begins its own, unless its result is a mask.
     FormulaRoots choose() {
         for (std::size_t i = readers_.size(); i-- > 0;) {
             if (!is_cheap(i)) {
@@ -84,7 +88,8 @@ private:
         return each.reduction != nullptr ? result & kept : result;
     }
 
-    // Whether a formula can compute it, and does so faster. What is narrow is a few elements at a time: much less than a batch.
+    // Whether a formula can compute it, and does so faster. What is narrow is a few elements at a time: much less than
+    // a batch.
     bool is_cheap(std::size_t i) const {
         const RegionInstruction& each = region_.instructions[i];
         if (each.reduction != nullptr || each.narrow) {
@@ -110,12 +115,14 @@ private:
         });
     }
 
-    // LINEAR is rounded once: it must be a sum or a product. A sequence of float16 is rounded at every step. There are faster quotients by what is the same along a row.
+    // LINEAR is rounded once: it must be a sum or a product. A sequence of float16 is rounded at every step. There are
+    // faster quotients by what is the same along a row.
     bool is_as_exact(std::size_t i) const {
         const RegionInstruction& each = region_.instructions[i];
         if (each.opcode == Opcode::LINEAR) {
             const double added = immediate_of(region_, i, 1);
-            return each.operand == DataType::float32 && (immediate_of(region_, i, 0) == 1.0 || (added == 0.0 && std::signbit(added)));
+            return each.operand == DataType::float32 &&
+                   (immediate_of(region_, i, 0) == 1.0 || (added == 0.0 && std::signbit(added)));
         }
         if (each.opcode == Opcode::SEQUENCE) {
             return each.operand == DataType::float32;
@@ -123,9 +130,12 @@ private:
         return each.opcode != Opcode::DIVIDE || !is_repeated_in_rows(region_, operand_of(region_, i, 1));
     }
 
-    std::size_t more_operands(std::size_t i) const { return static_cast<std::size_t>(region_.instructions[i].operand_count - 1); }
+    std::size_t more_operands(std::size_t i) const {
+        return static_cast<std::size_t>(region_.instructions[i].operand_count - 1);
+    }
 
-    // Whether it joins those that take it. What is the same in several rows is computed once for them, and so stays outside.
+    // Whether it joins those that take it. What is the same in several rows is computed once for them, and so stays
+    // outside.
     bool joins(std::size_t i) const {
         const std::vector<std::size_t>& readers = readers_[i];
         if (is_read_outside_[i] || readers.empty() || !roots_[readers[0]]) {
@@ -139,11 +149,11 @@ private:
 
     const Region& region_;
     std::vector<std::vector<std::size_t>> readers_;
-    std::vector<bool> is_read_outside_;     // by instruction: whether it is stored
-    std::vector<std::uint32_t> varying_;    // by instruction: dimensions
+    std::vector<bool> is_read_outside_;   // by instruction: whether it is stored
+    std::vector<std::uint32_t> varying_;  // by instruction: dimensions
     FormulaRoots roots_;
-    std::vector<std::size_t> sizes_;        // by root: of the formula
-    std::vector<std::size_t> operands_;     // by root: how many the formula has at most
+    std::vector<std::size_t> sizes_;     // by root: of the formula
+    std::vector<std::size_t> operands_;  // by root: how many the formula has at most
 };
 
 }  // namespace
@@ -153,7 +163,8 @@ bool is_repeated_in_rows(const Region& region, const Reference& reference) {
         return region.instructions[index_of(reference)].narrow;
     }
     const Sizes& strides = region.loads[index_of(reference)].strides;
-    return std::all_of(strides.begin() + std::max(region.kept, 0), strides.begin() + region.rank, [](std::int64_t each) { return each == 0; });
+    return std::all_of(strides.begin() + std::max(region.kept, 0), strides.begin() + region.rank,
+                       [](std::int64_t each) { return each == 0; });
 }
 
 std::vector<std::vector<std::size_t>> readers_of(const Region& region) {

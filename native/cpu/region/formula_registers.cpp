@@ -9,8 +9,8 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// Operations begin … end − 1, in which a source is taken or kept, and how many accesses to memory it saves to have it in a
-// register.
+// Operations begin … end − 1, in which a source is taken or kept, and how many accesses to memory it saves to have it
+// in a register.
 struct Stay {
     std::size_t begin, end;
     std::uint8_t source;
@@ -65,7 +65,8 @@ void assign(std::vector<Stay>& stays) {
     for (std::size_t s = 0; s < stays.size(); ++s) {
         const auto before = std::span(stays).first(s);
         for (int in = 0; in < chosen_level().formula.registers && stays[s].in < 0; ++in) {
-            if (std::ranges::none_of(before, [&](const Stay& other) { return other.in == in && other.meets(stays[s]); })) {
+            if (std::ranges::none_of(before,
+                                     [&](const Stay& other) { return other.in == in && other.meets(stays[s]); })) {
                 stays[s].in = in;
             }
         }
@@ -81,7 +82,8 @@ void add(std::vector<FormulaOperation>& operations, FormulaOperation operation, 
         operations.insert(operations.end(), {operation, keep});
     } else {
         if (begins) {
-            operations.push_back({stay.in == 0 ? FormulaCode::fetch_near : FormulaCode::fetch_next, operation.first, 0});
+            operations.push_back(
+                {stay.in == 0 ? FormulaCode::fetch_near : FormulaCode::fetch_next, operation.first, 0});
         }
         operation.first = formula_source(FormulaSource::near, static_cast<std::size_t>(stay.in));
         operations.push_back(operation);

@@ -32,7 +32,9 @@ private:
     bool is_inside(const Reference& reference) const { return !reference.load && roots_[index_of(reference)] == root_; }
 
     std::uint8_t operand_source(const Reference& reference) {
-        const auto same = [&](const Reference& each) { return each.load == reference.load && each.index == reference.index; };
+        const auto same = [&](const Reference& each) {
+            return each.load == reference.load && each.index == reference.index;
+        };
         const auto found = std::ranges::find_if(draft_.operands, same);
         const auto at = static_cast<std::size_t>(found - draft_.operands.begin());
         if (found == draft_.operands.end()) {
@@ -49,7 +51,8 @@ private:
 
     void emit(FormulaCode code, std::uint8_t first = 0, std::uint8_t second = 0) {
         const bool is_there = code == FormulaCode::load && !draft_.operations.empty() &&
-                              draft_.operations.back().code == FormulaCode::keep && draft_.operations.back().first == first;
+                              draft_.operations.back().code == FormulaCode::keep &&
+                              draft_.operations.back().first == first;
         if (!is_there) {
             draft_.operations.push_back({code, first, second});
         }
@@ -75,7 +78,8 @@ private:
     };
 
     bool is_ready(const Reference& reference) const {
-        return is_inside(reference) ? kept_[index_of(reference)].has_value() : region_.type(reference) == DataType::float32;
+        return is_inside(reference) ? kept_[index_of(reference)].has_value()
+                                    : region_.type(reference) == DataType::float32;
     }
 
     Prepared prepare(const Reference& reference, bool as_mask) {
@@ -182,7 +186,8 @@ private:
 
     void count(std::size_t i) {
         const auto number = [&](std::size_t k) {
-            const Immediate& bits = region_.immediates[static_cast<std::size_t>(region_.instructions[i].first_immediate) + k];
+            const Immediate& bits =
+                region_.immediates[static_cast<std::size_t>(region_.instructions[i].first_immediate) + k];
             return std::bit_cast<float>(static_cast<std::uint32_t>(bits.u));
         };
         const std::uint8_t start = constant_source(number(0)), delta = constant_source(number(1));
@@ -195,7 +200,8 @@ private:
         const Reference& a = operand(i, 0);
         if (codes.takes_one()) {
             evaluate(a, are_masks);
-        } else if (const Reference& b = operand(i, 1); codes.code != FormulaCode::multiply || a.load != b.load || a.index != b.index) {
+        } else if (const Reference& b = operand(i, 1);
+                   codes.code != FormulaCode::multiply || a.load != b.load || a.index != b.index) {
             pair(codes.code, codes.swapped, a, b, are_masks);
         } else {
             if (is_inside(a)) {
@@ -210,7 +216,9 @@ private:
     void go_on(std::size_t i) {
         for (const auto& [code, taken, number] : find_meaning(region_.instructions[i].opcode)->operations) {
             if (code != FormulaCode::load) {
-                takes_pair(code) ? emit(code, constant_source(taken < 0 ? number : static_cast<float>(immediate(i, taken)))) : emit(code);
+                takes_pair(code)
+                    ? emit(code, constant_source(taken < 0 ? number : static_cast<float>(immediate(i, taken))))
+                    : emit(code);
             }
         }
     }
@@ -229,6 +237,8 @@ private:
 
 }  // namespace
 
-FormulaDraft write_formula(const Region& region, const FormulaRoots& roots, std::size_t root) { return Writer(region, roots, root).write(); }
+FormulaDraft write_formula(const Region& region, const FormulaRoots& roots, std::size_t root) {
+    return Writer(region, roots, root).write();
+}
 
 }  // namespace dmlgraph::cpu

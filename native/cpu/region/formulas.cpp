@@ -65,7 +65,9 @@ void join_formulas(Region& region) {
             continue;
         }
         RegionInstruction made = region.instructions[i];
-        auto taken = std::span<const Reference>(region.operands).subspan(static_cast<std::size_t>(made.first_operand), static_cast<std::size_t>(made.operand_count));
+        auto taken =
+            std::span<const Reference>(region.operands)
+                .subspan(static_cast<std::size_t>(made.first_operand), static_cast<std::size_t>(made.operand_count));
         if (drafts[i]) {
             become(made, *drafts[i], region.immediates);
             for (std::size_t member = 0; member < i; ++member) {

@@ -47,8 +47,8 @@ struct RegionStore {
 struct Region {
     int rank = 0;
     Sizes sizes{};
-    int kept = -1;         // of a region of rows: dimensions before those of a row; else -1
-    bool columns = false;  // whether the elements of neighbouring rows, not those of a row, lie side by side
+    int kept = -1;            // of a region of rows: dimensions before those of a row; else -1
+    bool columns = false;     // whether the elements of neighbouring rows, not those of a row, lie side by side
     std::vector<View> loads;  // at the region's sizes
     std::vector<Reference> operands;
     std::vector<Immediate> immediates;

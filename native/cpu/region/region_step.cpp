@@ -63,18 +63,20 @@ void RegionStep::run_custom(RunContext& context) const {
     const std::shared_ptr<const Custom> custom = custom_for(std::move(strides));
     RegionMemory memory{bases.data(), context.scratch_base, context.scratch_stride, nullptr};
     Memory scratch, states;  // where those of the plan are too small
-    std::visit([&](const auto& way) {
-        if (way.scratch_bytes > context.scratch_bytes) {
-            memory.scratch_stride = align_to_line(way.scratch_bytes);
-            scratch = Memory(memory.scratch_stride * static_cast<std::size_t>(context.workers));
-            memory.scratch = scratch.get();
-        }
-        if (way.shared_state_bytes() > 0) {
-            states = Memory(way.shared_state_bytes());
-            memory.states = states.get();
-        }
-        cpu::run(way, region_, context, memory);
-    }, custom->way);
+    std::visit(
+        [&](const auto& way) {
+            if (way.scratch_bytes > context.scratch_bytes) {
+                memory.scratch_stride = align_to_line(way.scratch_bytes);
+                scratch = Memory(memory.scratch_stride * static_cast<std::size_t>(context.workers));
+                memory.scratch = scratch.get();
+            }
+            if (way.shared_state_bytes() > 0) {
+                states = Memory(way.shared_state_bytes());
+                memory.states = states.get();
+            }
+            cpu::run(way, region_, context, memory);
+        },
+        custom->way);
 }
 
 std::shared_ptr<const RegionStep::Custom> RegionStep::custom_for(std::vector<Sizes> strides) const {

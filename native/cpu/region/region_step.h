@@ -18,12 +18,18 @@ public:
     void run(RunContext& context) const override;
     // A reduction by itself is a step as others.
     Kind kind() const override { return !region_.has_rows() || nodes.size() > 1 ? Kind::region : Kind::native; }
-    double cost() const override { return std::visit([](const auto& way) { return way.cost; }, way_); }
-    std::size_t scratch_bytes() const override { return std::visit([](const auto& way) { return way.scratch_bytes; }, way_); }
+    double cost() const override {
+        return std::visit([](const auto& way) { return way.cost; }, way_);
+    }
+    std::size_t scratch_bytes() const override {
+        return std::visit([](const auto& way) { return way.scratch_bytes; }, way_);
+    }
     bool may_overwrite(BufferId read, BufferId written) const override;
     void visit(const Visitor& visitor) override;
     // Memory that the planner gives to the step; none is needed if it is 0.
-    std::size_t state_bytes() const { return std::visit([](const auto& way) { return way.shared_state_bytes(); }, way_); }
+    std::size_t state_bytes() const {
+        return std::visit([](const auto& way) { return way.shared_state_bytes(); }, way_);
+    }
     void give_states(const View& view) { states_ = view; }
 
 private:
@@ -45,7 +51,8 @@ private:
     Way way_;  // for standard layouts
     View states_;
     mutable std::mutex mutex_;  // guards what follows
-    mutable std::vector<std::shared_ptr<const Custom>> customs_;  // the last ones made: a next run is mostly like another
+    mutable std::vector<std::shared_ptr<const Custom>>
+        customs_;  // the last ones made: a next run is mostly like another
 };
 
 }  // namespace dmlgraph::cpu

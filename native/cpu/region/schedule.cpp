@@ -12,32 +12,33 @@ namespace dmlgraph::cpu {
 namespace {
 
 // Without reductions.
-constexpr std::int64_t least_row = 256;     // shorter rows are not worth a block of their own
-constexpr std::int64_t least_piece = 256;   // elements
+constexpr std::int64_t least_row = 256;    // shorter rows are not worth a block of their own
+constexpr std::int64_t least_piece = 256;  // elements
 constexpr std::int64_t greatest_piece = 2048;
-constexpr std::int64_t register_bytes = 24 << 10;  // for all registers of a piece: half of a nearest cache
+constexpr std::int64_t register_bytes = 24 << 10;   // for all registers of a piece: half of a nearest cache
 constexpr std::int64_t line_elements = cache_line;  // a whole line of the smallest elements, whole lines of others
 constexpr std::int64_t greatest_period = 2048;
-constexpr std::int64_t tile_side = 32;              // elements; half a cache line at least
+constexpr std::int64_t tile_side = 32;  // elements; half a cache line at least
 constexpr std::int64_t tile_elements = 1024;
 constexpr std::int64_t thin_tile_elements = 3072;  // of a few rows, which are moved and computed as lines
 // With reductions.
-constexpr std::int64_t longest_row = 16384;     // several registers of it fit into a second-level cache
+constexpr std::int64_t longest_row = 16384;  // several registers of it fit into a second-level cache
 constexpr std::int64_t longest_column = 1024;
-constexpr std::int64_t short_row = 1024;        // shorter ones are taken several at a time
-constexpr std::int64_t short_rows = 2048;       // elements of such a block
-constexpr std::int64_t column_block = 8192;     // elements of a block of columns, if it has several pieces or groups
-constexpr std::int64_t whole_columns = 32768;   // … if not: the lines of a narrow one would be parts of cache lines and pages
-constexpr std::int64_t blocks_of_columns = 8;   // at least, unless they would be narrow
-constexpr std::int64_t least_width = 16;        // a cache line of float32
+constexpr std::int64_t short_row = 1024;     // shorter ones are taken several at a time
+constexpr std::int64_t short_rows = 2048;    // elements of such a block
+constexpr std::int64_t column_block = 8192;  // elements of a block of columns, if it has several pieces or groups
+constexpr std::int64_t whole_columns =
+    32768;  // … if not: the lines of a narrow one would be parts of cache lines and pages
+constexpr std::int64_t blocks_of_columns = 8;  // at least, unless they would be narrow
+constexpr std::int64_t least_width = 16;       // a cache line of float32
 constexpr std::int64_t greatest_width = 512;
 constexpr std::int64_t long_piece = 4096;
-constexpr std::int64_t enough_blocks = 32;      // to share between workers; else rows are cut into parts
+constexpr std::int64_t enough_blocks = 32;  // to share between workers; else rows are cut into parts
 constexpr std::int64_t enough_parts = 64;
-constexpr std::int64_t far_bytes = 16 << 20;    // operands of this size are asked for one piece ahead
+constexpr std::int64_t far_bytes = 16 << 20;  // operands of this size are asked for one piece ahead
 
-// Stores of this size go past the caches: the third one does not hold them. Rows of reductions do so sooner, whose operands
-// then stay in it.
+// Stores of this size go past the caches: the third one does not hold them. Rows of reductions do so sooner, whose
+// operands then stay in it.
 constexpr std::int64_t streaming_bytes = 32 << 20;
 constexpr std::int64_t streaming_bytes_of_rows = 16 << 20;
 
@@ -203,12 +204,13 @@ void classify(Blocking& blocking, const Region& region, std::size_t s) {
             stream.lined = wide && strides[kept] == stream.item && blocking.piece >= least_piece;
             break;
     }
-    stream.streaming = !load && stream.direct && blocking.rows * blocking.length * stream.item >=
-                                                     (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
+    stream.streaming = !load && stream.direct &&
+                       blocking.rows * blocking.length * stream.item >=
+                           (region.has_rows() ? streaming_bytes_of_rows : streaming_bytes);
 }
 
-// Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in the
-// third one takes longer than waiting for it.
+// Whether a piece of a load is followed by the next one, in memory that the caches do not hold. Asking for what is in
+// the third one takes longer than waiting for it.
 bool is_far(const Blocking& blocking, const Stream& stream) {
     return stream.breadth == Breadth::wide && stream.direct && !blocking.has_columns() &&
            blocking.rows * blocking.length * stream.item >= far_bytes;
@@ -229,7 +231,8 @@ void cut_pieces(Schedule& schedule, const Region& region) {
     std::int64_t piece = std::clamp(bytes == 0 ? greatest_piece : register_bytes / bytes, least_piece, greatest_piece);
     piece = std::max(piece / repeats * repeats, repeats);
     if (repeats == 1) {
-        piece = piece / line_elements * line_elements;  // whole lines, so that two threads never write into the same one
+        piece =
+            piece / line_elements * line_elements;  // whole lines, so that two threads never write into the same one
     }
     schedule.piece = schedule.part = std::min(piece, schedule.length);
 }
@@ -278,7 +281,8 @@ Schedule make_schedule(const Region& region, const std::vector<Sizes>& strides) 
         schedule.kept = tile_axis >= 0 || schedule.sizes[last] >= least_row ? last : 0;
     }
     const auto product = [&](int from, int to) {
-        return std::accumulate(schedule.sizes.begin() + from, schedule.sizes.begin() + to, std::int64_t{1}, std::multiplies<>());
+        return std::accumulate(schedule.sizes.begin() + from, schedule.sizes.begin() + to, std::int64_t{1},
+                               std::multiplies<>());
     };
     schedule.rows = schedule.line = product(0, schedule.kept);
     schedule.length = schedule.piece = schedule.part = product(schedule.kept, schedule.rank);

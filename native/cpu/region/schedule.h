@@ -1,4 +1,5 @@
-// How a region runs on memory of certain strides: in which blocks, with which operations, and where values lie meanwhile.
+// How a region runs on memory of certain strides: in which blocks, with which operations, and where values lie
+// meanwhile.
 //
 // Every region is gone through row by row. With reductions, a row is what they reduce. Without, it is what suits the
 // memory: the last dimension if that is long, else the whole domain.
@@ -7,11 +8,13 @@
 // Meanwhile values lie packed, row after row: in registers, which stay in the nearest cache, or in the memory of a load
 // or store whose block lies so anyway.
 // - Columns: the elements of neighbouring rows lie side by side (a reduction over leading dimensions). A piece holds as
-//   many lines as it has elements of a row, each with an element of every row of the block. Where lines are short, a block
-//   is several groups of rows, one behind the other, each with lines of its own.
-// - Tiles: some tensor is transposed. A piece is a rectangle of two dimensions, so that it uses the whole of every cache
+//   many lines as it has elements of a row, each with an element of every row of the block. Where lines are short, a
+//   block is several groups of rows, one behind the other, each with lines of its own.
+// - Tiles: some tensor is transposed. A piece is a rectangle of two dimensions, so that it uses the whole of every
+// cache
 //   line it touches.
-// - Long rows: a reduction's row that does not fit is taken in pieces, and then no wide result may depend on what its own
+// - Long rows: a reduction's row that does not fit is taken in pieces, and then no wide result may depend on what its
+// own
 //   row comes to. Where there are few such rows, their parts are shared between the workers, the states of whose
 //   reductions are merged afterwards. How rows are cut depends on sizes alone.
 #pragma once
@@ -26,8 +29,8 @@
 
 namespace dmlgraph::cpu {
 
-// Which elements a value has: one for all, those of a row that all rows have in common (or of a period of the domain), one
-// for each row, or all.
+// Which elements a value has: one for all, those of a row that all rows have in common (or of a period of the domain),
+// one for each row, or all.
 enum class Breadth : std::uint8_t { scalar, fixed, narrow, wide };
 
 // Where a value lies while a block is computed.
@@ -63,7 +66,7 @@ struct Register {
 
 struct ScheduledOperand {
     Location location;
-    bool single;            // one element, which the kernel repeats
+    bool single;  // one element, which the kernel repeats
     // Bytes from row to row, for what is executed by row: those of each element of a row, and more.
     std::int64_t item = 0;
     std::int64_t step = 0;
@@ -130,9 +133,9 @@ struct Operations {
     std::vector<ScheduledOperand> operands;
     std::vector<Location> stored;  // by store: what it takes
     std::vector<Spread> spreads;
-    std::vector<std::int32_t> scalars;     // instructions computed once, in order
-    std::vector<std::int32_t> reductions;  // instructions
-    std::vector<std::int32_t> states;      // by instruction: the register of a reduction's states
+    std::vector<std::int32_t> scalars;       // instructions computed once, in order
+    std::vector<std::int32_t> reductions;    // instructions
+    std::vector<std::int32_t> states;        // by instruction: the register of a reduction's states
     std::vector<ScheduledOperation> before;  // once a part
     std::vector<ScheduledOperation> pieces;  // for every piece
     std::vector<ScheduledOperation> after;   // once all parts are done
@@ -141,8 +144,8 @@ struct Operations {
 };
 
 struct Schedule : Blocking, Operations {
-    // Direct loads from beyond the caches, which are asked for one piece ahead. Only with reductions: other regions have too
-    // few operations to share that among.
+    // Direct loads from beyond the caches, which are asked for one piece ahead. Only with reductions: other regions
+    // have too few operations to share that among.
     std::vector<std::int32_t> far;
     std::size_t scratch_bytes = 0;  // of each worker
     double cost = 0;  // about how many bytes go through the instructions: what is worth sharing between threads

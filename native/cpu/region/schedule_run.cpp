@@ -68,7 +68,7 @@ public:
         std::int64_t first = 0, last = -1;
         for (std::int64_t before = -1; chunks.next(first, last); before = last) {
             for (std::int64_t each = first; each < last; ++each) {
-                each == first && first != before ? go_to(each) : go_on();
+                each == first&& first != before ? go_to(each) : go_on();
                 perform(schedule_.before);
                 const std::int64_t end = std::min(from_ + schedule_.part, schedule_.length);
                 for (; from_ < end; from_ += count_) {
@@ -258,7 +258,9 @@ private:
         const auto parts = static_cast<std::int64_t>(schedule_.pieces.size());
         for (const std::int32_t load : schedule_.far) {
             const std::int64_t bytes = width_ * count_ * schedule_.streams[load].item;
-            const auto cut = [&](std::int64_t at) { return bytes * at / parts & ~static_cast<std::int64_t>(cache_line - 1); };
+            const auto cut = [&](std::int64_t at) {
+                return bytes * at / parts & ~static_cast<std::int64_t>(cache_line - 1);
+            };
             prefetch_lines(now(load) + bytes + cut(part), cut(part + 1) - cut(part));
         }
     }
@@ -297,7 +299,8 @@ private:
             apart ? schedule_.row_stride(out.index) : count_ * static_cast<std::int64_t>(item_size(instruction.result));
         const auto move_on = [&](std::int64_t rows) {
             call.out = static_cast<std::byte*>(call.out) + rows * out_step;
-            for (std::int32_t k = instruction.first_operand; k < instruction.first_operand + instruction.operand_count; ++k) {
+            for (std::int32_t k = instruction.first_operand; k < instruction.first_operand + instruction.operand_count;
+                 ++k) {
                 const ScheduledOperand& each = schedule_.operands[k];
                 const void*& data = tables_.operands[k].data;
                 data = static_cast<const std::byte*>(data) + rows * (each.step + count_ * each.item);
@@ -346,8 +349,9 @@ private:
         }
     }
 
-    // Where a block of a stream lies in memory that is not read or written in place: calls line(first, stride, count), or
-    // elements(base, rank, sizes, strides, first, count) with the elements first … first + count − 1 in the order of registers.
+    // Where a block of a stream lies in memory that is not read or written in place: calls line(first, stride, count),
+    // or elements(base, rank, sizes, strides, first, count) with the elements first … first + count − 1 in the order of
+    // registers.
     template <class Line, class Elements>
     void locate(std::int32_t s, const Line& line, const Elements& elements) const {
         const Stream& stream = schedule_.streams[s];
@@ -392,7 +396,9 @@ private:
         }
         locate(
             load,
-            [&](const std::byte* first, std::int64_t stride, std::int64_t count) { gather_line(to, first, stride, count, item); },
+            [&](const std::byte* first, std::int64_t stride, std::int64_t count) {
+                gather_line(to, first, stride, count, item);
+            },
             [&](const std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first,
                 std::int64_t count) { gather(to, base, rank, sizes, strides, first, count, item); });
     }
@@ -410,10 +416,12 @@ private:
             return scatter_tile(tile(s), from, item);
         }
         locate(
-            s, [&](std::byte* first, std::int64_t stride, std::int64_t count) { scatter_line(first, stride, from, count, item); },
-            [&](std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first, std::int64_t count) {
-                scatter(base, rank, sizes, strides, from, first, count, item);
-            });
+            s,
+            [&](std::byte* first, std::int64_t stride, std::int64_t count) {
+                scatter_line(first, stride, from, count, item);
+            },
+            [&](std::byte* base, int rank, const Sizes& sizes, const Sizes& strides, std::int64_t first,
+                std::int64_t count) { scatter(base, rank, sizes, strides, from, first, count, item); });
     }
 
     const Schedule& schedule_;

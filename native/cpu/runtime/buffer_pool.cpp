@@ -42,9 +42,7 @@ Pool& pool() {
     return *made;
 }
 
-constexpr std::size_t rounded(std::size_t bytes) {
-    return (bytes + granule - 1) / granule * granule;
-}
+constexpr std::size_t rounded(std::size_t bytes) { return (bytes + granule - 1) / granule * granule; }
 
 }  // namespace
 

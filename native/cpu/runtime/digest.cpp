@@ -1,6 +1,6 @@
-// A tree of sums of products of 32-bit words with random numbers added (NH, of the authentication code UMAC): two unlike
-// blocks have the same sum for one in 2^32 of the random numbers. Each block gets four sums, of other random numbers, and
-// each level of the tree has its own.
+// A tree of sums of products of 32-bit words with random numbers added (NH, of the authentication code UMAC): two
+// unlike blocks have the same sum for one in 2^32 of the random numbers. Each block gets four sums, of other random
+// numbers, and each level of the tree has its own.
 #include "cpu/runtime/digest.h"
 
 #include <algorithm>
@@ -34,7 +34,8 @@ std::vector<TreeLevel> random_tree() {
 std::uint64_t sum_of(const Block& words, const Block& random) {
     std::uint64_t result = 0;
     for (std::size_t i = 0; i < block_words / 2; ++i) {
-        const std::uint32_t one = words[i] + random[i], other = words[i + block_words / 2] + random[i + block_words / 2];
+        const std::uint32_t one = words[i] + random[i],
+                            other = words[i + block_words / 2] + random[i + block_words / 2];
         result += std::uint64_t{one} * other;
     }
     return result;
@@ -49,7 +50,8 @@ std::vector<Sums> sums_of(const std::byte* data, std::size_t bytes, const TreeLe
         if (bytes > 0) {
             std::memcpy(words.data(), data + at, std::min(sizeof(Block), bytes - at));
         }
-        result.push_back({sum_of(words, level[0]), sum_of(words, level[1]), sum_of(words, level[2]), sum_of(words, level[3])});
+        result.push_back(
+            {sum_of(words, level[0]), sum_of(words, level[1]), sum_of(words, level[2]), sum_of(words, level[3])});
     }
     return result;
 }

@@ -91,7 +91,8 @@ Executable::Context::Context(const Program& program, int threads)
     scratch_ = Memory(stride * static_cast<std::size_t>(threads));
     base_[static_cast<std::size_t>(program.constants_buffer())] = const_cast<std::byte*>(program.constants.data());
     for (std::size_t t = 0; t < program.temporaries.size(); ++t) {
-        base_[program.inputs.size() + program.outputs.size() + 1 + t] = arena_.get() + red_zone + program.temporaries[t].offset;
+        base_[program.inputs.size() + program.outputs.size() + 1 + t] =
+            arena_.get() + red_zone + program.temporaries[t].offset;
     }
     staged_.resize(program.inputs.size() + program.outputs.size());
     bases = base_.data();
@@ -105,12 +106,14 @@ Executable::Context::Context(const Program& program, int threads)
     }
 }
 
-Executable::Executable(Program program, int threads) : program_(std::make_shared<const Program>(std::move(program))), threads_(threads) {}
+Executable::Executable(Program program, int threads)
+    : program_(std::make_shared<const Program>(std::move(program))), threads_(threads) {}
 
 Executable::~Executable() = default;
 
 template <class Function>
-void Executable::with_fixed(const Binding& binding, const std::vector<bool>* only, Packings& packings, const Function& function) const {
+void Executable::with_fixed(const Binding& binding, const std::vector<bool>* only, Packings& packings,
+                            const Function& function) const {
     std::vector<std::byte*> base(program_->buffer_count());
     std::vector<const Sizes*> custom(program_->buffer_count());
     base[static_cast<std::size_t>(program_->constants_buffer())] = const_cast<std::byte*>(program_->constants.data());
@@ -130,7 +133,8 @@ void Executable::with_fixed(const Binding& binding, const std::vector<bool>* onl
     function(fixed);
 }
 
-void Executable::prepare(const Binding& constants, const std::function<void()>& between, const std::function<void(std::size_t)>& let_go) {
+void Executable::prepare(const Binding& constants, const std::function<void()>& between,
+                         const std::function<void(std::size_t)>& let_go) {
     const std::vector<Readers> readers = readers_of_inputs(*program_);
     std::vector<std::vector<std::size_t>> last_read(program_->steps.size());  // inputs by step
     for (std::size_t i = 0; i < readers.size(); ++i) {
@@ -179,7 +183,8 @@ void unpack(const Program& program, std::size_t input, std::byte* to) {
     keeper(program, input, readers_of_inputs(program)[input])->unpack(static_cast<BufferId>(input), memory);
 }
 
-Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept, const std::function<void()>& between) const {
+Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept,
+                      const std::function<void()>& between) const {
     Kept result;
     Packings packings;  // others may be given in the same memory
     with_fixed(binding, &is_kept, packings, [&](const RunContext& kept) {
@@ -202,9 +207,7 @@ Executable::Context& Executable::acquire() {
     return context;
 }
 
-void Executable::release(Context& context) {
-    free_.push_back(&context);
-}
+void Executable::release(Context& context) { free_.push_back(&context); }
 
 void Executable::trim() {
     std::erase_if(all_, [&](const auto& each) { return std::ranges::find(free_, each.get()) != free_.end(); });
@@ -254,7 +257,8 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
         context.custom_[buffer] = array.packed ? nullptr : &array.strides;
         context.any_custom = context.any_custom || !array.packed;
     };
-    const bool watched = has_red_zones && !watches_addresses && !binding.may_overlap;  // packed arrays get red zones, too
+    const bool watched =
+        has_red_zones && !watches_addresses && !binding.may_overlap;  // packed arrays get red zones, too
     for (std::size_t i = 0; i < inputs; ++i) {
         const Array& array = binding.inputs[i];
         const bool copied = array.packed ? watched && array.data != nullptr : program_->needs_packed[i];
@@ -291,7 +295,8 @@ void Executable::check_staged(const Context& context) const {
     }
 }
 
-void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds, const Kept* kept) const {
+void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds,
+                     const Kept* kept) const {
     using Clock = std::chrono::steady_clock;
     bind_arrays(context, binding);
     if (step_seconds != nullptr) {

@@ -42,14 +42,15 @@ public:
     Executable(Program program, int threads);
     ~Executable();
 
-    // Lets the steps prepare for the inputs that have an array in the binding, which must be the same in all runs. It is
-    // called before the first one. Calls between() before each step, which may throw, and let_go(input) as soon as no run
-    // reads the array of an input any more, since steps keep its elements: runs have no array for it, and `unpack` writes
-    // them.
-    void prepare(const Binding& constants, const std::function<void()>& between, const std::function<void(std::size_t)>& let_go);
+    // Lets the steps prepare for the inputs that have an array in the binding, which must be the same in all runs. It
+    // is called before the first one. Calls between() before each step, which may throw, and let_go(input) as soon as
+    // no run reads the array of an input any more, since steps keep its elements: runs have no array for it, and
+    // `unpack` writes them.
+    void prepare(const Binding& constants, const std::function<void()>& between,
+                 const std::function<void(std::size_t)>& let_go);
 
-    // Lets the steps prepare for these inputs, which stay the same until others are given: `is_kept` tells which they are.
-    // Calls between() before each step. Throws what that throws, and std::bad_alloc.
+    // Lets the steps prepare for these inputs, which stay the same until others are given: `is_kept` tells which they
+    // are. Calls between() before each step. Throws what that throws, and std::bad_alloc.
     Kept keep(const Binding& binding, const std::vector<bool>& is_kept, const std::function<void()>& between) const;
 
     // Memory for a run. Two threads must not call it, or the functions below, at the same time.
@@ -61,7 +62,8 @@ public:
 
     // Throws what steps throw, std::bad_alloc, and Cancelled. With `step_seconds`, measures how long each step takes.
     // `kept`: of this binding's inputs, or null.
-    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr, const Kept* kept = nullptr) const;
+    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr,
+             const Kept* kept = nullptr) const;
 
     const Program& program() const { return *program_; }
     std::shared_ptr<const Program> shared_program() const { return program_; }
@@ -72,7 +74,8 @@ public:
 private:
     // Calls function(context) with the memory of the constants and of some inputs.
     template <class Function>
-    void with_fixed(const Binding& binding, const std::vector<bool>* only, Packings& packings, const Function& function) const;
+    void with_fixed(const Binding& binding, const std::vector<bool>* only, Packings& packings,
+                    const Function& function) const;
     void bind_arrays(Context& context, const Binding& binding) const;
     void check_staged(const Context& context) const;
     bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;

@@ -23,9 +23,7 @@ namespace {
 constexpr std::size_t huge_page = 2 << 20;
 
 // Large memory begins at its own large page: each large page is one page fault instead of 512.
-constexpr std::size_t alignment(std::size_t bytes) {
-    return bytes >= 2 * huge_page ? huge_page : cache_line;
-}
+constexpr std::size_t alignment(std::size_t bytes) { return bytes >= 2 * huge_page ? huge_page : cache_line; }
 
 }  // namespace
 

@@ -10,17 +10,13 @@ std::atomic<std::size_t> all_packed_bytes = 0;
 
 }  // namespace
 
-std::size_t packed_bytes() {
-    return all_packed_bytes.load(std::memory_order_relaxed);
-}
+std::size_t packed_bytes() { return all_packed_bytes.load(std::memory_order_relaxed); }
 
 void count_packed(std::size_t more, std::size_t less) {
     all_packed_bytes.fetch_add(more - less, std::memory_order_relaxed);
 }
 
-std::vector<Packings::Use> Packings::uses() const {
-    return {made_.begin(), made_.end()};
-}
+std::vector<Packings::Use> Packings::uses() const { return {made_.begin(), made_.end()}; }
 
 std::optional<Packings::Place> Packings::place_of(const std::byte* address) {
     if (address == nullptr) {

@@ -1,5 +1,5 @@
-// What steps make of constants before runs, such as packed weights. Steps of all executables of the process that make the
-// same of equal constants share it, as long as one of them has it.
+// What steps make of constants before runs, such as packed weights. Steps of all executables of the process that make
+// the same of equal constants share it, as long as one of them has it.
 #pragma once
 
 #include <algorithm>
@@ -18,16 +18,17 @@
 
 namespace dmlgraph::cpu {
 
-// Calls function(address) for each address of memory that a part of a key has. Such parts have a function for it. Pointers
-// to objects are those of tables that the process has once.
+// Calls function(address) for each address of memory that a part of a key has. Such parts have a function for it.
+// Pointers to objects are those of tables that the process has once.
 template <class Part, class Function>
 void each_address(Part& part, const Function& function) {
     if constexpr (requires { part.each_address(function); }) {
         part.each_address(function);
     } else {
         using Pointed = std::remove_pointer_t<Part>;
-        static_assert(std::is_arithmetic_v<Part> || std::is_enum_v<Part> || (std::is_pointer_v<Part> && std::is_class_v<Pointed>),
-                      "a part of a key must say which addresses it has");
+        static_assert(
+            std::is_arithmetic_v<Part> || std::is_enum_v<Part> || (std::is_pointer_v<Part> && std::is_class_v<Pointed>),
+            "a part of a key must say which addresses it has");
     }
 }
 
@@ -45,10 +46,11 @@ template <class Made>
 std::shared_ptr<const Made> counted(std::unique_ptr<const Made> made) {
     const std::size_t bytes = made->bytes();
     count_packed(bytes, 0);
-    return std::shared_ptr<const Made>(made.release(), [bytes](const Made* each) {  // also if there is no memory for the count
-        delete each;
-        count_packed(0, bytes);
-    });
+    return std::shared_ptr<const Made>(made.release(),
+                                       [bytes](const Made* each) {  // also if there is no memory for the count
+                                           delete each;
+                                           count_packed(0, bytes);
+                                       });
 }
 
 // What has the key `Key`, in the whole process; several threads may use it.
@@ -81,7 +83,8 @@ private:
         const std::lock_guard lock(mutex_);
         if (entries_.size() >= most_) {
             // An entry that nobody else has at this moment is not being made.
-            std::erase_if(entries_, [](const auto& each) { return each.second.use_count() == 1 && each.second->made.expired(); });
+            std::erase_if(entries_,
+                          [](const auto& each) { return each.second.use_count() == 1 && each.second->made.expired(); });
             most_ = std::max(most_, 2 * entries_.size());
         }
         std::shared_ptr<Entry>& found = entries_[key];
@@ -112,15 +115,16 @@ public:
     // `constants`: those whose elements lie side by side. They have memory when something is first made of them.
     explicit Packings(std::vector<Constant> constants = {}) : constants_(std::move(constants)) {}
 
-    // What an earlier call with this key has made, or else make(). The key has all that this depends on. Its addresses count
-    // as what the constants there hold; one that is not in a constant counts as an address of this executable's.
+    // What an earlier call with this key has made, or else make(). The key has all that this depends on. Its addresses
+    // count as what the constants there hold; one that is not in a constant counts as an address of this executable's.
     template <class Made, class Key, class Make>
     std::shared_ptr<const Made> find_or_make(const Key& key, const Make& make) {
         Key rest = key;
         std::vector<Place> places;
         bool known = true;
         each_address(rest, [&](auto*& address) {
-            const std::optional<Place> place = known ? place_of(reinterpret_cast<const std::byte*>(address)) : std::nullopt;
+            const std::optional<Place> place =
+                known ? place_of(reinterpret_cast<const std::byte*>(address)) : std::nullopt;
             known = place.has_value();
             places.push_back(place.value_or(Place{}));
             address = nullptr;

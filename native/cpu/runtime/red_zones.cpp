@@ -50,7 +50,8 @@ void allow_empty(std::byte* memory, std::size_t bytes) {
     std::memset(memory, not_a_number, bytes);
 }
 
-RedZones::RedZones(const Program& program, std::byte* arena, std::byte* scratch, std::size_t scratch_stride, int workers)
+RedZones::RedZones(const Program& program, std::byte* arena, std::byte* scratch, std::size_t scratch_stride,
+                   int workers)
     : program_(program),
       arena_{arena, red_zone + program.arena_bytes},
       scratch_{scratch, scratch_stride * static_cast<std::size_t>(workers)},

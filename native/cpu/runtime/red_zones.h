@@ -1,5 +1,5 @@
-// Memory that nothing may touch, in builds with DMLGRAPH_RED_ZONES: what a step reads or writes beside its buffers is found
-// in the run in which it does so, and what nothing has written is not a number.
+// Memory that nothing may touch, in builds with DMLGRAPH_RED_ZONES: what a step reads or writes beside its buffers is
+// found in the run in which it does so, and what nothing has written is not a number.
 //
 // There is a zone behind each buffer, and a buffer is one itself before its first step and after its last. Address
 // sanitizer reports who touches a zone. Without it, zones have a pattern that is compared after each step: then only
@@ -20,7 +20,8 @@ inline constexpr bool has_red_zones = true;
 inline constexpr bool has_red_zones = false;
 #endif
 
-// Whether address sanitizer watches memory. It knows where the caller's arrays end; otherwise runs copy them between zones.
+// Whether address sanitizer watches memory. It knows where the caller's arrays end; otherwise runs copy them between
+// zones.
 #if defined(__SANITIZE_ADDRESS__)
 #define DMLGRAPH_WATCHES_ADDRESSES
 #elif defined(__has_feature)
@@ -46,7 +47,8 @@ void allow_empty(std::byte* memory, std::size_t bytes);
 // The zones of a run's memory.
 class RedZones {
 public:
-    // `arena` has a zone before the first buffer. The scratch memory of each worker begins after `scratch_stride` bytes.
+    // `arena` has a zone before the first buffer. The scratch memory of each worker begins after `scratch_stride`
+    // bytes.
     RedZones(const Program& program, std::byte* arena, std::byte* scratch, std::size_t scratch_stride, int workers);
 
     void before(std::size_t step);

@@ -13,8 +13,8 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr int attempts = 8;  // the quickest counts
-constexpr std::int64_t rounds = 1 << 17;  // a few milliseconds
+constexpr int attempts = 8;                            // the quickest counts
+constexpr std::int64_t rounds = 1 << 17;               // a few milliseconds
 constexpr std::size_t copied = std::size_t{32} << 20;  // bytes; beyond most caches
 constexpr std::size_t piece = std::size_t{256} << 10;
 

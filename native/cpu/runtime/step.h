@@ -60,7 +60,8 @@ public:
         static_cast<void>(kept);
         return nullptr;
     }
-    // Whether it does not read an input in runs, because `prepare` has packed all it reads there without changing a bit.
+    // Whether it does not read an input in runs, because `prepare` has packed all it reads there without changing a
+    // bit.
     virtual bool keeps(BufferId input) const {
         static_cast<void>(input);
         return false;
@@ -144,9 +145,9 @@ public:
         return packings == nullptr ? std::make_shared<const Made>(make()) : packings->find_or_make<Made>(key, make);
     }
 
-    const Step::State* state = nullptr;  // of the step that runs
-    Packings* packings = nullptr;        // before runs
-    std::byte** bases = nullptr;        // by buffer
+    const Step::State* state = nullptr;    // of the step that runs
+    Packings* packings = nullptr;          // before runs
+    std::byte** bases = nullptr;           // by buffer
     const Sizes* const* custom = nullptr;  // by buffer: the strides in bytes of a caller's array, null: standard
     bool any_custom = false;
     const std::int64_t* rows = nullptr;  // by input that grows: so many may have been written; null: all

@@ -18,9 +18,10 @@
 namespace dmlgraph::cpu {
 namespace {
 
-// A pause takes 10 to 50 nanoseconds. The next step of a run comes soon, and to wake a helper takes longer than most steps
-// leave it without work. Who waits for a helper that has no processor leaves its own to it, if the job has more threads than
-// there are processors; else other processes would get it, and soon both threads would wait for each other in turn.
+// A pause takes 10 to 50 nanoseconds. The next step of a run comes soon, and to wake a helper takes longer than most
+// steps leave it without work. Who waits for a helper that has no processor leaves its own to it, if the job has more
+// threads than there are processors; else other processes would get it, and soon both threads would wait for each other
+// in turn.
 constexpr int helper_spins = 8000;
 constexpr int caller_spins = 2000;
 constexpr int patient_caller_spins = 1 << 19;
@@ -54,8 +55,8 @@ struct Job {
 // After each job helpers look for work for a short time, then sleep until there is some.
 class ThreadPool {
 public:
-    // Runs the job to its end; at most one at a time. Sleeping helpers are woken if that is worth it, or if the previous
-    // job was very recent, because then more jobs will follow.
+    // Runs the job to its end; at most one at a time. Sleeping helpers are woken if that is worth it, or if the
+    // previous job was very recent, because then more jobs will follow.
     void run(Job& job, bool wake) noexcept {
         wake = wake || Clock::now() - last_ < moment;
         hire(job.helpers);
@@ -98,9 +99,8 @@ private:
             const std::size_t before = helpers_.size();
             try {
                 Helper& helper = helpers_.emplace_back();
-                helper.thread = std::thread([this, &helper, worker = static_cast<int>(before) + 1] {
-                    serve(worker, helper.placement);
-                });
+                helper.thread = std::thread(
+                    [this, &helper, worker = static_cast<int>(before) + 1] { serve(worker, helper.placement); });
             } catch (const std::exception&) {  // of the system, or std::bad_alloc
                 helpers_.resize(before);
                 return;
@@ -135,11 +135,11 @@ private:
 
     const int processors_ = processors();
     Job* job_ = nullptr;
-    Clock::time_point last_{};  // when the last job was done
+    Clock::time_point last_{};                                  // when the last job was done
     alignas(cache_line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
     alignas(cache_line) std::atomic<Open> open_{Open{}};
-    alignas(cache_line) std::atomic<int> finished_{0};          // helpers that have finished with it
-    std::deque<Helper> helpers_;  // a deque, so that they do not move
+    alignas(cache_line) std::atomic<int> finished_{0};  // helpers that have finished with it
+    std::deque<Helper> helpers_;                        // a deque, so that they do not move
 };
 
 struct Shared {

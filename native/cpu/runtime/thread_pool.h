@@ -13,9 +13,9 @@ namespace dmlgraph::cpu {
 
 inline constexpr std::int64_t all_pieces = std::numeric_limits<std::int64_t>::max();
 
-// The pieces (items of work) 0 … count − 1 of a job, in a part for each worker. A worker that has finished its part takes
-// pieces from other parts. So a worker gets mostly the same pieces at every run, whose memory is in its caches, and no
-// worker is idle while there is work.
+// The pieces (items of work) 0 … count − 1 of a job, in a part for each worker. A worker that has finished its part
+// takes pieces from other parts. So a worker gets mostly the same pieces at every run, whose memory is in its caches,
+// and no worker is idle while there is work.
 //
 // When `stop` is true, no worker gets further pieces; it gets `most` at a time, so that it is asked in time.
 class Pieces {
@@ -57,7 +57,9 @@ public:
     Chunks(Pieces& pieces, int worker) : pieces_(&pieces), stop_(pieces.stop_), own_(worker % pieces.parts_) {}
     // All pieces, for a single worker: it gets them at once if nothing can stop it.
     explicit Chunks(std::int64_t count, const std::atomic<bool>* stop = nullptr, std::int64_t most = all_pieces)
-        : stop_(stop), count_(count), at_a_time_(stop == nullptr ? count : std::clamp<std::int64_t>(count / 64, 1, most)) {}
+        : stop_(stop),
+          count_(count),
+          at_a_time_(stop == nullptr ? count : std::clamp<std::int64_t>(count / 64, 1, most)) {}
 
     // The next pieces, first ≤ i < last; false when none are left.
     bool next(std::int64_t& first, std::int64_t& last) {
@@ -115,16 +117,16 @@ int default_threads();
 // benchmarks/cpu_waking.py measures what that is worth.
 void keep_helpers_off(bool on);
 
-// The helpers of this process, for a library that has a copy of this code from the same build: after `use_helpers`, before
-// its first job, it has no others.
+// The helpers of this process, for a library that has a copy of this code from the same build: after `use_helpers`,
+// before its first job, it has no others.
 void* helpers();
 void use_helpers(void* helpers);
 
 // Runs the task on up to `workers` threads over `count` pieces, and returns when all are done; the calling thread is
 // worker 0. Several threads may call it at the same time, and tasks may: one of them gets the helpers, the others work
-// alone. Without `wake`, only helpers that are still awake take part. When `stop` is true, pieces that no worker has begun
-// are left out; a worker begins at most `most` at a time. They are left out, too, after a worker has thrown an exception;
-// the first one is thrown to the caller.
+// alone. Without `wake`, only helpers that are still awake take part. When `stop` is true, pieces that no worker has
+// begun are left out; a worker begins at most `most` at a time. They are left out, too, after a worker has thrown an
+// exception; the first one is thrown to the caller.
 void run_parallel(std::int64_t count, int workers, ParallelTask task, bool wake = true,
                   const std::atomic<bool>* stop = nullptr, std::int64_t most = all_pieces);
 

@@ -48,18 +48,21 @@ public:
           mask_type_(static_cast<MaskType>(parameters.mask_type)),
           kernels_(chosen_level().attention) {
         require(outputs_.size() == 3 && parameters.factors.size() == 2, "attention has three outputs and two factors");
-        require(parameters.query_heads > 0 && parameters.key_heads > 0 && parameters.query_heads % parameters.key_heads == 0,
+        require(parameters.query_heads > 0 && parameters.key_heads > 0 &&
+                    parameters.query_heads % parameters.key_heads == 0,
                 "the heads of queries are a multiple of those of keys");
         for (const auto* source : {&parameters.query, &parameters.key, &parameters.value}) {
             require(source->size() == 2 && (!has((*source)[0]) || has_rank((*source)[0], (*source)[1] < 0 ? 3 : 5)),
                     "queries, keys and values are a port and a part of a stack");
         }
         require(has(parameters.query[0]), "attention lacks queries");
-        require(has(parameters.past_key) == has(parameters.past_value) && has(parameters.key[0]) == has(parameters.value[0]) &&
+        require(has(parameters.past_key) == has(parameters.past_value) &&
+                    has(parameters.key[0]) == has(parameters.value[0]) &&
                     (has(parameters.key[0]) || has(parameters.past_key)),
                 "attention needs keys and values, both new or past");
         for (const std::int64_t port : {parameters.past_key, parameters.past_value, parameters.positions}) {
-            require(!has(port) || has_rank(port, 4), "past keys, past values and the bias by position have 4 dimensions");
+            require(!has(port) || has_rank(port, 4),
+                    "past keys, past values and the bias by position have 4 dimensions");
         }
         for (const View& each : inputs_) {
             require(each.buffer == no_buffer || is_half_or_single(each.type) || each.type == DataType::int32,
@@ -90,7 +93,8 @@ public:
     Kind kind() const override { return Kind::native; }
     double cost() const override { return attention_cost(sizes_); }
     std::size_t scratch_bytes() const override {
-        return std::max(attention_scratch(sizes_, kernels_), static_cast<std::size_t>(2 * longest_line()) * sizeof(float));
+        return std::max(attention_scratch(sizes_, kernels_),
+                        static_cast<std::size_t>(2 * longest_line()) * sizeof(float));
     }
     void visit(const Visitor& visitor) override {
         for (View& view : inputs_) {
@@ -220,17 +224,19 @@ private:
         }
         const HeadLines to = HeadLines::by_head(context.tensor(view));
         const std::int64_t rows = sizes_.batch * sizes_.key_heads * sizes_.keys;
-        context.parallel(rows, static_cast<double>(rows * to.size) * 2 * sizeof(float), [&](int worker, Chunks& chunks) {
-            auto* const copy = reinterpret_cast<float*>(context.scratch(worker));
-            for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
-                for (std::int64_t i = first; i < last; ++i) {
-                    const std::int64_t place = i % sizes_.keys, head = i / sizes_.keys % sizes_.key_heads;
-                    const std::int64_t sequence = i / (sizes_.keys * sizes_.key_heads);
-                    const SingleLines line = from.read(sequence, head, place, 1, false, copy, *chosen_level().products);
-                    write_line(to.at(sequence, head, place), to.type, to.item, line.first, to.size);
+        context.parallel(
+            rows, static_cast<double>(rows * to.size) * 2 * sizeof(float), [&](int worker, Chunks& chunks) {
+                auto* const copy = reinterpret_cast<float*>(context.scratch(worker));
+                for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
+                    for (std::int64_t i = first; i < last; ++i) {
+                        const std::int64_t place = i % sizes_.keys, head = i / sizes_.keys % sizes_.key_heads;
+                        const std::int64_t sequence = i / (sizes_.keys * sizes_.key_heads);
+                        const SingleLines line =
+                            from.read(sequence, head, place, 1, false, copy, *chosen_level().products);
+                        write_line(to.at(sequence, head, place), to.type, to.item, line.first, to.size);
+                    }
                 }
-            }
-        });
+            });
     }
 
     std::vector<View> inputs_;

@@ -10,9 +10,9 @@
 
 namespace dmlgraph::cpu {
 
-// Inputs in any order; a port is −1 where there is no input. float32 or float16, the mask and the lengths int32. Tensors
-// may have more leading dimensions of size 1 than dmlgraph/operators/attention.py says. Outputs: the results, then all keys
-// and all values, of which any may be absent.
+// Inputs in any order; a port is −1 where there is no input. float32 or float16, the mask and the lengths int32.
+// Tensors may have more leading dimensions of size 1 than dmlgraph/operators/attention.py says. Outputs: the results,
+// then all keys and all values, of which any may be absent.
 struct AttentionParameters {
     // Where something comes from: the port, and the part of a stack or −1.
     std::vector<std::int64_t> query;

@@ -32,19 +32,21 @@ StepTensors as_floats(const StepTensors& tensors, const BlockGemmParameters& par
         View& rows = result.inputs.front();
         rows.buffer = no_buffer;  // as the weights
         rows.type = DataType::float32;
-        std::ranges::transform(rows.strides, rows.strides.begin(), [](std::int64_t stride) { return stride * std::int64_t{sizeof(float)}; });
+        std::ranges::transform(rows.strides, rows.strides.begin(),
+                               [](std::int64_t stride) { return stride * std::int64_t{sizeof(float)}; });
     }
     return result;
 }
 
-// {rows, columns, step from row to row, from column to column} of blocks; lines are columns, unless the matrix is transposed.
+// {rows, columns, step from row to row, from column to column} of blocks; lines are columns, unless the matrix is
+// transposed.
 BlockNumbers blocks_of(const std::vector<std::int64_t>& given, bool transposed) {
     const std::size_t line = transposed ? 0 : 1;
     return {given.at(line), given.at(2 + line), given.at(1 - line), given.at(3 - line)};
 }
 
-// Weights of 4 bits that are known before all runs are packed; others are read where they are, or packed in each run for rows of
-// integers.
+// Weights of 4 bits that are known before all runs are packed; others are read where they are, or packed in each run
+// for rows of integers.
 class BlockGemmStep final : public PackingStep {
 public:
     BlockGemmStep(const StepTensors& tensors, const BlockGemmParameters& p)
@@ -64,7 +66,8 @@ public:
         numbers_.depth = p.transposes_b ? 1 : p.sizes.at(1);
         numbers_.scale = blocks_of(p.scale, p.transposes_b);
         numbers_.zero = blocks_of(p.zero_point, p.transposes_b);
-        if (p.has_integers && (rows_.type != DataType::int8 || row_scales_.type != DataType::float32 || p.transposes_a || !packs())) {
+        if (p.has_integers &&
+            (rows_.type != DataType::int8 || row_scales_.type != DataType::float32 || p.transposes_a || !packs())) {
             throw std::invalid_argument("rows of 8-bit integers meet weights of 4 bits, in blocks of whole words");
         }
     }
@@ -113,7 +116,8 @@ public:
 
     double cost() const override { return tensors_.cost(); }
     std::size_t scratch_bytes() const override {
-        return std::max(tensors_.scratch_bytes(), nibble_scratch(tensors_.sizes.k, tensors_.inputs.size() - first_operand, tensors_.epilogue));
+        return std::max(tensors_.scratch_bytes(),
+                        nibble_scratch(tensors_.sizes.k, tensors_.inputs.size() - first_operand, tensors_.epilogue));
     }
     void visit(const Visitor& visitor) override {
         tensors_.visit(visitor);
@@ -127,14 +131,18 @@ private:
 
     // Whether weights that are known are packed.
     bool packs() const {
-        return tensors_.port_of(1) == weights_port && tensors_.sizes.n >= nibble_lines && Nibbles::fit(numbers_, tensors_.sizes.k);
+        return tensors_.port_of(1) == weights_port && tensors_.sizes.n >= nibble_lines &&
+               Nibbles::fit(numbers_, tensors_.sizes.k);
     }
 
     void run_integers(RunContext& context) const {
         const Tensor rows = context.tensor(rows_), scales = context.tensor(row_scales_);
         const std::int64_t blocks = quotient_up(tensors_.sizes.k, numbers_.scale.depth_block);
-        const ByteRows bytes{reinterpret_cast<const std::int8_t*>(rows.data), tensors_.sizes.k, reinterpret_cast<const float*>(scales.data), blocks};
-        const auto run = [&](const Nibbles& packed) { run_nibbles(context, tensors_.sizes, bytes, packed, tensors_.target(context), *tensors_.kernels); };
+        const ByteRows bytes{reinterpret_cast<const std::int8_t*>(rows.data), tensors_.sizes.k,
+                             reinterpret_cast<const float*>(scales.data), blocks};
+        const auto run = [&](const Nibbles& packed) {
+            run_nibbles(context, tensors_.sizes, bytes, packed, tensors_.target(context), *tensors_.kernels);
+        };
         const auto* const packed = static_cast<const Nibbles*>(weights(context, 0));
         packed != nullptr ? run(*packed) : run(Nibbles(numbers(context), tensors_.sizes.n, tensors_.sizes.k));
     }
@@ -142,7 +150,8 @@ private:
     std::size_t packed_count() const override { return 1; }
 
     std::shared_ptr<const Weights> pack(const RunContext& fixed, std::size_t) const override {
-        const bool known = std::ranges::all_of(packed_views(), [&](const View* each) { return each->buffer == no_buffer || fixed.has(*each); });
+        const bool known = std::ranges::all_of(
+            packed_views(), [&](const View* each) { return each->buffer == no_buffer || fixed.has(*each); });
         if (!known || !packs()) {
             return nullptr;
         }
@@ -165,8 +174,8 @@ private:
     View weights_;
     View scales_;
     View zeros_;
-    View rows_;        // of integers, …
-    View row_scales_;  // … and their scales; without buffers where rows are floats
+    View rows_;                      // of integers, …
+    View row_scales_;                // … and their scales; without buffers where rows are floats
     BlockWeights::Tensors numbers_;  // without memory
 };
 

@@ -23,9 +23,9 @@ struct BlockGemmParameters {
     std::vector<InstructionSpec> epilogue;
 };
 
-// Inputs, packed: one matrix A, the weights, the tensors of the epilogue, and last A's scales, the weights' scales, both in
-// float32, and the zero points. Without integers A's scales are absent. With them A is not transposed, and the weights have 4
-// bits and whole words of them in a block (see products/nibbles.h).
+// Inputs, packed: one matrix A, the weights, the tensors of the epilogue, and last A's scales, the weights' scales,
+// both in float32, and the zero points. Without integers A's scales are absent. With them A is not transposed, and the
+// weights have 4 bits and whole words of them in a block (see products/nibbles.h).
 std::unique_ptr<Step> make_step(const StepTensors& tensors, const BlockGemmParameters& parameters);
 
 }  // namespace dmlgraph::cpu

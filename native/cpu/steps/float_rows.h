@@ -48,8 +48,9 @@ void each_row(RunContext& context, const View& tensor, double cost, const Functi
     for (int d = 0; d + 1 < tensor.rank; ++d) {
         rows *= tensor.sizes[static_cast<std::size_t>(d)];
     }
-    context.each_with(rows, cost, [](Scratch scratch) { return scratch.take<std::byte>(0); },
-                      [&](std::byte* scratch, std::int64_t i) { function(place_in(tensor.sizes, tensor.rank - 1, i), scratch); });
+    context.each_with(
+        rows, cost, [](Scratch scratch) { return scratch.take<std::byte>(0); },
+        [&](std::byte* scratch, std::int64_t i) { function(place_in(tensor.sizes, tensor.rank - 1, i), scratch); });
 }
 
 }  // namespace dmlgraph::cpu

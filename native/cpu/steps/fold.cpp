@@ -30,7 +30,8 @@ public:
         }
         switch (input_.type) {
             case DataType::float32:
-                return output_.type == DataType::float64 ? fold<float, double, double>(context) : fold<float, double, float>(context);
+                return output_.type == DataType::float64 ? fold<float, double, double>(context)
+                                                         : fold<float, double, float>(context);
             case DataType::float64: return fold<double, double, double>(context);
             default: break;
         }
@@ -63,7 +64,8 @@ private:
                 for (std::int64_t row = first; row < end; ++row) {
                     std::fill_n(sums, width, Sum{});
                     add_rows(in + row / rows_ * taps_ * blocks_, row % rows_, sums);
-                    std::transform(sums, sums + width, out + row * width, [](Sum each) { return static_cast<Out>(each); });
+                    std::transform(sums, sums + width, out + row * width,
+                                   [](Sum each) { return static_cast<Out>(each); });
                 }
             }
         });
@@ -86,8 +88,8 @@ private:
         }
     }
 
-    // The first block of the row of windows whose elements `tap`, counted without the last dimension, are at this place. Returns
-    // −1 if no window has that element there.
+    // The first block of the row of windows whose elements `tap`, counted without the last dimension, are at this
+    // place. Returns −1 if no window has that element there.
     std::int64_t block_at(const Sizes& place, std::int64_t tap) const {
         Sizes element{};
         for (std::size_t d = last(); d-- > 0;) {
@@ -109,7 +111,8 @@ private:
     void add_row(const In* terms, std::int64_t element, Sum* sums) const {
         const std::int64_t stride = p_.strides.back(), start = element * p_.dilations.back() - p_.padding.back();
         const std::int64_t first = start < 0 ? quotient_up(-start, stride) : 0;
-        const std::int64_t end = std::min(p_.blocks.back(), quotient_up(std::max<std::int64_t>(p_.sizes.back() - start, 0), stride));
+        const std::int64_t end =
+            std::min(p_.blocks.back(), quotient_up(std::max<std::int64_t>(p_.sizes.back() - start, 0), stride));
         if (stride == 1) {
             for (std::int64_t b = first; b < end; ++b) {
                 sums[start + b] = static_cast<Sum>(sums[start + b] + terms[b]);

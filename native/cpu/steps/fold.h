@@ -20,8 +20,8 @@ struct FoldParameters {
     std::vector<std::int64_t> padding;  // before the image
 };
 
-// Packed tensors of one type, or the output is float64. Floats are added in float64, element by element of the window, and
-// rounded once; integers wrap.
+// Packed tensors of one type, or the output is float64. Floats are added in float64, element by element of the window,
+// and rounded once; integers wrap.
 std::unique_ptr<Step> make_step(const StepTensors& tensors, const FoldParameters& parameters);
 
 }  // namespace dmlgraph::cpu

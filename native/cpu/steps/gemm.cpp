@@ -52,14 +52,17 @@ private:
         return reads_in_place(from, side) ? nullptr : shared_panels(fixed, from, tensors_.packing(from, side));
     }
 
-    // Whether an operand is read as fast from where it lies: few rows, and columns that they are multiplied by along the memory.
+    // Whether an operand is read as fast from where it lies: few rows, and columns that they are multiplied by along
+    // the memory.
     bool reads_in_place(const MatrixPanels& matrix, std::size_t side) const {
         const ProductSizes& sizes = tensors_.sizes;
         if (sizes.m > most_streamed_rows) {
             return false;
         }
-        const bool repeats = std::all_of(matrix.batch.begin(), matrix.batch.begin() + sizes.rank, [](std::int64_t step) { return step == 0; });
-        return side == 0 || (matrix.lies_along() && adds_along(sizes.m, sizes.k) && (!repeats || sizes.m * sizes.count() <= most_streamed_rows));
+        const bool repeats = std::all_of(matrix.batch.begin(), matrix.batch.begin() + sizes.rank,
+                                         [](std::int64_t step) { return step == 0; });
+        return side == 0 || (matrix.lies_along() && adds_along(sizes.m, sizes.k) &&
+                             (!repeats || sizes.m * sizes.count() <= most_streamed_rows));
     }
 
     GemmTensors tensors_;

@@ -9,8 +9,8 @@
 
 namespace dmlgraph::cpu {
 
-// Inputs: A and B, and others, see steps/product_inputs.h. A zero point is one for all, or one for each row of A or column
-// of B.
+// Inputs: A and B, and others, see steps/product_inputs.h. A zero point is one for all, or one for each row of A or
+// column of B.
 struct GemmParameters {
     bool transposes_a;
     bool transposes_b;

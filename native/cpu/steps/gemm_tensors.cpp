@@ -133,7 +133,8 @@ Target GemmTensors::target(const RunContext& context) const {
     return result;
 }
 
-void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins, const Correction* correction) const {
+void GemmTensors::multiply(RunContext& context, const Side& a, const Side& b, bool joins,
+                           const Correction* correction) const {
     Product product;
     product.sizes = sizes;
     product.a = a;
@@ -188,7 +189,8 @@ void GemmTensors::join_batch(Product& product) const {
     ProductSizes& joined = product.sizes;
     for (int d = joined.rank - 1; d >= 0; --d) {
         const auto follows = [&](std::int64_t batch, std::int64_t row) { return batch == row * joined.m; };
-        const bool joins = b.batch[d] == 0 && follows(a.batch[d], a.line) && follows(product.target.out.batch[d], product.target.out.row) &&
+        const bool joins = b.batch[d] == 0 && follows(a.batch[d], a.line) &&
+                           follows(product.target.out.batch[d], product.target.out.row) &&
                            std::ranges::all_of(product.target.operands, [&](const MatrixTensor& each) {
                                return follows(each.batch[d], each.row);
                            });

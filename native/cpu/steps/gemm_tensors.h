@@ -21,8 +21,8 @@ public:
     // Throws std::invalid_argument for tensors of other types and ranks.
     GemmTensors(const StepTensors& tensors, const GemmParameters& parameters);
 
-    // Vectors lie along the columns. If these are few, the product is computed transposed where that saves more than it takes to
-    // pack A's rows as columns: not at all if they are known before all runs, or lie side by side.
+    // Vectors lie along the columns. If these are few, the product is computed transposed where that saves more than it
+    // takes to pack A's rows as columns: not at all if they are known before all runs, or lie side by side.
     void prepare(const RunContext& fixed);
 
     // Multiplies with these kernels from now on, and not with those of the level.
@@ -31,7 +31,8 @@ public:
     void follow(const GrowingInput& input);
     // Computes the transposed product from now on, if it was not before: sides change places.
     void turn();
-    // Whether the lines of results of the transposed product may be made as fast: nothing that follows varies along them.
+    // Whether the lines of results of the transposed product may be made as fast: nothing that follows varies along
+    // them.
     bool may_turn() const;
 
     // The input that is a side.

@@ -20,7 +20,7 @@ std::int64_t position_of(Index index, std::int64_t size) {
         return from_start >= 0 && from_start < size ? from_start : outside;
     } else {
         return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(size) ? static_cast<std::int64_t>(index)
-                                                                                     : outside;
+                                                                                    : outside;
     }
 }
 

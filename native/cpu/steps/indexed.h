@@ -15,9 +15,9 @@ namespace dmlgraph::cpu {
 // output[b, k, slice] = input[b, indices[b, k, 0], indices[b, k, 1], …, slice].
 struct GatherParameters {
     std::int64_t batches;
-    std::int64_t tuples;  // of indices in each batch
-    std::int64_t slice;   // elements
-    bool is_shared;       // whether all batches have the same indices
+    std::int64_t tuples;              // of indices in each batch
+    std::int64_t slice;               // elements
+    bool is_shared;                   // whether all batches have the same indices
     std::vector<std::int64_t> sizes;  // the indexed sizes of the input: as many as a tuple has members
 };
 
@@ -32,8 +32,8 @@ struct GatherElementsParameters {
 // The input, except output[indices[k, 0], indices[k, 1], …, slice] = updates[k, slice]; the last update of an element
 // stays.
 struct ScatterParameters {
-    std::int64_t tuples;  // of indices
-    std::int64_t slice;   // elements
+    std::int64_t tuples;              // of indices
+    std::int64_t slice;               // elements
     std::vector<std::int64_t> sizes;  // the indexed sizes of the input
 };
 

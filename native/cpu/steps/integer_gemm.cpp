@@ -19,8 +19,7 @@ Lines lines_of(std::size_t side) { return side == 0 ? Lines::rows : Lines::colum
 
 class IntegerGemmStep final : public PackingStep {
 public:
-    IntegerGemmStep(const StepTensors& tensors, const GemmParameters& parameters)
-        : tensors_(tensors, parameters) {}
+    IntegerGemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
 
     void prepare(const RunContext& fixed) override {
         const PairKernels* const pairs = useful_pairs(chosen_level());
@@ -50,7 +49,8 @@ public:
         }
         const Operand &a = operands[0], &b = operands[1];
         const ZeroPointTerms terms({zeros[0], a.sums}, {zeros[1], b.sums}, tensors_.depths, kernels());
-        tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices, a.rests}, {b.panels, &b.matrices, &b.matrices, b.rests}, !zeros[0].varies(), &terms);
+        tensors_.multiply(context, {a.panels, &a.matrices, &a.matrices, a.rests},
+                          {b.panels, &b.matrices, &b.matrices, b.rests}, !zeros[0].varies(), &terms);
     }
 
     double cost() const override { return tensors_.cost(); }
@@ -104,10 +104,11 @@ private:
         const MatrixPanels from = tensors_.matrices(fixed, side);
         Packing packing = tensors_.packing(from, side);
         packing.as_bytes = packing.as_bytes && !as_small;
-        const auto made = fixed.made<WordWeights>(std::tuple(from, lines_of(side), tensors_.depths, as_small, packing), [&] {
-            const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
-            return WordWeights(words.panels(), packing, as_small, words.sums());
-        });
+        const auto made =
+            fixed.made<WordWeights>(std::tuple(from, lines_of(side), tensors_.depths, as_small, packing), [&] {
+                const WordMatrices words = words_of(fixed, side, kernels(), nullptr);
+                return WordWeights(words.panels(), packing, as_small, words.sums());
+            });
         return made->present() ? made : nullptr;
     }
 
@@ -132,12 +133,21 @@ private:
 
     ZeroPoints zeros_of(const RunContext& context, std::size_t side) const {
         const std::size_t port = tensors_.port_of(side);
-        return tensors_.inputs.zero_points(context, port).less(form_of(tensors_.inputs[port].type, lines_of(side), kernels()).shift);
+        return tensors_.inputs.zero_points(context, port)
+            .less(form_of(tensors_.inputs[port].type, lines_of(side), kernels()).shift);
     }
 
-    WordMatrices words_of(const RunContext& context, std::size_t side, const IntegerKernels& kernels, RunContext* shared) const {
+    WordMatrices words_of(const RunContext& context, std::size_t side, const IntegerKernels& kernels,
+                          RunContext* shared) const {
         const ProductSizes& sizes = tensors_.sizes;
-        return {tensors_.matrices(context, side), sizes.rank, sizes.batch, side == 0 ? sizes.m : sizes.n, tensors_.depths, lines_of(side), kernels, shared};
+        return {tensors_.matrices(context, side),
+                sizes.rank,
+                sizes.batch,
+                side == 0 ? sizes.m : sizes.n,
+                tensors_.depths,
+                lines_of(side),
+                kernels,
+                shared};
     }
 
     GemmTensors tensors_;

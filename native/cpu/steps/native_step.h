@@ -34,9 +34,9 @@ namespace dmlgraph::cpu {
 
 using StepParameters = std::variant<ScanParameters, GatherParameters, GatherElementsParameters, ScatterParameters,
                                     ScatterElementsParameters, GemmParameters, ConvolutionParameters, PoolingParameters,
-                                    PoolingGradientParameters, ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
-                                    RecurrentParameters, TopParameters, FourBitsParameters, FoldParameters,
-                                    NonzeroParameters, RandomParameters, RegionAlignmentParameters,
+                                    PoolingGradientParameters, ResamplingParameters, ResamplingGradientParameters,
+                                    AttentionParameters, RecurrentParameters, TopParameters, FourBitsParameters,
+                                    FoldParameters, NonzeroParameters, RandomParameters, RegionAlignmentParameters,
                                     RegionPoolingParameters, ReversalParameters, BlockGemmParameters>;
 
 template <class Parameters, class... Steps>
@@ -44,13 +44,14 @@ inline constexpr bool is_one_of = (std::is_same_v<Parameters, Steps> || ...);
 
 // Whether the step supports any strides.
 template <class Parameters>
-inline constexpr bool is_strided = is_one_of<Parameters, GemmParameters, ConvolutionParameters, PoolingParameters,
-                                             ResamplingParameters, ResamplingGradientParameters, AttentionParameters,
-                                    RecurrentParameters, TopParameters>;
+inline constexpr bool is_strided =
+    is_one_of<Parameters, GemmParameters, ConvolutionParameters, PoolingParameters, ResamplingParameters,
+              ResamplingGradientParameters, AttentionParameters, RecurrentParameters, TopParameters>;
 
 // Whether the nodes that follow the step may join its epilogue.
 template <class Parameters>
-inline constexpr bool takes_followers = std::is_same_v<Parameters, GemmParameters> || std::is_same_v<Parameters, ConvolutionParameters>;
+inline constexpr bool takes_followers =
+    std::is_same_v<Parameters, GemmParameters> || std::is_same_v<Parameters, ConvolutionParameters>;
 
 // Throws std::invalid_argument for tensors of types that the step does not support.
 std::unique_ptr<Step> make_native_step(const StepTensors& tensors, const StepParameters& parameters);

@@ -8,8 +8,8 @@
 
 namespace dmlgraph::cpu {
 
-// Of a packed tensor, in row-major order, one in each of the output's {elements, members} rows: the last `members` dimensions, in
-// uint32. The rows that are left are zero.
+// Of a packed tensor, in row-major order, one in each of the output's {elements, members} rows: the last `members`
+// dimensions, in uint32. The rows that are left are zero.
 struct NonzeroParameters {
     std::int64_t members;
 };

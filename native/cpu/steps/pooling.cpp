@@ -8,8 +8,8 @@
 
 #include "cpu/kernels/level.h"
 #include "cpu/products/panels.h"
-#include "cpu/runtime/cache_line.h"
 #include "cpu/quotient.h"
+#include "cpu/runtime/cache_line.h"
 #include "cpu/tensor/strided.h"
 #include "cpu/windows/pooled_blocks.h"
 #include "cpu/windows/pooling.h"
@@ -35,7 +35,8 @@ public:
                     is_quantized() ? DataType::float64 : DataType::float32) {
         const bool converts = pooling_.is_float() || is_quantized();
         if (parameters.epilogue.empty() == converts && pooling_.type != DataType::float32) {
-            throw std::invalid_argument("instructions convert sums to what is stored, and follow no maxima of integers");
+            throw std::invalid_argument(
+                "instructions convert sums to what is stored, and follow no maxima of integers");
         }
         for (std::size_t i = first_operand; i < input_count(tensors); ++i) {
             operands_.push_back(tensors.inputs[i]);
@@ -43,7 +44,8 @@ public:
         if (is_quantized()) {
             scale_ = tensors.inputs[1];
             zero_point_ = tensors.inputs.back();
-            if (scale_.type != DataType::float32 || (zero_point_.buffer != no_buffer && zero_point_.type != pooling_.type)) {
+            if (scale_.type != DataType::float32 ||
+                (zero_point_.buffer != no_buffer && zero_point_.type != pooling_.type)) {
                 throw std::invalid_argument("a scale is float32, and a zero point of its tensor's type");
             }
         }
@@ -83,15 +85,18 @@ public:
 
     Kind kind() const override { return Kind::native; }
     double cost() const override {
-        const double taps = static_cast<double>(pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]);
-        return static_cast<double>(input_.bytes()) + static_cast<double>(output_.element_count() * pooling_.item) * taps;
+        const double taps =
+            static_cast<double>(pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]);
+        return static_cast<double>(input_.bytes()) +
+               static_cast<double>(output_.element_count() * pooling_.item) * taps;
     }
     std::size_t scratch_bytes() const override {
         const auto line = [&](std::int64_t width) {
             return align_to_line(static_cast<std::size_t>(width) * widest_item) +
                    Target::line_scratch(operands_.size(), epilogue_, width);
         };
-        const std::size_t bytes = is_whole_ ? align_to_line(whole_scratch()) + line(planes_at_once) : bands_.scratch_bytes() + line(bands_.most());
+        const std::size_t bytes = is_whole_ ? align_to_line(whole_scratch()) + line(planes_at_once)
+                                            : bands_.scratch_bytes() + line(bands_.most());
         return blocks_ ? std::max(bytes, scratch_of<BlockMemory>(*this)) : bytes;
     }
     void visit(const Visitor& visitor) override {
@@ -113,13 +118,18 @@ public:
 
 private:
     bool is_quantized() const { return pooling_.numbers != nullptr; }
-    // Whether some channels are computed at a time, if their elements lie as that needs. Bands then have the same order of sums.
+    // Whether some channels are computed at a time, if their elements lie as that needs. Bands then have the same order
+    // of sums.
     bool goes_by_blocks(const PoolingParameters& parameters) const {
-        const bool sums_whole = pooling_.windows.count() == 1 && !parameters.is_maximum;  // in which lanes have work anyway
-        return where_.buffer == no_buffer && !sums_whole && batch_rank_ == most_batch && PooledBlocks::pays(pooling_, batch_[1], chosen_level());
+        const bool sums_whole =
+            pooling_.windows.count() == 1 && !parameters.is_maximum;  // in which lanes have work anyway
+        return where_.buffer == no_buffer && !sums_whole && batch_rank_ == most_batch &&
+               PooledBlocks::pays(pooling_, batch_[1], chosen_level());
     }
     // Without the zero point.
-    std::size_t input_count(const StepTensors& tensors) const { return tensors.inputs.size() - (is_quantized() ? 1 : 0); }
+    std::size_t input_count(const StepTensors& tensors) const {
+        return tensors.inputs.size() - (is_quantized() ? 1 : 0);
+    }
 
     DataType result_type(const PoolingParameters& parameters) const {
         if (parameters.epilogue.empty()) {
@@ -133,7 +143,8 @@ private:
         const View& shape = tensors.outputs.at(0).rank > 0 ? tensors.outputs[0] : tensors.outputs.at(1);
         const int spatial = static_cast<int>(parameters.taps.size());
         batch_rank_ = x.rank - spatial;
-        if (spatial < 1 || spatial > most_spatial || batch_rank_ < 0 || batch_rank_ > most_batch || shape.rank != x.rank) {
+        if (spatial < 1 || spatial > most_spatial || batch_rank_ < 0 || batch_rank_ > most_batch ||
+            shape.rank != x.rank) {
             throw std::invalid_argument("a pooling has one to three spatial dimensions, after at most two others");
         }
         for (const auto* const each : {&parameters.strides, &parameters.dilations, &parameters.padding}) {
@@ -142,7 +153,8 @@ private:
             }
         }
         std::copy_n(x.sizes.begin(), batch_rank_, batch_.begin() + most_batch - batch_rank_);
-        Pooling result(x.type, parameters.is_maximum, parameters.from_infinity, static_cast<std::uint32_t>(parameters.power));
+        Pooling result(x.type, parameters.is_maximum, parameters.from_infinity,
+                       static_cast<std::uint32_t>(parameters.power));
         // Trailing dimensions whose windows are their elements are one row.
         const auto is_single = [&](int d) {
             const auto at = static_cast<std::size_t>(d - batch_rank_);
@@ -204,8 +216,9 @@ private:
             plane.scale = *reinterpret_cast<const float*>(of_channel(context.tensor(scale_), inner));
             if (zero_point_.buffer != no_buffer) {
                 const std::byte* const zero = of_channel(context.tensor(zero_point_), inner);
-                plane.zero_point = static_cast<float>(pooling_.type == DataType::int8 ? *reinterpret_cast<const std::int8_t*>(zero)
-                                                                                      : *reinterpret_cast<const std::uint8_t*>(zero));
+                plane.zero_point =
+                    static_cast<float>(pooling_.type == DataType::int8 ? *reinterpret_cast<const std::int8_t*>(zero)
+                                                                       : *reinterpret_cast<const std::uint8_t*>(zero));
             }
         }
         return plane;
@@ -257,8 +270,8 @@ private:
                !has_own_empty(pooling_) && matrix(context.tensor(output_), batch_rank_).is_packed();
     }
 
-    void run_band(const RunContext& context, std::int64_t index, const Planes& planes, const std::array<Target, 2>& targets,
-                  bool in_place, Scratch scratch) const {
+    void run_band(const RunContext& context, std::int64_t index, const Planes& planes,
+                  const std::array<Target, 2>& targets, bool in_place, Scratch scratch) const {
         const Windows& windows = pooling_.windows;
         const BandPlace place = bands_.at(index % bands_.count());
         const std::int64_t plane = index / bands_.count(), outer = plane / batch_[1], inner = plane % batch_[1];
@@ -268,7 +281,8 @@ private:
         const std::int64_t left = (place.depth * windows.counts[1] + place.top) * windows.counts[2] + place.left;
         const MatrixTensor& out = targets[0].out;
         std::byte* const direct = in_place ? out.row_at(batch, 0) + left * pooling_.item : nullptr;
-        const BandResult result = bands_.compute(place, planes, plane_at(context, planes, outer, inner), direct, scratch);
+        const BandResult result =
+            bands_.compute(place, planes, plane_at(context, planes, outer, inner), direct, scratch);
         if (result.values == direct) {
             return;
         }
@@ -283,7 +297,8 @@ private:
             store(targets[0], batch, left, place, values, pooling_.item, rest);
         }
         if (targets[1].out.data != nullptr) {
-            const auto first = static_cast<std::uint64_t>(plane * pooling_.sizes[0] * pooling_.sizes[1] * pooling_.sizes[2]);
+            const auto first =
+                static_cast<std::uint64_t>(plane * pooling_.sizes[0] * pooling_.sizes[1] * pooling_.sizes[2]);
             const bool is_wide = where_.type == DataType::uint64;
             for (std::int64_t r = 0; r < place.rows; ++r) {
                 for (std::int64_t c = 0; c < place.columns; ++c) {
@@ -292,18 +307,21 @@ private:
                     if (is_wide) {
                         reinterpret_cast<std::uint64_t*>(packed)[r * place.columns + c] = number;
                     } else {
-                        reinterpret_cast<std::uint32_t*>(packed)[r * place.columns + c] = static_cast<std::uint32_t>(number);
+                        reinterpret_cast<std::uint32_t*>(packed)[r * place.columns + c] =
+                            static_cast<std::uint32_t>(number);
                     }
                 }
             }
-            store_rows(targets[1], batch, left, place, packed, place.columns, static_cast<int>(item_size(where_.type)), rest);
+            store_rows(targets[1], batch, left, place, packed, place.columns, static_cast<int>(item_size(where_.type)),
+                       rest);
         }
     }
 
-    void store(const Target& target, const Sizes& batch, std::int64_t left, const BandPlace& place, const std::byte* values,
-               int item, std::byte* scratch) const {
+    void store(const Target& target, const Sizes& batch, std::int64_t left, const BandPlace& place,
+               const std::byte* values, int item, std::byte* scratch) const {
         if (place.columns == bands_.pitch() && bands_.is_tight()) {  // the rows follow one another
-            return target.store(reinterpret_cast<const float*>(values), batch, 0, left, place.rows * place.columns, scratch);
+            return target.store(reinterpret_cast<const float*>(values), batch, 0, left, place.rows * place.columns,
+                                scratch);
         }
         store_rows(target, batch, left, place, values, bands_.pitch(), item, scratch);
     }
@@ -312,7 +330,8 @@ private:
                     const std::byte* values, std::int64_t pitch, int item, std::byte* scratch) const {
         for (std::int64_t r = 0; r < place.rows; ++r) {
             const std::int64_t at = left + r * pooling_.windows.counts[2];
-            target.store(reinterpret_cast<const float*>(values + r * pitch * item), batch, 0, at, place.columns, scratch);
+            target.store(reinterpret_cast<const float*>(values + r * pitch * item), batch, 0, at, place.columns,
+                         scratch);
         }
     }
 
@@ -320,9 +339,11 @@ private:
         const std::int64_t item = pooling_.item;
         for (std::int64_t r = 0; r < place.rows; ++r) {
             for (std::int64_t c = 0; c < place.columns; ++c) {
-                if (empty_[0][static_cast<std::size_t>(place.depth)] || empty_[1][static_cast<std::size_t>(place.top + r)] ||
+                if (empty_[0][static_cast<std::size_t>(place.depth)] ||
+                    empty_[1][static_cast<std::size_t>(place.top + r)] ||
                     empty_[2][static_cast<std::size_t>(place.left + c)]) {
-                    std::memcpy(values + (r * bands_.pitch() + c) * item, pooling_.empty.data(), static_cast<std::size_t>(item));
+                    std::memcpy(values + (r * bands_.pitch() + c) * item, pooling_.empty.data(),
+                                static_cast<std::size_t>(item));
                 }
             }
         }
@@ -348,12 +369,14 @@ private:
     // Some channels at a time.
     void run_blocks(RunContext& context, const Planes& planes) const {
         const Target to = target(context, batch_rank_);
-        const std::int64_t count = pooling_.windows.count(), at_once = blocks_->channels_at_once(), parts = quotient_up(batch_[1], at_once);
+        const std::int64_t count = pooling_.windows.count(), at_once = blocks_->channels_at_once(),
+                           parts = quotient_up(batch_[1], at_once);
         const auto item = static_cast<std::int64_t>(item_size(to.out.type));
         const bool in_place = may_compute_in_output(context) && to.out.batch[1] % item == 0;
         // Whether the results of neighbouring channels are one line, to which operands are repeated.
         const auto is_repeated = [](const MatrixTensor& each) { return each.batch[0] == 0 && each.batch[1] == 0; };
-        const bool is_line = to.out.is_packed() && to.out.batch[1] == count * item && std::ranges::all_of(to.operands, is_repeated);
+        const bool is_line =
+            to.out.is_packed() && to.out.batch[1] == count * item && std::ranges::all_of(to.operands, is_repeated);
         context.parallel(batch_[0] * parts, cost(), [&](int worker, Chunks& chunks) {
             Scratch scratch(context.scratch(worker));
             const BlockMemory memory(scratch, *this);
@@ -361,13 +384,16 @@ private:
             blocks_->prepare(Scratch(memory.blocks));
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
-                    const std::int64_t outer = i / parts, inner = i % parts * at_once, channels = std::min(at_once, batch_[1] - inner);
+                    const std::int64_t outer = i / parts, inner = i % parts * at_once,
+                                       channels = std::min(at_once, batch_[1] - inner);
                     const std::byte* const plane = planes.data + outer * planes.batch[0] + inner * planes.batch[1];
-                    auto* const results = reinterpret_cast<float*>(in_place ? to.out.row_at({outer, inner}, 0) : memory.results);
+                    auto* const results =
+                        reinterpret_cast<float*>(in_place ? to.out.row_at({outer, inner}, 0) : memory.results);
                     const std::int64_t step = in_place ? to.out.batch[1] / item : count;
                     blocks_->compute(planes, plane, static_cast<int>(channels), results, step, Scratch(memory.blocks));
                     for (std::int64_t c = 0; c < channels && !in_place; c += is_line ? channels : 1) {
-                        lines.store(results + c * count, {outer, inner + c}, 0, 0, is_line ? channels * count : count, memory.rest);
+                        lines.store(results + c * count, {outer, inner + c}, 0, 0, is_line ? channels * count : count,
+                                    memory.rest);
                     }
                 }
             }
@@ -375,7 +401,8 @@ private:
     }
 
     // The same target, whose operands are those of so many channels.
-    static Target with_repeated(const Target& target, std::int64_t channels, std::int64_t count, const BlockMemory& memory) {
+    static Target with_repeated(const Target& target, std::int64_t channels, std::int64_t count,
+                                const BlockMemory& memory) {
         Target result = target;
         std::byte* to = memory.repeated;
         for (MatrixTensor& each : result.operands) {
@@ -402,12 +429,14 @@ private:
             std::byte* const rest = Target::take_line(memory, operands_.size(), epilogue_, planes_at_once);
             for (std::int64_t first = 0, last = 0; chunks.next(first, last);) {
                 for (std::int64_t i = first; i < last; ++i) {
-                    const std::int64_t plane = i % parts * planes_at_once, count = std::min(planes_at_once, batch_[1] - plane);
+                    const std::int64_t plane = i % parts * planes_at_once,
+                                       count = std::min(planes_at_once, batch_[1] - plane);
                     std::array<Plane, planes_at_once> pooled;
                     for (std::int64_t c = 0; c < count; ++c) {
                         pooled[static_cast<std::size_t>(c)] = plane_at(context, planes, i / parts, plane + c);
                     }
-                    pool_whole(pooling_, planes, std::span(pooled).first(static_cast<std::size_t>(count)), results, scratch);
+                    pool_whole(pooling_, planes, std::span(pooled).first(static_cast<std::size_t>(count)), results,
+                               scratch);
                     to.store(reinterpret_cast<const float*>(results), {i / parts}, 0, plane, count, rest);
                 }
             }

@@ -15,11 +15,12 @@ namespace dmlgraph::cpu {
 // has no element.
 //
 // A maximum is the greatest element in a window that is more than the least number of the type. Sums are of float32 and
-// float16, accumulated in float32. What follows them is the epilogue: its operands are the inputs from 2 on, of the output's
-// sizes, as in products; input 1 is not read.
+// float16, accumulated in float32. What follows them is the epilogue: its operands are the inputs from 2 on, of the
+// output's sizes, as in products; input 1 is not read.
 //
-// Sums of int8 and uint8 are those of the numbers (q − zero point) · scale, rounded to float32, and are float64. Input 1 is
-// then the scale, float32, and the last input the zero point, of the tensor's type, or absent: one number, or {1, C, 1, …}.
+// Sums of int8 and uint8 are those of the numbers (q − zero point) · scale, rounded to float32, and are float64. Input
+// 1 is then the scale, float32, and the last input the zero point, of the tensor's type, or absent: one number, or {1,
+// C, 1, …}.
 struct PoolingParameters {
     bool is_maximum;
     bool from_infinity;                   // a maximum is −∞ if no element is more

@@ -74,8 +74,9 @@ public:
 
     Kind kind() const override { return Kind::native; }
     double cost() const override {
-        const auto taps = static_cast<double>(bands_ ? pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]
-                                                     : pooling_.windows.tap_count());
+        const auto taps =
+            static_cast<double>(bands_ ? pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]
+                                       : pooling_.windows.tap_count());
         return 2 * static_cast<double>(output_.bytes()) + static_cast<double>(gradient_.bytes()) * (1 + taps);
     }
     std::size_t scratch_bytes() const override { return bands_ ? bands_->scratch_bytes() : 0; }
@@ -124,7 +125,8 @@ private:
     void each_inside(std::size_t axis, std::int64_t window, const Function& function) const {
         const Windows& windows = pooling_.windows;
         for (std::int64_t t = 0; t < windows.taps[axis]; ++t) {
-            const std::int64_t at = window * windows.strides[axis] + t * windows.dilations[axis] - windows.padding[axis];
+            const std::int64_t at =
+                window * windows.strides[axis] + t * windows.dilations[axis] - windows.padding[axis];
             if (at >= 0 && at < pooling_.sizes[axis]) {
                 function(at);
             }
@@ -147,9 +149,10 @@ private:
         }
         for (std::int64_t t = windows.taps[2] - 1; t >= 0; --t) {
             const std::int64_t stride = windows.strides[2];
-            inside(t * dilation - padding, stride, windows.counts[2], [&](std::int64_t begin, std::int64_t count, std::byte* to) {
-                kernels_->spaced({to, stride, shares + begin * item, 1, count});
-            });
+            inside(t * dilation - padding, stride, windows.counts[2],
+                   [&](std::int64_t begin, std::int64_t count, std::byte* to) {
+                       kernels_->spaced({to, stride, shares + begin * item, 1, count});
+                   });
         }
     }
 

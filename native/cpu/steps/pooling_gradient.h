@@ -10,9 +10,10 @@
 
 namespace dmlgraph::cpu {
 
-// Of maxima, inputs: the tensor {batch…, spatial…}, and a gradient {batch…, counts…}, which is added at the first maximum
-// of each window; a window without elements adds nothing. Of means, input: the share of every element of each window
-// {batch…, counts…}, which is added at all of them. Output: the sums {batch…, spatial…}. All are packed, float32 or float16.
+// Of maxima, inputs: the tensor {batch…, spatial…}, and a gradient {batch…, counts…}, which is added at the first
+// maximum of each window; a window without elements adds nothing. Of means, input: the share of every element of each
+// window {batch…, counts…}, which is added at all of them. Output: the sums {batch…, spatial…}. All are packed, float32
+// or float16.
 //
 // An element's terms are added in the row-major order of their windows, and every sum is rounded to the type.
 struct PoolingGradientParameters {

@@ -1,5 +1,5 @@
-// What products read: two operands, float32 or float16, or 8-bit integers; the tensors of their epilogue, of the output's
-// sizes; and last, for integers, the zero points of both operands.
+// What products read: two operands, float32 or float16, or 8-bit integers; the tensors of their epilogue, of the
+// output's sizes; and last, for integers, the zero points of both operands.
 #pragma once
 
 #include <array>

@@ -85,7 +85,8 @@ private:
         mix(words, state[counter_words], state[counter_words + 1]);
         const std::int64_t start = first * counter_words, end = std::min(start + lanes * counter_words, p_.count);
         for (std::int64_t at = start; at < end; ++at) {
-            out[at] = words[static_cast<std::size_t>(at % counter_words)][static_cast<std::size_t>((at - start) / counter_words)];
+            out[at] = words[static_cast<std::size_t>(at % counter_words)]
+                           [static_cast<std::size_t>((at - start) / counter_words)];
         }
     }
 

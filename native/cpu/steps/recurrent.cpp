@@ -45,7 +45,8 @@ public:
     double cost() const override {
         const RecurrentSizes& sizes = network_.sizes;
         return static_cast<double>(sizes.steps) *
-               (product_cost(network_.projection(1)) + product_cost(network_.carried(sizes.batch))) * static_cast<double>(sizes.directions);
+               (product_cost(network_.projection(1)) + product_cost(network_.carried(sizes.batch))) *
+               static_cast<double>(sizes.directions);
     }
     std::size_t scratch_bytes() const override {
         return scratch_of<RecurrentMemory>(network_.sizes) + RecurrentRun::projection_scratch(network_);

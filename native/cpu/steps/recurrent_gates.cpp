@@ -21,18 +21,21 @@ bool are_usual(const std::vector<InstructionSpec>& activations) {
 
 }  // namespace
 
-Gates::Gates(const InstructionSpec* activations, std::size_t count, std::optional<float> bound, bool couples_input_forget)
-    : activations_(activations, activations + count), bound_(bound), couples_input_forget_(couples_input_forget),
+Gates::Gates(const InstructionSpec* activations, std::size_t count, std::optional<float> bound,
+             bool couples_input_forget)
+    : activations_(activations, activations + count),
+      bound_(bound),
+      couples_input_forget_(couples_input_forget),
       kernels_(are_usual(activations_) ? chosen_level().gates.usual : chosen_level().gates.any) {
     for (const InstructionSpec& each : activations_) {
-        if (each.kernel == nullptr || each.operands != std::vector<std::int16_t>{0} || each.operand != DataType::float32 ||
-            each.result != DataType::float32) {
+        if (each.kernel == nullptr || each.operands != std::vector<std::int16_t>{0} ||
+            each.operand != DataType::float32 || each.result != DataType::float32) {
             throw std::invalid_argument("the activations of a recurrent network are not functions of one float32");
         }
     }
 }
 
-void Gates::run(GateKernel GateKernels::*kernel, const GateLines& lines) const {
+void Gates::run(GateKernel GateKernels::* kernel, const GateLines& lines) const {
     std::array<Activation, 3> activations;
     for (std::size_t i = 0; i < activations_.size(); ++i) {
         activations[i] = {activations_[i].kernel, activations_[i].immediates.data()};

@@ -1,8 +1,8 @@
 // The working memory of a recurrent network, in float32.
 //
-// A plane has a line of hidden units for each sequence. Lines are padded to whole vectors, or follow one another without gaps, so that few
-// hidden units of many sequences fill vectors too. Whole vectors are stored then, row after row, each over the end of the one
-// before; behind the last row of a group there is room for a vector.
+// A plane has a line of hidden units for each sequence. Lines are padded to whole vectors, or follow one another
+// without gaps, so that few hidden units of many sequences fill vectors too. Whole vectors are stored then, row after
+// row, each over the end of the one before; behind the last row of a group there is room for a vector.
 #pragma once
 
 #include <cstddef>
@@ -61,10 +61,16 @@ public:
     float* hidden(std::int64_t direction, std::int64_t step) const { return state(direction, step % 2); }
     float* cell(std::int64_t direction, std::int64_t step) const { return state(direction, 2 + step % 2); }
 
-    float* biases(std::int64_t direction) const { return biases_ + direction * sizes_.all_line(); }  // {gates, H}, then zeros
+    float* biases(std::int64_t direction) const {
+        return biases_ + direction * sizes_.all_line();
+    }  // {gates, H}, then zeros
     // Of Rh: H, in whole vectors.
-    float* other_biases(std::int64_t direction) const { return other_biases_ + direction * sizes_.vectors * sizes_.lanes; }
-    float* peepholes(std::int64_t direction) const { return peepholes_ + direction * 3 * plane_; }  // three planes: the same in every row
+    float* other_biases(std::int64_t direction) const {
+        return other_biases_ + direction * sizes_.vectors * sizes_.lanes;
+    }
+    float* peepholes(std::int64_t direction) const {
+        return peepholes_ + direction * 3 * plane_;
+    }  // three planes: the same in every row
     float* spare() const { return spare_; }  // for a line of any tensor except X, W and R
 
 private:

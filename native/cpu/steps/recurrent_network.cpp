@@ -11,13 +11,18 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t most_sums = 128 << 10;  // of the steps whose inputs are multiplied at a time: they stay in the caches
-constexpr std::int64_t least_rows = 48;        // … unless these are fewer rows, which do not make a fast product
+constexpr std::int64_t most_sums =
+    128 << 10;                           // of the steps whose inputs are multiplied at a time: they stay in the caches
+constexpr std::int64_t least_rows = 48;  // … unless these are fewer rows, which do not make a fast product
 
 }  // namespace
 
 RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentParameters& given)
-    : inputs(tensors.inputs), outputs(tensors.outputs), parameters(given), kernels(*chosen_level().products), floats(tensors.inputs.at(0).type) {
+    : inputs(tensors.inputs),
+      outputs(tensors.outputs),
+      parameters(given),
+      kernels(*chosen_level().products),
+      floats(tensors.inputs.at(0).type) {
     check();
     const View &in = inputs[x], &carries = inputs[recurrence];
     sizes.steps = in.sizes[in.rank - 3];
@@ -27,7 +32,8 @@ RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentPa
     sizes.hidden = carries.sizes[carries.rank - 1];
     sizes.gates = parameters.gates;
     blocks = divide_units(sizes, chosen_level().few_rows);
-    sizes.chunk = std::min(sizes.steps, std::max(most_sums / (sizes.batch * sizes.all_line()), quotient_up(least_rows, sizes.batch)));
+    sizes.chunk = std::min(
+        sizes.steps, std::max(most_sums / (sizes.batch * sizes.all_line()), quotient_up(least_rows, sizes.batch)));
     projects = row_projection(chosen_level().few_rows, sizes.chunk * sizes.batch, sizes.all());
     const auto of = [&](std::int64_t first, std::int64_t last, std::int64_t added, std::int64_t plane) {
         return RecurrentProduct(sizes, blocks, chosen_level().few_rows, {first, last}, {added, plane * sizes.plane()});
@@ -42,7 +48,8 @@ RecurrentNetwork::RecurrentNetwork(const StepTensors& tensors, const RecurrentPa
     const std::size_t functions = parameters.activations.size() / parameters.backward.size();
     const auto bound = parameters.bound.empty() ? std::nullopt : std::optional(parameters.bound[0]);
     for (std::size_t d = 0; d < parameters.backward.size(); ++d) {
-        gates.emplace_back(parameters.activations.data() + d * functions, functions, bound, parameters.couples_input_forget);
+        gates.emplace_back(parameters.activations.data() + d * functions, functions, bound,
+                           parameters.couples_input_forget);
     }
     if (has_bias()) {
         InstructionSpec sum;
@@ -67,9 +74,11 @@ void RecurrentNetwork::check() const {
     for (std::size_t port = 0; port < inputs.size(); ++port) {
         const View& each = inputs[port];
         const bool is_right = port == of_lengths ? each.type == DataType::uint32
-                                                 : each.type == inputs[0].type && (each.type == DataType::float32 || each.type == DataType::float16);
+                                                 : each.type == inputs[0].type && (each.type == DataType::float32 ||
+                                                                                   each.type == DataType::float16);
         if (each.buffer == no_buffer ? port < bias : !is_right || each.rank < 4) {
-            throw std::invalid_argument("the tensors of a recurrent network have 4 dimensions or more, and are float32 or float16");
+            throw std::invalid_argument(
+                "the tensors of a recurrent network have 4 dimensions or more, and are float32 or float16");
         }
     }
     const std::size_t functions = count == rnn ? 1 : count == gru ? 2 : 3;
@@ -83,13 +92,15 @@ MatrixPanels RecurrentNetwork::matrix(const RunContext& context, std::size_t por
     return {lines.at(0, direction, 0), lines.type, {}, lines.strides[2], lines.step()};
 }
 
-std::shared_ptr<const Panels> RecurrentNetwork::packed_weights_of(const RunContext& context, std::int64_t direction) const {
+std::shared_ptr<const Panels> RecurrentNetwork::packed_weights_of(const RunContext& context,
+                                                                  std::int64_t direction) const {
     const ProductSizes product = projection(sizes.chunk);
     const Division columns = projects_rows() ? Division{sizes.all(), sizes.lanes} : columns_of(product, kernels);
     return shared_panels(context, matrix(context, weights, direction), {0, {}, product.k, columns, true, &kernels});
 }
 
-std::shared_ptr<const Recurrence> RecurrentNetwork::packed_recurrence(const RunContext& context, std::int64_t direction) const {
+std::shared_ptr<const Recurrence> RecurrentNetwork::packed_recurrence(const RunContext& context,
+                                                                      std::int64_t direction) const {
     const MatrixPanels from = matrix(context, recurrence, direction);
     return context.made<Recurrence>(std::tuple(from, sizes.gates, sizes.hidden, sizes.lanes, blocks.units, &kernels),
                                     [&] { return Recurrence(from, sizes, blocks, kernels); });

@@ -22,15 +22,18 @@ UnitBlocks divide_units(RecurrentSizes& sizes, const FewRowsKernels& kernels) {
     blocks.rows_at_once = Division::even(sizes.batch, kernels.rows).width;
     // A row that is stored over the end of another one must be stored later: with all vectors of a gate.
     const bool fills_more = quotient_up(sizes.batch * sizes.hidden, sizes.lanes) < sizes.batch * sizes.vectors;
-    blocks.splits_gates = !fills_more || blocks.units.count() > 1 || sizes.vectors > kernels.most_vectors(static_cast<int>(blocks.rows_at_once));
+    blocks.splits_gates = !fills_more || blocks.units.count() > 1 ||
+                          sizes.vectors > kernels.most_vectors(static_cast<int>(blocks.rows_at_once));
     sizes.line = blocks.splits_gates ? sizes.vectors * sizes.lanes : sizes.hidden;
     return blocks;
 }
 
-Recurrence::Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks, const ProductKernels& kernels)
+Recurrence::Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks,
+                       const ProductKernels& kernels)
     : hidden_(sizes.hidden), units_(blocks.units) {
     for (std::int64_t b = 0; b < units_.count(); ++b) {
-        panels_.emplace_back(part(from, b), Packing{1, {sizes.gates}, hidden_, {units_.in(b), sizes.lanes}, true, &kernels});
+        panels_.emplace_back(part(from, b),
+                             Packing{1, {sizes.gates}, hidden_, {units_.in(b), sizes.lanes}, true, &kernels});
     }
 }
 
@@ -55,7 +58,8 @@ MatrixPanels Recurrence::part(const MatrixPanels& all, std::int64_t block) const
     return result;
 }
 
-RowProduct::RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit, const std::vector<VectorPlace>& places)
+RowProduct::RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit,
+                       const std::vector<VectorPlace>& places)
     : kernels_(&kernels), rows_at_once_(rows_at_once) {
     const std::int64_t most = kernels.most_vectors(static_cast<int>(rows_at_once));
     const Division division = Division::even(static_cast<std::int64_t>(places.size()) / unit, most / unit);
@@ -67,8 +71,8 @@ RowProduct::RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once,
     }
 }
 
-void RowProduct::multiply(const float* columns, std::int64_t depth, std::int64_t rows, Rows<const float> a, Rows<const float> added,
-                          Rows<float> out) const {
+void RowProduct::multiply(const float* columns, std::int64_t depth, std::int64_t rows, Rows<const float> a,
+                          Rows<const float> added, Rows<float> out) const {
     const Division division = Division::even(rows, rows_at_once_);
     const std::int64_t count = division.count(), step = kernels_->lanes * depth;
     for (const Tile& tile : tiles_) {
@@ -76,8 +80,8 @@ void RowProduct::multiply(const float* columns, std::int64_t depth, std::int64_t
         for (std::int64_t r = 0; r < count; ++r) {
             const std::int64_t row = division.first(r);
             kernels_->kernel(static_cast<int>(division.in(r)), tile.vectors)(
-                {a.first + row * a.step, a.step, first, step, columns == nullptr ? 0 : depth, added.first + row * added.step, added.step,
-                 out.first + row * out.step, out.step, tile.places.data()});
+                {a.first + row * a.step, a.step, first, step, columns == nullptr ? 0 : depth,
+                 added.first + row * added.step, added.step, out.first + row * out.step, out.step, tile.places.data()});
         }
     }
 }
@@ -90,8 +94,8 @@ RowProduct row_projection(const FewRowsKernels& kernels, std::int64_t rows, std:
     return {kernels, Division::even(rows, kernels.rows).width, 1, places};
 }
 
-RecurrentProduct::RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const FewRowsKernels& kernels, Gates gates,
-                                   VectorPlace first)
+RecurrentProduct::RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const FewRowsKernels& kernels,
+                                   Gates gates, VectorPlace first)
     : depth_(sizes.hidden), first_gate_(gates.first) {
     for (std::int64_t b = 0; b < blocks.units.count(); ++b) {
         const std::int64_t of_gate = blocks.vectors(b, sizes.lanes);
@@ -104,10 +108,12 @@ RecurrentProduct::RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks
     }
 }
 
-void RecurrentProduct::multiply(const Recurrence* recurrence, std::int64_t first_block, std::int64_t last_block, std::int64_t rows,
-                                Rows<const float> a, Rows<const float> added, Rows<float> out) const {
+void RecurrentProduct::multiply(const Recurrence* recurrence, std::int64_t first_block, std::int64_t last_block,
+                                std::int64_t rows, Rows<const float> a, Rows<const float> added,
+                                Rows<float> out) const {
     for (std::int64_t b = first_block; b < last_block; ++b) {
-        blocks_[static_cast<std::size_t>(b)].multiply(recurrence == nullptr ? nullptr : recurrence->at(b, first_gate_), depth_, rows, a, added, out);
+        blocks_[static_cast<std::size_t>(b)].multiply(recurrence == nullptr ? nullptr : recurrence->at(b, first_gate_),
+                                                      depth_, rows, a, added, out);
     }
 }
 

@@ -11,8 +11,8 @@
 
 namespace dmlgraph::cpu {
 
-// The hidden units in blocks, whose sums workers can compute by themselves. Of a block all gates are multiplied together, as
-// many vectors at a time as stay in registers.
+// The hidden units in blocks, whose sums workers can compute by themselves. Of a block all gates are multiplied
+// together, as many vectors at a time as stay in registers.
 struct UnitBlocks {
     Division units;
     std::int64_t rows_at_once = 1;
@@ -27,13 +27,16 @@ UnitBlocks divide_units(RecurrentSizes& sizes, const FewRowsKernels& kernels);
 // R of a direction.
 class Recurrence {
 public:
-    Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks, const ProductKernels& kernels);
+    Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks,
+               const ProductKernels& kernels);
     // Writes the numbers to where they come from.
     void unpack(const MatrixPanels& to) const;
     std::size_t bytes() const;
 
     // The vectors of a block, gate by gate.
-    const float* at(std::int64_t block, std::int64_t gate) const { return panels_[static_cast<std::size_t>(block)].at({gate}, 0, 0); }
+    const float* at(std::int64_t block, std::int64_t gate) const {
+        return panels_[static_cast<std::size_t>(block)].at({gate}, 0, 0);
+    }
 
 private:
     // Gate by gate, from the first unit of a block on.
@@ -56,10 +59,12 @@ class RowProduct {
 public:
     RowProduct() = default;
     // Of so many rows at a time. Each `unit` of vectors stays together; `places` has all of them.
-    RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit, const std::vector<VectorPlace>& places);
+    RowProduct(const FewRowsKernels& kernels, std::int64_t rows_at_once, std::int64_t unit,
+               const std::vector<VectorPlace>& places);
 
     // Without columns, `out` becomes what is added.
-    void multiply(const float* columns, std::int64_t depth, std::int64_t rows, Rows<const float> a, Rows<const float> added, Rows<float> out) const;
+    void multiply(const float* columns, std::int64_t depth, std::int64_t rows, Rows<const float> a,
+                  Rows<const float> added, Rows<float> out) const;
     std::int64_t rows_at_once() const { return rows_at_once_; }
 
 private:
@@ -74,7 +79,8 @@ private:
     std::vector<Tile> tiles_;
 };
 
-// W · X of a direction, if all of W stays in the second cache: for so many rows and so many columns, which lie side by side.
+// W · X of a direction, if all of W stays in the second cache: for so many rows and so many columns, which lie side by
+// side.
 RowProduct row_projection(const FewRowsKernels& kernels, std::int64_t rows, std::int64_t columns);
 
 // The sums of some gates of R, which begin at a place of a row, as what is added does.
@@ -86,11 +92,12 @@ public:
     };
 
     RecurrentProduct() = default;
-    RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const FewRowsKernels& kernels, Gates gates, VectorPlace first);
+    RecurrentProduct(const RecurrentSizes& sizes, const UnitBlocks& blocks, const FewRowsKernels& kernels, Gates gates,
+                     VectorPlace first);
 
     // Of some blocks; without R, `out` becomes what is added.
-    void multiply(const Recurrence* recurrence, std::int64_t first_block, std::int64_t last_block, std::int64_t rows, Rows<const float> a,
-                  Rows<const float> added, Rows<float> out) const;
+    void multiply(const Recurrence* recurrence, std::int64_t first_block, std::int64_t last_block, std::int64_t rows,
+                  Rows<const float> a, Rows<const float> added, Rows<float> out) const;
 
 private:
     std::int64_t depth_ = 0;

@@ -15,9 +15,14 @@ constexpr double worth_dividing = 3 << 18;  // cost of a step whose hidden units
 }  // namespace
 
 RecurrentRun::RecurrentRun(const RecurrentNetwork& network, RunContext& context)
-    : network_(network), sizes_(network.sizes), block_count_(network.blocks.units.count()), context_(context), scratch_(context.scratch(0)),
+    : network_(network),
+      sizes_(network.sizes),
+      block_count_(network.blocks.units.count()),
+      context_(context),
+      scratch_(context.scratch(0)),
       memory_(scratch_, network.sizes),
-      shares_units_(shares_units()), groups_(shares_units_ ? 1 : row_groups()) {
+      shares_units_(shares_units()),
+      groups_(shares_units_ ? 1 : row_groups()) {
     product_context_.workers = context_.workers;
     product_context_.scratch_base = context_.scratch_base + scratch_.bytes();
     product_context_.scratch_stride = context_.scratch_stride;
@@ -70,7 +75,8 @@ void RecurrentRun::read_tensors() {
             own_recurrences_.push_back(network_.packed_recurrence(context_, d));
         }
     }
-    for (std::int64_t d = 0; network_.packed_weights.empty() && network_.projects_rows() && d < sizes_.directions; ++d) {
+    for (std::int64_t d = 0; network_.packed_weights.empty() && network_.projects_rows() && d < sizes_.directions;
+         ++d) {
         own_weights_.push_back(network_.packed_weights_of(context_, d));
     }
     recurrences_ = own_recurrences_.empty() ? &network_.packed_recurrences : &own_recurrences_;
@@ -140,10 +146,12 @@ std::int64_t RecurrentRun::time_of(std::int64_t direction, std::int64_t first, s
 std::size_t RecurrentRun::projection_scratch(const RecurrentNetwork& network) {
     const RecurrentSizes& sizes = network.sizes;
     if (network.projects_rows()) {
-        const auto numbers = static_cast<std::size_t>((tiles_each * network.projects.rows_at_once() + 1) * sizes.inputs);
+        const auto numbers =
+            static_cast<std::size_t>((tiles_each * network.projects.rows_at_once() + 1) * sizes.inputs);
         return numbers * sizeof(float);
     }
-    return product_scratch(network.projection(sizes.chunk), network.has_bias() ? 1 : 0, network.epilogue, network.kernels);
+    return product_scratch(network.projection(sizes.chunk), network.has_bias() ? 1 : 0, network.epilogue,
+                           network.kernels);
 }
 
 void RecurrentRun::project(std::int64_t direction, std::int64_t first, std::int64_t count) {
@@ -152,7 +160,8 @@ void RecurrentRun::project(std::int64_t direction, std::int64_t first, std::int6
 
 void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const std::vector<std::shared_ptr<const Panels>>& weights = own_weights_.empty() ? network_.packed_weights : own_weights_;
+    const std::vector<std::shared_ptr<const Panels>>& weights =
+        own_weights_.empty() ? network_.packed_weights : own_weights_;
     const float* const columns = weights[static_cast<std::size_t>(direction)]->at({}, 0, 0);
     const std::int64_t start = time_of(direction, first, count), rows = count * sizes_.batch, inputs = sizes_.inputs;
     const std::int64_t step = sizes_.batch == 1 ? x.strides[1] : x.strides[2];  // from row to row, if they are even
@@ -168,13 +177,17 @@ void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std:
                 const std::int64_t row = each * most, some = std::min(most, rows - row);
                 Rows<const float> a{copied, inputs};
                 if (in_place) {
-                    a = {reinterpret_cast<const float*>(x.at(0, start, 0) + row * step), step / std::int64_t{sizeof(float)}};
+                    a = {reinterpret_cast<const float*>(x.at(0, start, 0) + row * step),
+                         step / std::int64_t{sizeof(float)}};
                 }
                 for (std::int64_t r = 0; !in_place && r < some; ++r) {
-                    network_.floats.read(copied + r * inputs, x, x.at(0, start + (row + r) / sizes_.batch, (row + r) % sizes_.batch), inputs, spare);
+                    network_.floats.read(copied + r * inputs, x,
+                                         x.at(0, start + (row + r) / sizes_.batch, (row + r) % sizes_.batch), inputs,
+                                         spare);
                 }
-                network_.projects.multiply(columns, inputs, some, a, {memory_.biases(direction), 0},
-                                           {memory_.projected(direction, 0) + row * sizes_.all_line(), sizes_.all_line()});
+                network_.projects.multiply(
+                    columns, inputs, some, a, {memory_.biases(direction), 0},
+                    {memory_.projected(direction, 0) + row * sizes_.all_line(), sizes_.all_line()});
             }
         }
     });
@@ -182,8 +195,10 @@ void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std:
 
 void RecurrentRun::project_blocks(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const Panels* const packed = network_.packed_weights.empty() ? nullptr : network_.packed_weights[static_cast<std::size_t>(direction)].get();
-    const MatrixPanels weights = packed != nullptr ? MatrixPanels() : network_.matrix(context_, RecurrentNetwork::weights, direction);
+    const Panels* const packed =
+        network_.packed_weights.empty() ? nullptr : network_.packed_weights[static_cast<std::size_t>(direction)].get();
+    const MatrixPanels weights =
+        packed != nullptr ? MatrixPanels() : network_.matrix(context_, RecurrentNetwork::weights, direction);
     Product product;
     product.sizes = network_.projection(count);
     MatrixPanels rows(x.at(0, time_of(direction, first, count), 0), x.type, {}, x.strides[2], x.step());
@@ -218,15 +233,17 @@ void RecurrentRun::project_blocks(std::int64_t direction, std::int64_t first, st
     run_product(product_context_, product);
 }
 
-double RecurrentRun::step_cost() const { return product_cost(network_.carried(sizes_.batch)) * static_cast<double>(sizes_.directions); }
+double RecurrentRun::step_cost() const {
+    return product_cost(network_.carried(sizes_.batch)) * static_cast<double>(sizes_.directions);
+}
 
 // How many groups of rows run on workers of their own.
 std::int64_t RecurrentRun::row_groups() const {
     return std::min<std::int64_t>(quotient_up(context_.workers, sizes_.directions), sizes_.groups);
 }
 
-// Whether workers share the hidden units of each step: if there are more workers than groups of rows, or if the weights,
-// which each group reads in every step, do not fit into the second cache.
+// Whether workers share the hidden units of each step: if there are more workers than groups of rows, or if the
+// weights, which each group reads in every step, do not fit into the second cache.
 bool RecurrentRun::shares_units() const {
     const double bytes = static_cast<double>(sizes_.all() * sizes_.hidden) * sizeof(float);
     const bool fits = bytes <= static_cast<double>(second_cache_bytes()) / 2;
@@ -238,7 +255,8 @@ RecurrentRun::Part RecurrentRun::part_of(std::int64_t direction, std::int64_t gr
     return {direction, first_row(group), first_row(group + 1), 0, block_count_};
 }
 
-RecurrentRun::Moment RecurrentRun::moment(std::int64_t direction, std::int64_t first, std::int64_t s, std::int64_t count) const {
+RecurrentRun::Moment RecurrentRun::moment(std::int64_t direction, std::int64_t first, std::int64_t s,
+                                          std::int64_t count) const {
     const bool backward = network_.is_backward(direction);
     return {first + s, backward ? sizes_.steps - 1 - first - s : first + s, backward ? count - 1 - s : s};
 }
@@ -296,10 +314,11 @@ RecurrentRun::Part RecurrentRun::lasting(const Part& part, std::int64_t time) co
     return result;
 }
 
-void RecurrentRun::multiply(const RecurrentProduct& product, const Part& part, Rows<const float> a, Rows<const float> added, bool multiplies) const {
+void RecurrentRun::multiply(const RecurrentProduct& product, const Part& part, Rows<const float> a,
+                            Rows<const float> added, bool multiplies) const {
     float* const out = memory_.planes(part.direction) + places_[static_cast<std::size_t>(part.first_row)];
-    product.multiply(multiplies ? (*recurrences_)[static_cast<std::size_t>(part.direction)].get() : nullptr, part.first_block, part.last_block,
-                     part.last_row - part.first_row, a, added, {out, sizes_.line});
+    product.multiply(multiplies ? (*recurrences_)[static_cast<std::size_t>(part.direction)].get() : nullptr,
+                     part.first_block, part.last_block, part.last_row - part.first_row, a, added, {out, sizes_.line});
 }
 
 Rows<const float> RecurrentRun::projected(const Part& part, const Moment& moment) const {
@@ -313,7 +332,9 @@ void RecurrentRun::run_first(const Part& part, const Moment& moment) const {
         const Gates& gates = network_.gates[static_cast<std::size_t>(part.direction)];
         const GateLines lines = gate_lines(some, moment.step);
         const Rows<const float> inputs = projected(some, moment);
-        const Rows<const float> state{memory_.hidden(part.direction, moment.step) + places_[static_cast<std::size_t>(some.first_row)], sizes_.line};
+        const Rows<const float> state{
+            memory_.hidden(part.direction, moment.step) + places_[static_cast<std::size_t>(some.first_row)],
+            sizes_.line};
         multiply(network_.product, some, state, inputs);
         if (network_.is_lstm()) {
             gates.run(&GateKernels::lstm, lines);
@@ -337,7 +358,8 @@ void RecurrentRun::run_second(const Part& part, const Moment& moment) const {
     const Part some = lasting(part, moment.time);
     if (some.first_row < some.last_row) {
         const std::int64_t place = places_[static_cast<std::size_t>(some.first_row)];
-        multiply(network_.other, some, {memory_.planes(part.direction) + 3 * memory_.plane() + place, sizes_.line}, projected(some, moment));
+        multiply(network_.other, some, {memory_.planes(part.direction) + 3 * memory_.plane() + place, sizes_.line},
+                 projected(some, moment));
         network_.gates[static_cast<std::size_t>(part.direction)].run(&GateKernels::gru, gate_lines(some, moment.step));
     }
     finish(part, moment);
@@ -374,7 +396,8 @@ void RecurrentRun::finish(const Part& part, const Moment& moment) const {
     float* const hidden = memory_.hidden(d, step + 1) + first;
     if (sequence_ && !lengths_ && network_.floats.are_singles() && count == sizes_.line && sequence_->is_packed() &&
         sequence_->strides[2] == count * sequence_->strides[3]) {  // all rows as one
-        std::copy_n(hidden + places_[static_cast<std::size_t>(part.first_row)], (part.last_row - part.first_row) * count,
+        std::copy_n(hidden + places_[static_cast<std::size_t>(part.first_row)],
+                    (part.last_row - part.first_row) * count,
                     reinterpret_cast<float*>(sequence_->at(moment.time, d, part.first_row)));
         return;
     }
@@ -389,7 +412,8 @@ void RecurrentRun::finish(const Part& part, const Moment& moment) const {
         }
         if (sequence_) {
             auto* const spare = reinterpret_cast<std::byte*>(memory_.planes(d) + place + first);  // the sums are used
-            network_.floats.write(*sequence_, sequence_->at(moment.time, d, r, first), goes_on ? hidden + place : nullptr, count, spare);
+            network_.floats.write(*sequence_, sequence_->at(moment.time, d, r, first),
+                                  goes_on ? hidden + place : nullptr, count, spare);
         }
     }
 }

@@ -1,7 +1,7 @@
 // A run of a recurrent network: W · X of many steps at a time, then step by step R · H and the gates.
 //
-// Directions and groups of rows, which are sequences of the batch, run on workers of their own; or workers share the hidden
-// units of each step.
+// Directions and groups of rows, which are sequences of the batch, run on workers of their own; or workers share the
+// hidden units of each step.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,8 @@ private:
 
     // The first step's place in time of some steps.
     std::int64_t time_of(std::int64_t direction, std::int64_t first, std::int64_t count) const;
-    // W · X and biases of the steps first … first + count − 1, in the order of time: row by row, or as a product in blocks.
+    // W · X and biases of the steps first … first + count − 1, in the order of time: row by row, or as a product in
+    // blocks.
     void project(std::int64_t direction, std::int64_t first, std::int64_t count);
     void project_rows(std::int64_t direction, std::int64_t first, std::int64_t count);
     void project_blocks(std::int64_t direction, std::int64_t first, std::int64_t count);
@@ -69,7 +70,8 @@ private:
     bool lasts(std::int64_t row, std::int64_t time) const;
     void run_first(const Part& part, const Moment& moment) const;
     void run_second(const Part& part, const Moment& moment) const;
-    void multiply(const RecurrentProduct& product, const Part& part, Rows<const float> a, Rows<const float> added, bool multiplies = true) const;
+    void multiply(const RecurrentProduct& product, const Part& part, Rows<const float> a, Rows<const float> added,
+                  bool multiplies = true) const;
     Rows<const float> projected(const Part& part, const Moment& moment) const;
     GateLines gate_lines(const Part& part, std::int64_t step) const;
     std::int64_t first_unit(const Part& part) const { return network_.blocks.units.first(part.first_block); }
@@ -84,8 +86,8 @@ private:
     Scratch scratch_;
     RecurrentMemory memory_;
     bool shares_units_;
-    std::int64_t groups_;               // of rows
-    std::vector<std::int64_t> places_;  // of rows in planes
+    std::int64_t groups_;                                             // of rows
+    std::vector<std::int64_t> places_;                                // of rows in planes
     std::vector<std::shared_ptr<const Recurrence>> own_recurrences_;  // if they change from run to run
     const std::vector<std::shared_ptr<const Recurrence>>* recurrences_ = nullptr;
     std::vector<std::shared_ptr<const Panels>> own_weights_;  // … if rows are projected

@@ -21,7 +21,8 @@ FloatLines::FloatLines(DataType type) {
     }
 }
 
-void FloatLines::read(float* to, const TensorLines& from, const std::byte* first, std::int64_t count, std::byte* spare) const {
+void FloatLines::read(float* to, const TensorLines& from, const std::byte* first, std::int64_t count,
+                      std::byte* spare) const {
     const int item = static_cast<int>(item_size(from.type));
     if (widen_ == nullptr) {
         return gather_line(reinterpret_cast<std::byte*>(to), first, from.step(), count, item);
@@ -33,7 +34,8 @@ void FloatLines::read(float* to, const TensorLines& from, const std::byte* first
     convert_line(widen_, to, first, count);
 }
 
-void FloatLines::write(const TensorLines& to, std::byte* first, const float* from, std::int64_t count, std::byte* spare) const {
+void FloatLines::write(const TensorLines& to, std::byte* first, const float* from, std::int64_t count,
+                       std::byte* spare) const {
     const int item = static_cast<int>(item_size(to.type));
     std::byte* const target = to.is_packed() ? first : spare;
     if (from == nullptr) {

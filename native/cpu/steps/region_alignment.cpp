@@ -23,10 +23,12 @@ public:
           batches_(tensors.inputs.at(2)),
           output_(tensors.outputs.at(0)),
           p_(std::move(parameters)) {
-        if (image_.type != DataType::float32 || regions_.type != DataType::float32 || output_.type != DataType::float32) {
+        if (image_.type != DataType::float32 || regions_.type != DataType::float32 ||
+            output_.type != DataType::float32) {
             throw std::invalid_argument("regions are aligned in float32");
         }
-        sampling_ = {p_.is_nearest, p_.aligns_to_corners, p_.offsets.at(0), p_.offsets.at(1), p_.least_samples, p_.most_samples};
+        sampling_ = {p_.is_nearest,    p_.aligns_to_corners, p_.offsets.at(0),
+                     p_.offsets.at(1), p_.least_samples,     p_.most_samples};
     }
 
     void run(RunContext& context) const override {
@@ -68,13 +70,15 @@ private:
     }
 
     // Some channels of a region.
-    void align(const RunContext& context, std::int64_t region, std::int64_t channel, std::int64_t end, float* row) const {
+    void align(const RunContext& context, std::int64_t region, std::int64_t channel, std::int64_t end,
+               float* row) const {
         const auto [left, top, right, bottom] = corners(context, region);
         const std::int64_t height = output_.sizes[2], width = output_.sizes[3];
         const Samples rows(sampling_, top, bottom, image_.sizes[2], height);
         const Samples columns(sampling_, left, right, image_.sizes[3], width);
         const std::int64_t plane = image_.sizes[2] * image_.sizes[3];
-        const auto* in = reinterpret_cast<const float*>(context.data(image_)) + (batch_of(context, region) * channels() + channel) * plane;
+        const auto* in = reinterpret_cast<const float*>(context.data(image_)) +
+                         (batch_of(context, region) * channels() + channel) * plane;
         auto* out = reinterpret_cast<float*>(context.data(output_)) + (region * channels() + channel) * height * width;
         if (p_.is_maximum) {
             for (; channel < end; ++channel, in += plane, out += height * width) {
@@ -109,8 +113,9 @@ private:
 
     std::int64_t batch_of(const RunContext& context, std::int64_t region) const {
         const std::byte* const data = context.data(batches_);
-        const std::uint64_t batch = batches_.type == DataType::uint64 ? reinterpret_cast<const std::uint64_t*>(data)[region]
-                                                                      : reinterpret_cast<const std::uint32_t*>(data)[region];
+        const std::uint64_t batch = batches_.type == DataType::uint64
+                                        ? reinterpret_cast<const std::uint64_t*>(data)[region]
+                                        : reinterpret_cast<const std::uint32_t*>(data)[region];
         return static_cast<std::int64_t>(std::min(batch, static_cast<std::uint64_t>(image_.sizes[0] - 1)));
     }
 

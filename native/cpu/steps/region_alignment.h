@@ -20,8 +20,8 @@ struct RegionAlignmentParameters {
     std::vector<double> bounds;   // the value of a sample outside; what a maximum starts from
 };
 
-// Packed tensors: images {N, C, H, W} in float32, regions {…, R, 4} in float32, batches {…, R} in uint32 or uint64, and the output
-// {R, C, height, width} in float32. Sums are float32.
+// Packed tensors: images {N, C, H, W} in float32, regions {…, R, 4} in float32, batches {…, R} in uint32 or uint64, and
+// the output {R, C, height, width} in float32. Sums are float32.
 std::unique_ptr<Step> make_step(const StepTensors& tensors, const RegionAlignmentParameters& parameters);
 
 }  // namespace dmlgraph::cpu

@@ -42,7 +42,8 @@ class RegionPoolingStep final : public Step {
 public:
     RegionPoolingStep(const StepTensors& tensors, const RegionPoolingParameters& parameters)
         : image_(tensors.inputs.at(0)), regions_(tensors.inputs.at(1)), output_(tensors.outputs.at(0)), p_(parameters) {
-        if (image_.type != DataType::float32 || regions_.type != DataType::float32 || output_.type != DataType::float32) {
+        if (image_.type != DataType::float32 || regions_.type != DataType::float32 ||
+            output_.type != DataType::float32) {
             throw std::invalid_argument("regions are pooled in float32");
         }
     }
@@ -67,9 +68,12 @@ private:
         const std::int64_t height = image_.sizes[2], width = image_.sizes[3], channels = image_.sizes[1];
         const std::vector<Cell> rows = cells_of(place(2), place(4), output_.sizes[2], height);
         const std::vector<Cell> columns = cells_of(place(1), place(3), output_.sizes[3], width);
-        const double batch = std::isnan(corners[0]) ? 0 : std::clamp<double>(corners[0], 0, static_cast<double>(image_.sizes[0] - 1));
-        const auto* in = reinterpret_cast<const float*>(context.data(image_)) + static_cast<std::int64_t>(batch) * channels * height * width;
-        auto* out = reinterpret_cast<float*>(context.data(output_)) + region * channels * output_.sizes[2] * output_.sizes[3];
+        const double batch =
+            std::isnan(corners[0]) ? 0 : std::clamp<double>(corners[0], 0, static_cast<double>(image_.sizes[0] - 1));
+        const auto* in = reinterpret_cast<const float*>(context.data(image_)) +
+                         static_cast<std::int64_t>(batch) * channels * height * width;
+        auto* out =
+            reinterpret_cast<float*>(context.data(output_)) + region * channels * output_.sizes[2] * output_.sizes[3];
         for (std::int64_t c = 0; c < channels; ++c, in += height * width) {
             for (const Cell& row : rows) {
                 for (const Cell& column : columns) {

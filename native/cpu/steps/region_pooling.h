@@ -12,7 +12,8 @@ struct RegionPoolingParameters {
     double least;  // what a maximum starts from
 };
 
-// Packed tensors in float32: images {N, C, H, W}, regions {…, R, 5} of a batch and corners, the output {R, C, height, width}.
+// Packed tensors in float32: images {N, C, H, W}, regions {…, R, 5} of a batch and corners, the output {R, C, height,
+// width}.
 std::unique_ptr<Step> make_step(const StepTensors& tensors, const RegionPoolingParameters& parameters);
 
 }  // namespace dmlgraph::cpu

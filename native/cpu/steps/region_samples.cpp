@@ -15,7 +15,8 @@ std::int64_t samples_for_output(const Sampling& sampling, float length, std::int
         return sampling.least;
     }
     const double wanted = std::ceil(std::abs(length) / static_cast<float>(count));
-    return static_cast<std::int64_t>(std::clamp(wanted, static_cast<double>(sampling.least), static_cast<double>(sampling.most)));
+    return static_cast<std::int64_t>(
+        std::clamp(wanted, static_cast<double>(sampling.least), static_cast<double>(sampling.most)));
 }
 
 // The element at or below a place, `more` elements further; the nearest one that exists. NaN is at the first element.

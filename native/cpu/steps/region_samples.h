@@ -1,4 +1,5 @@
-// Where regions of interest are sampled along a dimension of an image, as `Aligning` in dmlgraph/operators/roi.py defines it.
+// Where regions of interest are sampled along a dimension of an image, as `Aligning` in dmlgraph/operators/roi.py
+// defines it.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@ namespace dmlgraph::cpu {
 struct Sampling {
     bool is_nearest = false;
     bool aligns_to_corners = false;
-    double into = 0;  // the offset of pixels in the input
-    double out_of = 0;  // … and in the output
+    double into = 0;         // the offset of pixels in the input
+    double out_of = 0;       // … and in the output
     std::int64_t least = 1;  // samples for each output element
     std::int64_t most = 1;
 };
@@ -24,8 +25,8 @@ struct Tap {
 
 class Samples {
 public:
-    // Of a region from `begin` to `end` for `count` output elements, in an image of `size`. Throws std::bad_alloc if there are
-    // too many.
+    // Of a region from `begin` to `end` for `count` output elements, in an image of `size`. Throws std::bad_alloc if
+    // there are too many.
     Samples(const Sampling& sampling, float begin, float end, std::int64_t size, std::int64_t count);
 
     std::int64_t per_output() const { return per_output_; }

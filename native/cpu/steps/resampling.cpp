@@ -4,8 +4,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "cpu/kernels/resampling.h"
 #include "cpu/kernels/level.h"
+#include "cpu/kernels/resampling.h"
 #include "cpu/runtime/cache_line.h"
 #include "cpu/steps/float_rows.h"
 
@@ -41,9 +41,12 @@ public:
             add_axis(parameters, i, used);
         }
         const auto is_of_plane = [&](const Axis& axis) { return axis.taps == 1 && axis.dimension >= input_.rank - 2; };
-        const auto leaves_out = [](std::int32_t index, std::int32_t next) { return next != index && next != index + 1; };
+        const auto leaves_out = [](std::int32_t index, std::int32_t next) {
+            return next != index && next != index + 1;
+        };
         repeats_planes_ = input_.type == DataType::float32 && epilogue_.empty() && last_axis() != nullptr &&
-                          std::ranges::all_of(axes_, is_of_plane) && std::ranges::adjacent_find(last_axis()->indices, leaves_out) == last_axis()->indices.end();
+                          std::ranges::all_of(axes_, is_of_plane) &&
+                          std::ranges::adjacent_find(last_axis()->indices, leaves_out) == last_axis()->indices.end();
         if (used != parameters.indices.size() || used != parameters.weights.size()) {
             throw std::invalid_argument("resampling needs an index and a weight for each tap of a result");
         }
@@ -57,11 +60,13 @@ public:
         Target target;
         target.epilogue = &epilogue_;
         target.out = rows_of(out);
-        const bool lie_side_by_side = target.takes_sums(DataType::float32) && x.strides[input_.rank - 1] == std::int64_t{sizeof(float)};
+        const bool lie_side_by_side =
+            target.takes_sums(DataType::float32) && x.strides[input_.rank - 1] == std::int64_t{sizeof(float)};
         if (repeats_planes_ && lie_side_by_side) {
             return run_planes(context, x, out);
         }
-        each_row(context, output_, cost(), [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
+        each_row(context, output_, cost(),
+                 [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
     }
 
     Kind kind() const override { return Kind::native; }
@@ -83,7 +88,8 @@ public:
 private:
     void add_axis(const ResamplingParameters& parameters, std::size_t i, std::size_t& used) {
         const std::int64_t dimension = parameters.axes[i];
-        if (dimension < 0 || dimension >= input_.rank || (i > 0 && dimension <= parameters.axes[i - 1]) || parameters.taps[i] < 1) {
+        if (dimension < 0 || dimension >= input_.rank || (i > 0 && dimension <= parameters.axes[i - 1]) ||
+            parameters.taps[i] < 1) {
             throw std::invalid_argument("the axes of resampling are not ascending dimensions");
         }
         Axis axis;
@@ -137,13 +143,15 @@ private:
             }
             const bool in_place = epilogue_.empty() && target.takes_sums(DataType::float32);
             float* const out = in_place ? reinterpret_cast<float*>(target.out.row_at(place, 0)) : line(1);
-            kernels_.pick({out, row, along->indices.data(), along->weights.data(), along->step, along->taps, out_width_});
+            kernels_.pick(
+                {out, row, along->indices.data(), along->weights.data(), along->step, along->taps, out_width_});
             results = out;
         }
         target.store(results, place, 0, 0, out_width_, rest);
     }
 
-    // Nearest elements of float32 along the last two dimensions, plane by plane: those of a row are repeated, and rows are copied.
+    // Nearest elements of float32 along the last two dimensions, plane by plane: those of a row are repeated, and rows
+    // are copied.
     void run_planes(RunContext& context, const Tensor& x, const Tensor& out) const {
         const int outer = std::max(input_.rank - 2, 0);
         std::int64_t planes = 1;
@@ -165,7 +173,8 @@ private:
                         from += place[d] * x.strides[d];
                         to += place[d] * out.strides[d];
                     }
-                    run_plane({from, last_element, row}, to, out.rank > 1 ? x.strides[x.rank - 2] : 0, out.rank > 1 ? out.strides[out.rank - 2] : 0);
+                    run_plane({from, last_element, row}, to, out.rank > 1 ? x.strides[x.rank - 2] : 0,
+                              out.rank > 1 ? out.strides[out.rank - 2] : 0);
                 }
             }
         });
@@ -235,7 +244,8 @@ private:
     std::vector<Axis> axes_;
     std::int64_t width_;  // elements of a row of the input
     std::int64_t out_width_;
-    bool repeats_planes_ = false;  // whether results are elements of the last two dimensions, and none of a row is left out
+    bool repeats_planes_ =
+        false;  // whether results are elements of the last two dimensions, and none of a row is left out
 };
 
 }  // namespace

@@ -57,7 +57,8 @@ public:
         for (const Group& group : groups_) {
             const std::int32_t* const indices = indices_.data() + group.first;
             const float* const weights = weights_.data() + group.first;
-            kernels.add_up({out + left, row, indices, weights, most_lanes, group.terms, std::min(most_lanes, count - left)});
+            kernels.add_up(
+                {out + left, row, indices, weights, most_lanes, group.terms, std::min(most_lanes, count - left)});
             left += most_lanes;
         }
     }
@@ -88,7 +89,8 @@ public:
         for (std::size_t i = 0; i < parameters.axes.size(); ++i) {
             add_axis(parameters, i, results, terms);
         }
-        if (results != parameters.counts.size() || terms != parameters.indices.size() || terms != parameters.weights.size()) {
+        if (results != parameters.counts.size() || terms != parameters.indices.size() ||
+            terms != parameters.weights.size()) {
             throw std::invalid_argument("a gradient of resampling needs an index and a weight for each term");
         }
         terms_ = std::max(1.0, static_cast<double>(terms) / static_cast<double>(std::max<std::size_t>(1, results)));
@@ -106,7 +108,8 @@ public:
         Target target;
         target.epilogue = &epilogue_;
         target.out = rows_of(context.tensor(output_));
-        each_row(context, output_, cost(), [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
+        each_row(context, output_, cost(),
+                 [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
     }
 
     Kind kind() const override { return Kind::native; }
@@ -126,7 +129,8 @@ public:
     }
 
 private:
-    void add_axis(const ResamplingGradientParameters& parameters, std::size_t i, std::size_t& results, std::size_t& terms) {
+    void add_axis(const ResamplingGradientParameters& parameters, std::size_t i, std::size_t& results,
+                  std::size_t& terms) {
         const std::int64_t dimension = parameters.axes[i];
         if (dimension < 0 || dimension >= input_.rank || (i > 0 && dimension <= parameters.axes[i - 1])) {
             throw std::invalid_argument("the axes of resampling are not ascending dimensions");
@@ -159,8 +163,8 @@ private:
         return align_to_line(static_cast<std::size_t>(longest) * sizeof(float));
     }
 
-    // Lines of the scratch memory: 0 a packed row of the input, 1 the results, 2 the row that they are sums of, 3 … a row
-    // for each axis.
+    // Lines of the scratch memory: 0 a packed row of the input, 1 the results, 2 the row that they are sums of, 3 … a
+    // row for each axis.
     void run_row(const Tensor& x, const Target& target, const Sizes& place, std::byte* scratch) const {
         const auto line = [&](std::size_t number) { return reinterpret_cast<float*>(scratch + number * line_bytes()); };
         std::byte* const rest = scratch + line_bytes() * (axes_.size() + 4);
@@ -190,7 +194,8 @@ private:
         const auto at = static_cast<std::size_t>(place[dimension]);
         float* const line = reinterpret_cast<float*>(scratch + (count + 2) * line_bytes());
         std::fill_n(out, reader_.width(), 0.0f);
-        for (auto term = static_cast<std::size_t>(axis.firsts[at]); term < static_cast<std::size_t>(axis.firsts[at + 1]); ++term) {
+        for (auto term = static_cast<std::size_t>(axis.firsts[at]);
+             term < static_cast<std::size_t>(axis.firsts[at + 1]); ++term) {
             const std::byte* const slice = from + axis.indices[term] * x.strides[dimension];
             kernels_.add(out, sum(x, place, slice, count - 1, line, scratch), axis.weights[term], reader_.width());
         }

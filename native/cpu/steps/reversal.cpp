@@ -46,7 +46,8 @@ public:
         context.each(p_.size, cost(), [&](std::int64_t place) {
             for (const Run& each : runs) {
                 const std::int64_t from = place < each.length ? std::min(each.length - 1 - place, p_.size - 1) : place;
-                std::memcpy(out + offset(each, place), in + offset(each, from), static_cast<std::size_t>(each.count * item_));
+                std::memcpy(out + offset(each, place), in + offset(each, from),
+                            static_cast<std::size_t>(each.count * item_));
             }
         });
     }
@@ -61,8 +62,9 @@ public:
 private:
     // From twice the size on, all lengths repeat the last element.
     std::int64_t length_at(const std::byte* lengths, std::int64_t index) const {
-        const std::uint64_t length = lengths_.type == DataType::uint64 ? reinterpret_cast<const std::uint64_t*>(lengths)[index]
-                                                                       : reinterpret_cast<const std::uint32_t*>(lengths)[index];
+        const std::uint64_t length = lengths_.type == DataType::uint64
+                                         ? reinterpret_cast<const std::uint64_t*>(lengths)[index]
+                                         : reinterpret_cast<const std::uint32_t*>(lengths)[index];
         return static_cast<std::int64_t>(std::min(length, static_cast<std::uint64_t>(2 * p_.size)));
     }
 

@@ -8,8 +8,8 @@
 
 namespace dmlgraph::cpu {
 
-// Packed tensors of {outer, size, inner} elements, and lengths {outer, inner} in uint32 or uint64. An element that would come from behind
-// the last one is the last one.
+// Packed tensors of {outer, size, inner} elements, and lengths {outer, inner} in uint32 or uint64. An element that
+// would come from behind the last one is the last one.
 struct ReversalParameters {
     std::int64_t outer;
     std::int64_t size;

@@ -10,11 +10,11 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::uint16_t half_one = 0x3c00;  // the bits of a float16
+constexpr std::uint16_t half_one = 0x3c00;     // the bits of a float16
 constexpr std::int64_t greatest_block = 1024;  // elements of neighbouring scans that are computed together
 
-// One element after another, each total rounded to the tensor's type. Packed tensors of outer · length · inner elements:
-// totals of neighbouring scans are adjacent.
+// One element after another, each total rounded to the tensor's type. Packed tensors of outer · length · inner
+// elements: totals of neighbouring scans are adjacent.
 class ScanStep final : public Step {
 public:
     ScanStep(const StepTensors& tensors, const ScanParameters& parameters)

@@ -21,7 +21,8 @@ struct Half {
 template <class Bits>
 constexpr Bits sign_of = static_cast<Bits>(Bits{1} << (sizeof(Bits) * 8 - 1));
 
-// The bits of a float as an unsigned number in the order of floats: both zeros are equal, and every NaN is the greatest.
+// The bits of a float as an unsigned number in the order of floats: both zeros are equal, and every NaN is the
+// greatest.
 template <class Bits>
 Bits rank_of_float(Bits bits, Bits infinity) {
     const auto magnitude = static_cast<Bits>(bits & ~sign_of<Bits>);
@@ -85,7 +86,8 @@ bool any_may_precede(const T* x, T earlier) {
     return found != 0;
 }
 
-// Calls take(key) for those elements from the index `from` on that come before the last of the first ones, which `last` gives.
+// Calls take(key) for those elements from the index `from` on that come before the last of the first ones, which `last`
+// gives.
 template <bool descending, class T, class Last, class Take>
 void each_preceding(const T* x, std::int64_t from, std::int64_t size, const Last& last, const Take& take) {
     for (std::int64_t i = from; i < size;) {
@@ -107,7 +109,9 @@ constexpr std::int64_t few = 16;   // first elements that are kept in order whil
 constexpr std::int64_t fewer = 4;  // … of short lines, which are in any order: a branch would be mispredicted
 
 // Keys while the first `count` of `size` elements are searched.
-std::int64_t room_for(std::int64_t count, std::int64_t size) { return count <= few ? count : std::min(size, 2 * count + block); }
+std::int64_t room_for(std::int64_t count, std::int64_t size) {
+    return count <= few ? count : std::min(size, 2 * count + block);
+}
 
 // The keys of the first `count` elements, in order.
 template <bool descending, class T>
@@ -169,7 +173,10 @@ template <class T>
 class TopStep final : public Step {
 public:
     TopStep(const StepTensors& tensors, const TopParameters& parameters)
-        : input_(tensors.inputs.at(0)), values_(tensors.outputs.at(0)), indices_(tensors.outputs.at(1)), parameters_(parameters) {
+        : input_(tensors.inputs.at(0)),
+          values_(tensors.outputs.at(0)),
+          indices_(tensors.outputs.at(1)),
+          parameters_(parameters) {
         if (parameters.axis < 0 || parameters.axis >= input_.rank) {
             throw std::invalid_argument("the axis is not a dimension");
         }
@@ -195,7 +202,9 @@ public:
 
     Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(count() * size_) * 8; }
-    std::size_t scratch_bytes() const override { return line_at() + align_to_line(static_cast<std::size_t>(size_) * sizeof(T)); }
+    std::size_t scratch_bytes() const override {
+        return line_at() + align_to_line(static_cast<std::size_t>(size_) * sizeof(T));
+    }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);
         visitor(values_, true);
@@ -203,7 +212,8 @@ public:
     }
 
 private:
-    // The lines of a tensor along the axis, whose elements are some bytes apart; `data` is null if the tensor is absent.
+    // The lines of a tensor along the axis, whose elements are some bytes apart; `data` is null if the tensor is
+    // absent.
     struct Lines {
         std::byte* data = nullptr;
         Sizes strides{};
@@ -215,9 +225,7 @@ private:
                 data += place[static_cast<std::size_t>(d)] * strides[static_cast<std::size_t>(d)];
             }
         }
-        void move(std::size_t d, std::int64_t by) {
-            data += data == nullptr ? 0 : by * strides[d];
-        }
+        void move(std::size_t d, std::int64_t by) { data += data == nullptr ? 0 : by * strides[d]; }
     };
 
     Lines lines_of(const RunContext& context, const View& view) const {
@@ -243,7 +251,8 @@ private:
 
     template <bool descending, class Index>
     void run(RunContext& context) const {
-        const std::array<Lines, 3> all{lines_of(context, input_), lines_of(context, values_), lines_of(context, indices_)};
+        const std::array<Lines, 3> all{lines_of(context, input_), lines_of(context, values_),
+                                       lines_of(context, indices_)};
         context.parallel(count(), cost(), [&](int worker, Chunks& chunks) {
             auto* const keys = reinterpret_cast<Key<T>*>(context.scratch(worker));
             T* const copy = reinterpret_cast<T*>(context.scratch(worker) + line_at());
@@ -258,13 +267,15 @@ private:
                     const T* line = reinterpret_cast<const T*>(in.data);
                     if (in.step != static_cast<std::int64_t>(sizeof(T))) {
                         for (std::int64_t k = 0; k < size_; ++k) {
-                            copy[k] = *reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(line) + k * in.step);
+                            copy[k] =
+                                *reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(line) + k * in.step);
                         }
                         line = copy;
                     }
                     select<descending>(line, size_, parameters_.count, keys);
                     write<T>(values.data, values.step, keys, [&](std::int64_t index) { return line[index]; });
-                    write<Index>(indices.data, indices.step, keys, [](std::int64_t index) { return static_cast<Index>(index); });
+                    write<Index>(indices.data, indices.step, keys,
+                                 [](std::int64_t index) { return static_cast<Index>(index); });
                 }
             }
         });
@@ -302,7 +313,7 @@ private:
     View indices_;
     TopParameters parameters_;
     std::size_t axis_ = 0;
-    Sizes lines_{};           // the sizes, with 1 along the axis
+    Sizes lines_{};          // the sizes, with 1 along the axis
     std::int64_t size_ = 1;  // along the axis
 };
 

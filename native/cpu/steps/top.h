@@ -8,8 +8,8 @@
 
 namespace dmlgraph::cpu {
 
-// Of tensors of any strides; the outputs have `count` elements along the axis, indices in uint32 or uint64. Equal elements are in the
-// order of their indices. NaN comes after all numbers, or, in descending order, before them.
+// Of tensors of any strides; the outputs have `count` elements along the axis, indices in uint32 or uint64. Equal
+// elements are in the order of their indices. NaN comes after all numbers, or, in descending order, before them.
 struct TopParameters {
     std::int64_t axis;
     std::int64_t count;

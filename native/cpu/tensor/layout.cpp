@@ -24,8 +24,10 @@ bool packed(const Sizes& sizes, const Sizes& strides, int rank, std::int64_t uni
 template <class Same>
 bool each_dimension(const TensorDesc& one, const TensorDesc& other, const Same& same) {
     for (int i = 0, j = 0;; ++i, ++j) {
-        while (i < one.rank && one.sizes[i] == 1) ++i;
-        while (j < other.rank && other.sizes[j] == 1) ++j;
+        while (i < one.rank && one.sizes[i] == 1)
+            ++i;
+        while (j < other.rank && other.sizes[j] == 1)
+            ++j;
         if (i == one.rank || j == other.rank) {
             return i == one.rank && j == other.rank;
         }
@@ -46,9 +48,7 @@ Sizes place_in(const Sizes& sizes, int rank, std::int64_t index) {
     return place;
 }
 
-std::int64_t TensorDesc::element_count() const {
-    return product(sizes, rank);
-}
+std::int64_t TensorDesc::element_count() const { return product(sizes, rank); }
 
 std::int64_t TensorDesc::span() const {
     std::int64_t last = 0;
@@ -65,9 +65,7 @@ std::size_t TensorDesc::total_bytes() const {
     return (bytes + 3) & ~std::size_t{3};
 }
 
-bool is_packed(const TensorDesc& desc) {
-    return packed(desc.sizes, desc.strides, desc.rank, 1);
-}
+bool is_packed(const TensorDesc& desc) { return packed(desc.sizes, desc.strides, desc.rank, 1); }
 
 bool same_elements(const TensorDesc& one, const TensorDesc& other) {
     return one.type == other.type && each_dimension(one, other, [&](int i, int j) {
@@ -79,9 +77,7 @@ bool same_sizes(const TensorDesc& one, const TensorDesc& other) {
     return each_dimension(one, other, [&](int i, int j) { return one.sizes[i] == other.sizes[j]; });
 }
 
-std::int64_t View::element_count() const {
-    return product(sizes, rank);
-}
+std::int64_t View::element_count() const { return product(sizes, rank); }
 
 std::size_t View::bytes() const {
     std::size_t result = item_size(type);
@@ -91,9 +87,7 @@ std::size_t View::bytes() const {
     return result;
 }
 
-std::int64_t Tensor::element_count() const {
-    return product(sizes, rank);
-}
+std::int64_t Tensor::element_count() const { return product(sizes, rank); }
 
 std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& value) {
     AffineMap map;
@@ -111,7 +105,8 @@ std::optional<AffineMap> express(const TensorDesc& reader, const TensorDesc& val
         if (stride == 0 || reader.sizes[d] == 1) {
             continue;
         }
-        int best = -1;  // the dimension with the greatest stride that divides the reader's, and long enough for its steps
+        int best =
+            -1;  // the dimension with the greatest stride that divides the reader's, and long enough for its steps
         for (int a = 0; a < value.rank; ++a) {
             const std::int64_t unit = value.strides[a];
             const bool fits = value.sizes[a] > 1 && unit > 0 && stride % unit == 0 &&
@@ -159,7 +154,8 @@ View whole(BufferId buffer, const TensorDesc& desc, bool external) {
     const auto item = static_cast<std::int64_t>(item_size(desc.type));
     std::int64_t unit = item;
     for (int d = desc.rank - 1; d >= 0; --d) {
-        view.strides[d] = external ? unit : desc.strides[d] * item;  // the standard layout of a caller's array is packed
+        view.strides[d] =
+            external ? unit : desc.strides[d] * item;  // the standard layout of a caller's array is packed
         unit *= desc.sizes[d];
         view.map.axis[d] = static_cast<std::int8_t>(d);
         view.map.step[d] = 1;
@@ -209,11 +205,13 @@ View squeeze(const View& view, int rank, const Sizes& sizes) {
 }
 
 bool same_memory(const View& one, const View& other) {
-    bool same = one.buffer == other.buffer && one.offset == other.offset && one.type == other.type && one.mapped == other.mapped;
+    bool same = one.buffer == other.buffer && one.offset == other.offset && one.type == other.type &&
+                one.mapped == other.mapped;
     for (int d = 0; d < one.rank; ++d) {
-        same = same && (one.sizes[d] == 1 || (one.strides[d] == other.strides[d] &&
-                                              (!one.mapped || (one.map.axis[d] == other.map.axis[d] &&
-                                                               one.map.step[d] == other.map.step[d]))));
+        same =
+            same && (one.sizes[d] == 1 ||
+                     (one.strides[d] == other.strides[d] &&
+                      (!one.mapped || (one.map.axis[d] == other.map.axis[d] && one.map.step[d] == other.map.step[d]))));
     }
     return same;
 }

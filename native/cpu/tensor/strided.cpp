@@ -133,8 +133,8 @@ void repeat_few(T* to, const T* from, std::int64_t width) {
 
 void fill_line(std::byte* out, const std::byte* element, std::int64_t count, int item) {
     static const auto spread = [](DataType type) { return find_kernel(Opcode::IDENTITY, type, type); };
-    static const std::array<Kernel, 4> kernels{spread(DataType::uint8), spread(DataType::uint16), spread(DataType::uint32),
-                                               spread(DataType::uint64)};
+    static const std::array<Kernel, 4> kernels{spread(DataType::uint8), spread(DataType::uint16),
+                                               spread(DataType::uint32), spread(DataType::uint64)};
     const Operand operand{element, true};
     kernels[static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(item)))](
         {out, &operand, static_cast<std::size_t>(count), nullptr, 0});
@@ -234,8 +234,8 @@ void gather_tile(std::byte* out, const Tile& tile, int item) {
     }
     if (tile.column_stride == item || tile.column_stride == 0) {
         for (std::int64_t r = 0; r < tile.rows; ++r) {
-            gather_line(out + r * tile.columns * item, tile.first + r * tile.row_stride, tile.column_stride, tile.columns,
-                        item);
+            gather_line(out + r * tile.columns * item, tile.first + r * tile.row_stride, tile.column_stride,
+                        tile.columns, item);
         }
         return;
     }

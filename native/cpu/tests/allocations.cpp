@@ -36,7 +36,8 @@ private:
 };
 
 // A graph of one native step, whose first output it returns; an empty description is an absent tensor.
-GraphSpec native(const StepParameters& parameters, const std::vector<TensorDesc>& inputs, const std::vector<TensorDesc>& outputs) {
+GraphSpec native(const StepParameters& parameters, const std::vector<TensorDesc>& inputs,
+                 const std::vector<TensorDesc>& outputs) {
     GraphSpec spec;
     NodeSpec node;
     node.name = "step";
@@ -100,20 +101,24 @@ ConvolutionParameters convolution_of(std::int64_t groups, std::int64_t stride, b
 }
 
 GraphSpec convolution() {
-    return native(convolution_of(1, 1, false), {floats({2, 24, 40, 40}), floats({32, 24, 3, 3})}, {floats({2, 32, 40, 40})});
+    return native(convolution_of(1, 1, false), {floats({2, 24, 40, 40}), floats({32, 24, 3, 3})},
+                  {floats({2, 32, 40, 40})});
 }
 
 GraphSpec depthwise_convolution() {
-    return native(convolution_of(32, 1, false), {floats({2, 32, 60, 60}), floats({32, 1, 3, 3})}, {floats({2, 32, 60, 60})});
+    return native(convolution_of(32, 1, false), {floats({2, 32, 60, 60}), floats({32, 1, 3, 3})},
+                  {floats({2, 32, 60, 60})});
 }
 
 GraphSpec integer_depthwise_convolution() {
     const TensorDesc input = packed(DataType::uint8, {2, 32, 60, 60}), filters = packed(DataType::int8, {32, 1, 3, 3});
-    return native(convolution_of(32, 1, false), {input, filters, absent, absent}, {packed(DataType::int32, {2, 32, 60, 60})});
+    return native(convolution_of(32, 1, false), {input, filters, absent, absent},
+                  {packed(DataType::int32, {2, 32, 60, 60})});
 }
 
 GraphSpec backward_convolution() {
-    return native(convolution_of(1, 2, true), {floats({1, 24, 30, 30}), floats({24, 32, 3, 3})}, {floats({1, 32, 59, 59})});
+    return native(convolution_of(1, 2, true), {floats({1, 24, 30, 30}), floats({24, 32, 3, 3})},
+                  {floats({1, 32, 59, 59})});
 }
 
 GraphSpec attention() {
@@ -137,7 +142,8 @@ GraphSpec recurrent_network() {
     tangent.kernel = find_kernel(Opcode::TANH, DataType::float32, DataType::float32);
     tangent.operands = {0};
     parameters.activations = {tangent, tangent};
-    const std::vector<TensorDesc> inputs{floats({1, 20, 8, 64}), floats({1, 2, 128, 64}), floats({1, 2, 128, 128}), absent, absent, absent};
+    const std::vector<TensorDesc> inputs{
+        floats({1, 20, 8, 64}), floats({1, 2, 128, 64}), floats({1, 2, 128, 128}), absent, absent, absent};
     return native(parameters, inputs, {floats({20, 2, 8, 128}), absent});
 }
 
@@ -147,7 +153,8 @@ GraphSpec aligned_regions() {
     parameters.offsets = {0.5, 0.5};
     parameters.bounds = {0, 0};
     parameters.least_samples = 1, parameters.most_samples = 4;
-    const std::vector<TensorDesc> inputs{floats({1, 130, 40, 40}), floats({1, 1, 12, 4}), packed(DataType::uint32, {1, 1, 1, 12})};
+    const std::vector<TensorDesc> inputs{floats({1, 130, 40, 40}), floats({1, 1, 12, 4}),
+                                         packed(DataType::uint32, {1, 1, 1, 12})};
     return native(parameters, inputs, {floats({12, 130, 6, 6})});
 }
 

@@ -65,8 +65,10 @@ TEST_CASE("buffers that live at the same time are apart") {
             CHECK(one.offset % 64 == 0);
             CHECK((one.first < 0 || one.offset + one.bytes <= end));
             for (const Lifetime& other : lifetimes) {
-                const bool together = &one != &other && one.first >= 0 && other.first >= 0 && one.first <= other.last && other.first <= one.last;
-                CHECK((!together || one.offset + one.bytes <= other.offset || other.offset + other.bytes <= one.offset));
+                const bool together = &one != &other && one.first >= 0 && other.first >= 0 && one.first <= other.last &&
+                                      other.first <= one.last;
+                CHECK(
+                    (!together || one.offset + one.bytes <= other.offset || other.offset + other.bytes <= one.offset));
             }
         }
     }

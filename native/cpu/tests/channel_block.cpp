@@ -39,7 +39,8 @@ Windows any_windows(Spatial& sizes, Random& random) {
 void check(Random& random, const Level& level) {
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
-    const std::int64_t batch = random.between(1, 2), channels = random.between(1, 40), taps = windows.tap_count(), count = windows.count();
+    const std::int64_t batch = random.between(1, 2), channels = random.between(1, 40), taps = windows.tap_count(),
+                       count = windows.count();
     const std::int64_t elements = sizes[1] * sizes[2], gap = random.between(0, 2);
     const Epilogue epilogue;
     Convolution convolution;
@@ -58,9 +59,15 @@ void check(Random& random, const Level& level) {
     const std::int64_t row = count + gap;
     const std::unique_ptr<float[]> out(new float[static_cast<std::size_t>(batch * channels * row - gap)]);
     ConvolutionRun run;
-    run.input = {reinterpret_cast<std::byte*>(x.get()), DataType::float32, 5, {batch, channels, 1, sizes[1], sizes[2]},
+    run.input = {reinterpret_cast<std::byte*>(x.get()),
+                 DataType::float32,
+                 5,
+                 {batch, channels, 1, sizes[1], sizes[2]},
                  {channels * elements * item, elements * item, 0, sizes[2] * item, item}};
-    run.filters = {reinterpret_cast<std::byte*>(weights.get()), DataType::float32, 4, {channels, 1, windows.taps[1], windows.taps[2]},
+    run.filters = {reinterpret_cast<std::byte*>(weights.get()),
+                   DataType::float32,
+                   4,
+                   {channels, 1, windows.taps[1], windows.taps[2]},
                    {taps * item, 0, windows.taps[2] * item, item}};
     run.target.epilogue = &epilogue;
     const BlockedDepthwise method(convolution);
@@ -80,10 +87,13 @@ void check(Random& random, const Level& level) {
         const std::int64_t channel = i / count, window = i % count;
         float sum = 0;
         for (std::int64_t t = 0; t < taps; ++t) {
-            const std::int64_t y = window / windows.counts[2] * windows.strides[1] + t / windows.taps[2] * windows.dilations[1] - windows.padding[1];
-            const std::int64_t column = window % windows.counts[2] * windows.strides[2] + t % windows.taps[2] * windows.dilations[2] - windows.padding[2];
+            const std::int64_t y = window / windows.counts[2] * windows.strides[1] +
+                                   t / windows.taps[2] * windows.dilations[1] - windows.padding[1];
+            const std::int64_t column = window % windows.counts[2] * windows.strides[2] +
+                                        t % windows.taps[2] * windows.dilations[2] - windows.padding[2];
             if (y >= 0 && y < sizes[1] && column >= 0 && column < sizes[2]) {
-                sum += weights[static_cast<std::size_t>(channel % channels * taps + t)] * x[static_cast<std::size_t>(channel * elements + y * sizes[2] + column)];
+                sum += weights[static_cast<std::size_t>(channel % channels * taps + t)] *
+                       x[static_cast<std::size_t>(channel * elements + y * sizes[2] + column)];
             }
         }
         right = right && out[static_cast<std::size_t>(channel * row + window)] == sum;

@@ -119,7 +119,8 @@ TEST_CASE("runs are timed while others are not") {
                 const bool timed = (t + run) % 2 == 0;
                 seconds.clear();
                 trial.run(executable, *contexts[static_cast<std::size_t>(t)], timed ? &seconds : nullptr);
-                check_on_any_thread(seconds.size() == (timed ? executable.program().steps.size() : 0), "the steps of timed runs");
+                check_on_any_thread(seconds.size() == (timed ? executable.program().steps.size() : 0),
+                                    "the steps of timed runs");
             }
         });
     }
@@ -199,10 +200,12 @@ TEST_CASE("constants that steps keep are not read in runs") {
         Graph graph;
         const int x = graph.input(DataType::float32, {m, k});
         const int kept = graph.input(DataType::float32, {k, n}), turned = graph.input(DataType::float32, {n, k});
-        const int also_read = graph.input(DataType::float32, {k, n}), in_part = graph.input(DataType::float32, {k, n + 1});
+        const int also_read = graph.input(DataType::float32, {k, n}),
+                  in_part = graph.input(DataType::float32, {k, n + 1});
         const int part = graph.slice(graph.read(in_part), {k, n}, {0, 1}, {1, 1});
         const int less = graph.slice(graph.read(x), {m - 1, k}, {1, 0}, {1, 1});
-        for (const Operand& each : {graph.read(kept), graph.transposed(turned, 0, 1), graph.read(also_read), graph.read(part)}) {
+        for (const Operand& each :
+             {graph.read(kept), graph.transposed(turned, 0, 1), graph.read(also_read), graph.read(part)}) {
             for (const int rows : {x, less, x}) {  // which share what is packed
                 graph.output(graph.product(graph.read(rows), each));
             }
@@ -228,7 +231,8 @@ TEST_CASE("constants that steps keep are not read in runs") {
             const std::size_t bytes = graph.input_desc(slot).total_bytes();
             const Block memory(bytes);
             unpack(executable.program(), slot, memory.get());
-            CHECK_MESSAGE(std::memcmp(memory.get(), inputs[slot].array().data, bytes) == 0, "constant ", slot, " is as it was");
+            CHECK_MESSAGE(std::memcmp(memory.get(), inputs[slot].array().data, bytes) == 0, "constant ", slot,
+                          " is as it was");
             binding.inputs[slot] = {};
         }
         executable.run(executable.acquire(), binding);

@@ -69,8 +69,12 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return o
 void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept { return or_null(bytes); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }
 void* operator new[](std::size_t bytes, std::align_val_t alignment) { return allocate(bytes, alignment); }
-void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept { return or_null(bytes, alignment); }
-void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept { return or_null(bytes, alignment); }
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+    return or_null(bytes, alignment);
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+    return or_null(bytes, alignment);
+}
 void operator delete(void* memory) noexcept { deallocate(memory); }
 void operator delete[](void* memory) noexcept { deallocate(memory); }
 void operator delete(void* memory, std::size_t) noexcept { deallocate(memory); }

@@ -130,7 +130,8 @@ TEST_CASE("a value that several formulas read is in neither") {
 TEST_CASE("what is the same in every row is computed once, outside") {
     Written written;
     const Reference x = written.whole(), row = written.load(0, 1), number = written.load(0, 0);
-    const Reference of_row = written.add(Opcode::ADD, {row, row}), of_number = written.add(Opcode::MULTIPLY, {number, number});
+    const Reference of_row = written.add(Opcode::ADD, {row, row}),
+                    of_number = written.add(Opcode::MULTIPLY, {number, number});
     written.store(written.chain(7, written.add(Opcode::MULTIPLY, {x, of_row}), of_number));
     CHECK(written.joined() == Members{1, 1, 8});
 }

@@ -53,8 +53,8 @@ constexpr Folding foldings[] = {
      true},
 };
 
-InstructionSpec instruction(Opcode opcode, DataType operand, DataType result,
-                            std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
+InstructionSpec instruction(Opcode opcode, DataType operand, DataType result, std::vector<std::int16_t> operands,
+                            std::vector<Immediate> immediates = {}) {
     const Kernel kernel = find_kernel(opcode, operand, result);
     CHECK_MESSAGE((kernel != nullptr), std::string(opcode_name(opcode)));
     return {opcode, operand, result, kernel, std::move(operands), std::move(immediates)};
@@ -176,8 +176,8 @@ std::vector<double> numbers_for(const TensorDesc& desc, std::uint64_t seed) {
     return numbers;
 }
 
-int Graph::node(std::function<NodeSpec()> spec, std::vector<Operand> operands,
-                std::vector<TensorDesc> results, Meaning meaning) {
+int Graph::node(std::function<NodeSpec()> spec, std::vector<Operand> operands, std::vector<TensorDesc> results,
+                Meaning meaning) {
     const auto first = static_cast<int>(values_.size());
     values_.insert(values_.end(), results.begin(), results.end());
     nodes_.push_back({std::move(spec), std::move(operands), std::move(results), first, std::move(meaning)});
@@ -204,9 +204,8 @@ int Graph::constant(DataType type, const Shape& sizes, std::uint64_t seed) {
 
 int Graph::fill(DataType type, const Shape& sizes, double number) {
     return node(spec_of(NodeKind::fill, [=](NodeSpec& spec) { spec.data = bytes_of(type, number); }), {},
-                {packed(type, sizes)}, [number](const Buffers&, Buffers& outputs) {
-                    std::ranges::fill(outputs[0].numbers, number);
-                });
+                {packed(type, sizes)},
+                [number](const Buffers&, Buffers& outputs) { std::ranges::fill(outputs[0].numbers, number); });
 }
 
 int Graph::sequence(DataType type, const Shape& sizes, std::int64_t start, std::int64_t delta) {
@@ -226,10 +225,10 @@ int Graph::sequence(DataType type, const Shape& sizes, std::int64_t start, std::
                 });
 }
 
-int Graph::instructions(std::vector<InstructionSpec> code, std::vector<Operand> operands,
-                        const TensorDesc& result, double (*function)(const double*)) {
-    return node(spec_of(NodeKind::element_wise, [=](NodeSpec& spec) { spec.instructions = code; }),
-                std::move(operands), {result}, [=](const Buffers& inputs, Buffers& outputs) {
+int Graph::instructions(std::vector<InstructionSpec> code, std::vector<Operand> operands, const TensorDesc& result,
+                        double (*function)(const double*)) {
+    return node(spec_of(NodeKind::element_wise, [=](NodeSpec& spec) { spec.instructions = code; }), std::move(operands),
+                {result}, [=](const Buffers& inputs, Buffers& outputs) {
                     each_coordinate(result, [&](const Sizes& at) {
                         double numbers[3] = {};
                         for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -260,11 +259,10 @@ int Graph::convert(const Operand& operand, DataType type) {
 
 int Graph::compound(const Operand& a, const Operand& b) {
     const DataType type = a.desc.type;
-    return instructions(
-        {instruction(Opcode::ADD, type, type, {0, 1}), instruction(Opcode::MAX, type, type, {-1, 0}),
-         instruction(Opcode::SUBTRACT, type, type, {-2, 1})},
-        {a, b}, packed(type, sizes_of(a.desc)),
-        [](const double* x) { return std::max(x[0] + x[1], x[0]) - x[1]; });
+    return instructions({instruction(Opcode::ADD, type, type, {0, 1}), instruction(Opcode::MAX, type, type, {-1, 0}),
+                         instruction(Opcode::SUBTRACT, type, type, {-2, 1})},
+                        {a, b}, packed(type, sizes_of(a.desc)),
+                        [](const double* x) { return std::max(x[0] + x[1], x[0]) - x[1]; });
 }
 
 int Graph::same(const Operand& operand, const TensorDesc& result) {
@@ -292,12 +290,11 @@ std::vector<int> Graph::split(const Operand& operand, int axis, const Shape& par
         maps.push_back(part(operand.desc.rank, origin));
         origin[static_cast<std::size_t>(axis)] += size;
     }
-    const int first = node(spec_of(NodeKind::view, [=](NodeSpec& spec) { spec.maps = maps; }), {operand},
-                           results, [=](const Buffers& inputs, Buffers& outputs) {
+    const int first = node(spec_of(NodeKind::view, [=](NodeSpec& spec) { spec.maps = maps; }), {operand}, results,
+                           [=](const Buffers& inputs, Buffers& outputs) {
                                for (std::size_t k = 0; k < maps.size(); ++k) {
                                    each_coordinate(outputs[k].desc, [&](const Sizes& at) {
-                                       outputs[k].at(at) =
-                                           inputs[0].at(through_map(maps[k], outputs[k].desc.rank, at));
+                                       outputs[k].at(at) = inputs[0].at(through_map(maps[k], outputs[k].desc.rank, at));
                                    });
                                }
                            });
@@ -317,10 +314,9 @@ int Graph::move(std::vector<std::byte> data, std::vector<Piece> pieces, std::vec
                         const TensorDesc all =
                             packed(result.type, {piece.sizes.begin(), piece.sizes.begin() + piece.rank});
                         each_coordinate(all, [&](const Sizes& at) {
-                            const double moved = piece.port < 0
-                                                     ? number
-                                                     : inputs[static_cast<std::size_t>(piece.port)].at(
-                                                           through_map(piece.from, piece.rank, at));
+                            const double moved = piece.port < 0 ? number
+                                                                : inputs[static_cast<std::size_t>(piece.port)].at(
+                                                                      through_map(piece.from, piece.rank, at));
                             outputs[0].at(through_map(piece.to, piece.rank, at)) = moved;
                         });
                     }
@@ -349,8 +345,7 @@ int Graph::pad(const Operand& operand, const Shape& before, const Shape& after, 
     for (std::size_t d = 0; d < rank; ++d) {
         whole[d] += before[d] + after[d];
     }
-    std::vector<Piece> pieces{
-        piece_of(0, sizes, part(operand.desc.rank, none), part(operand.desc.rank, before))};
+    std::vector<Piece> pieces{piece_of(0, sizes, part(operand.desc.rank, none), part(operand.desc.rank, before))};
     for (std::size_t axis = 0; axis < rank; ++axis) {
         for (const bool behind : {false, true}) {
             Shape slab = whole, origin = none;
@@ -384,8 +379,7 @@ int Graph::tile(const Operand& operand, const Shape& repeats) {
     return move({}, {piece_of(0, sizes, from, to)}, {operand}, packed(operand.desc.type, whole));
 }
 
-int Graph::reduce(std::string_view name, const Operand& operand, const std::vector<int>& axes,
-                  DataType type) {
+int Graph::reduce(std::string_view name, const Operand& operand, const std::vector<int>& axes, DataType type) {
     std::uint32_t bits = 0;
     Shape sizes = sizes_of(operand.desc);
     for (const int axis : axes) {
@@ -396,22 +390,21 @@ int Graph::reduce(std::string_view name, const Operand& operand, const std::vect
     CHECK_MESSAGE(reduction != nullptr, std::string(name));
     const Folding folding = *std::ranges::find(foldings, name, &Folding::name);
     const TensorDesc result = packed(type, sizes);
-    return node(
-        spec_of(NodeKind::reduce, [=](NodeSpec& spec) { spec.reduction = reduction, spec.axes = bits; }),
-        {operand}, {result}, [=](const Buffers& inputs, Buffers& outputs) {
-            Buffer states = outputs[0], places = outputs[0], taken = outputs[0];
-            std::ranges::fill(states.numbers, folding.start);
-            each_coordinate(inputs[0].desc, [&](Sizes at) {
-                const double x = inputs[0].at(at);
-                for (const int axis : axes) {
-                    at[axis] = 0;
-                }
-                folding.take(states.at(at), places.at(at), x, taken.at(at)++);
-            });
-            const Buffer& found = folding.gives_place ? places : states;
-            std::ranges::transform(found.numbers, outputs[0].numbers.begin(),
-                                   [&](double number) { return rounded(type, number); });
-        });
+    return node(spec_of(NodeKind::reduce, [=](NodeSpec& spec) { spec.reduction = reduction, spec.axes = bits; }),
+                {operand}, {result}, [=](const Buffers& inputs, Buffers& outputs) {
+                    Buffer states = outputs[0], places = outputs[0], taken = outputs[0];
+                    std::ranges::fill(states.numbers, folding.start);
+                    each_coordinate(inputs[0].desc, [&](Sizes at) {
+                        const double x = inputs[0].at(at);
+                        for (const int axis : axes) {
+                            at[axis] = 0;
+                        }
+                        folding.take(states.at(at), places.at(at), x, taken.at(at)++);
+                    });
+                    const Buffer& found = folding.gives_place ? places : states;
+                    std::ranges::transform(found.numbers, outputs[0].numbers.begin(),
+                                           [&](double number) { return rounded(type, number); });
+                });
 }
 
 int Graph::product(const Operand& a, const Operand& b) {
@@ -419,31 +412,29 @@ int Graph::product(const Operand& a, const Operand& b) {
     Shape sizes = sizes_of(a.desc);
     sizes.back() = b.desc.sizes[column];
     const TensorDesc result = packed(DataType::float32, sizes);
-    return node(
-        spec_of(NodeKind::step, [](NodeSpec& spec) { spec.make_step = std::make_unique<ProductFactory>(); }), {a, b}, {result},
-        [=](const Buffers& inputs, Buffers& outputs) {
-            each_coordinate(result, [&](const Sizes& at) {
-                double sum = 0;
-                for (std::int64_t k = 0; k < inputs[0].desc.sizes[column]; ++k) {
-                    Sizes left = at, right = at;
-                    left[column] = right[row] = k;
-                    sum += inputs[0].at(left) * inputs[1].at(right);
-                }
-                outputs[0].at(at) = sum;
-            });
-        });
+    return node(spec_of(NodeKind::step, [](NodeSpec& spec) { spec.make_step = std::make_unique<ProductFactory>(); }),
+                {a, b}, {result}, [=](const Buffers& inputs, Buffers& outputs) {
+                    each_coordinate(result, [&](const Sizes& at) {
+                        double sum = 0;
+                        for (std::int64_t k = 0; k < inputs[0].desc.sizes[column]; ++k) {
+                            Sizes left = at, right = at;
+                            left[column] = right[row] = k;
+                            sum += inputs[0].at(left) * inputs[1].at(right);
+                        }
+                        outputs[0].at(at) = sum;
+                    });
+                });
 }
 
 int Graph::step(const Operand& operand, bool takes_strides) {
     const TensorDesc result = packed(operand.desc.type, sizes_of(operand.desc));
-    return node(
-        spec_of(NodeKind::step,
-                [=](NodeSpec& spec) { spec.make_step = std::make_unique<PlusOneFactory>(takes_strides); }),
-        {operand}, {result}, [=](const Buffers& inputs, Buffers& outputs) {
-            each_coordinate(result, [&](const Sizes& at) {
-                outputs[0].at(at) = rounded(result.type, inputs[0].at(at) + 1);
-            });
-        });
+    return node(spec_of(NodeKind::step,
+                        [=](NodeSpec& spec) { spec.make_step = std::make_unique<PlusOneFactory>(takes_strides); }),
+                {operand}, {result}, [=](const Buffers& inputs, Buffers& outputs) {
+                    each_coordinate(result, [&](const Sizes& at) {
+                        outputs[0].at(at) = rounded(result.type, inputs[0].at(at) + 1);
+                    });
+                });
 }
 
 Operand Graph::spread(int value, const Shape& sizes) const {

@@ -76,9 +76,7 @@ private:
     struct Buffer {
         TensorDesc desc;
         std::vector<double> numbers;
-        double& at(const Sizes& coordinate) {
-            return numbers.at(static_cast<std::size_t>(place(desc, coordinate)));
-        }
+        double& at(const Sizes& coordinate) { return numbers.at(static_cast<std::size_t>(place(desc, coordinate))); }
         double at(const Sizes& coordinate) const {
             return numbers.at(static_cast<std::size_t>(place(desc, coordinate)));
         }
@@ -96,8 +94,8 @@ private:
 
     int node(std::function<NodeSpec()> spec, std::vector<Operand> operands, std::vector<TensorDesc> results,
              Meaning meaning);
-    int instructions(std::vector<InstructionSpec> code, std::vector<Operand> operands,
-                     const TensorDesc& result, double (*function)(const double*));
+    int instructions(std::vector<InstructionSpec> code, std::vector<Operand> operands, const TensorDesc& result,
+                     double (*function)(const double*));
     int move(std::vector<std::byte> data, std::vector<Piece> pieces, std::vector<Operand> operands,
              const TensorDesc& result);
 

@@ -78,8 +78,7 @@ template <class Check>
 void each_type(const Check& check) {
     for (const DataType index : types) {
         for (const DataType item : items) {
-            INFO("indices of type ", static_cast<int>(index), ", elements of type ",
-                     static_cast<int>(item));
+            INFO("indices of type ", static_cast<int>(index), ", elements of type ", static_cast<int>(item));
             check(index, item);
         }
     }
@@ -140,7 +139,8 @@ TEST_CASE("slices are scattered") {
                 expected.set(at * slice + s, updates.get(k * slice + s));
             }
         }
-        CHECK_MESSAGE(y.bytes == expected.bytes, "the last update of each slice is there, and nothing else has changed");
+        CHECK_MESSAGE(y.bytes == expected.bytes,
+                      "the last update of each slice is there, and nothing else has changed");
     });
 }
 
@@ -161,7 +161,8 @@ TEST_CASE("elements are scattered along an axis") {
                 expected.set((o * size + static_cast<std::size_t>(to)) * inner + n, updates.get(at));
             }
         }
-        CHECK_MESSAGE(y.bytes == expected.bytes, "the last update of each element is there, and nothing else has changed");
+        CHECK_MESSAGE(y.bytes == expected.bytes,
+                      "the last update of each element is there, and nothing else has changed");
     });
 }
 

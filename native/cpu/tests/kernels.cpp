@@ -65,28 +65,20 @@ struct Signature {
     // Operands whose type is not the operand type: see opcodes.h.
     std::vector<DataType> operands() const {
         switch (opcode) {
-            case Opcode::IF:
-                return {DataType::uint8, operand, operand};
-            case Opcode::INTEGER_POW:
-                return {operand, DataType::int64};
-            case Opcode::SUBTRACT_WIDE:
-                return {result, operand};
-            case Opcode::QUANTIZE_FROM:
-                return {operand, operand, result};
-            case Opcode::REQUANTIZE:
-                return {operand, DataType::float32, result};
-            case Opcode::DEQUANTIZE:
-                return {operand, result};
-            case Opcode::DEQUANTIZE_FROM:
-                return {operand, result, operand};
-            default:
-                return std::vector<DataType>(operand_count(opcode), operand);
+            case Opcode::IF: return {DataType::uint8, operand, operand};
+            case Opcode::INTEGER_POW: return {operand, DataType::int64};
+            case Opcode::SUBTRACT_WIDE: return {result, operand};
+            case Opcode::QUANTIZE_FROM: return {operand, operand, result};
+            case Opcode::REQUANTIZE: return {operand, DataType::float32, result};
+            case Opcode::DEQUANTIZE: return {operand, result};
+            case Opcode::DEQUANTIZE_FROM: return {operand, result, operand};
+            default: return std::vector<DataType>(operand_count(opcode), operand);
         }
     }
 
     std::string text() const {
-        return std::string(opcode_name(opcode)) + " of " + std::to_string(static_cast<int>(operand)) +
-               " to " + std::to_string(static_cast<int>(result));
+        return std::string(opcode_name(opcode)) + " of " + std::to_string(static_cast<int>(operand)) + " to " +
+               std::to_string(static_cast<int>(result));
     }
 };
 
@@ -111,11 +103,51 @@ bool is_float(DataType type) {
 using Limits = std::numeric_limits<double>;
 
 constexpr double extreme_numbers[] = {
-    0.0, -0.0, 1, -1, 0.5, 1.5, 2.5, -2.5, 3, 127.5, -128.5, 255, 256, 65504, 32767.5, -32769, 65536, 2147483520,
-    2147483647, 2147483648, -2147483648.0, -2147483904.0, 4294967040, 4294967295, 4294967296, 9223371487098961920.0,
-    9223372036854775808.0, -9223372036854775808.0, 18446742974197923840.0, 18446744073709551616.0, 1e30, -1e30, 1e-5,
-    1e-30, 1e-45, -1e-45, 3.4028234663852886e38, -3.4028234663852886e38, 1e300, Limits::infinity(),
-    -Limits::infinity(), Limits::quiet_NaN(), 88.8, -104, 1048577,
+    0.0,
+    -0.0,
+    1,
+    -1,
+    0.5,
+    1.5,
+    2.5,
+    -2.5,
+    3,
+    127.5,
+    -128.5,
+    255,
+    256,
+    65504,
+    32767.5,
+    -32769,
+    65536,
+    2147483520,
+    2147483647,
+    2147483648,
+    -2147483648.0,
+    -2147483904.0,
+    4294967040,
+    4294967295,
+    4294967296,
+    9223371487098961920.0,
+    9223372036854775808.0,
+    -9223372036854775808.0,
+    18446742974197923840.0,
+    18446744073709551616.0,
+    1e30,
+    -1e30,
+    1e-5,
+    1e-30,
+    1e-45,
+    -1e-45,
+    3.4028234663852886e38,
+    -3.4028234663852886e38,
+    1e300,
+    Limits::infinity(),
+    -Limits::infinity(),
+    Limits::quiet_NaN(),
+    88.8,
+    -104,
+    1048577,
 };
 
 // Bit patterns of an element that test arithmetic.
@@ -155,8 +187,8 @@ std::vector<std::uint64_t> extremes(DataType type) {
     return bits;
 }
 
-// Memory of exactly `count` elements: all extremes, repeated in a different order for each operand, so that all kinds of
-// pairs occur; between them random bits.
+// Memory of exactly `count` elements: all extremes, repeated in a different order for each operand, so that all kinds
+// of pairs occur; between them random bits.
 class Elements {
 public:
     Elements(DataType type, std::size_t count, std::size_t operand)
@@ -169,8 +201,7 @@ public:
             std::memcpy(at(i), &element, item_);  // the low bytes
         }
     }
-    explicit Elements(DataType type, std::size_t count)
-        : item_(item_size(type)), count_(count), block_(count * item_) {
+    explicit Elements(DataType type, std::size_t count) : item_(item_size(type)), count_(count), block_(count * item_) {
         std::memset(block_.get(), 0xcd, count * item_);
     }
 
@@ -210,8 +241,7 @@ struct Case {
     std::vector<Elements> inputs;
     std::vector<Immediate> immediates;
 
-    explicit Case(const Signature& given, int variant)
-        : signature(given), immediates(immediates_of(given, variant)) {
+    explicit Case(const Signature& given, int variant) : signature(given), immediates(immediates_of(given, variant)) {
         for (const DataType type : signature.operands()) {
             inputs.emplace_back(type, most, inputs.size());
         }
@@ -350,17 +380,14 @@ constexpr Exact exact_unsigned[] = {
          const std::uint64_t low = b & 0xffffffffu;
          return a >> (width == 64 && low >= 32 ? 32 + low % 32 : low % 32);
      }},
-    {Opcode::DIVIDE,
-     [](std::uint64_t a, std::uint64_t b, int) { return b == 0 ? ~std::uint64_t{0} : a / b; }},
+    {Opcode::DIVIDE, [](std::uint64_t a, std::uint64_t b, int) { return b == 0 ? ~std::uint64_t{0} : a / b; }},
 };
 
 constexpr Exact exact_signed[] = {
-    {Opcode::MIN, [](std::uint64_t a, std::uint64_t b,
-                     int width) { return as_signed(a, width) < as_signed(b, width) ? a : b; }},
-    {Opcode::LESS_OR_EQUAL,
-     [](std::uint64_t a, std::uint64_t b, int width) {
-         return std::uint64_t{as_signed(a, width) <= as_signed(b, width)};
-     }},
+    {Opcode::MIN,
+     [](std::uint64_t a, std::uint64_t b, int width) { return as_signed(a, width) < as_signed(b, width) ? a : b; }},
+    {Opcode::LESS_OR_EQUAL, [](std::uint64_t a, std::uint64_t b,
+                               int width) { return std::uint64_t{as_signed(a, width) <= as_signed(b, width)}; }},
 };
 
 std::uint64_t bits_at(const Elements& elements, std::size_t index, std::size_t item) {
@@ -389,8 +416,7 @@ void check_exact(std::span<const Exact> functions, std::span<const DataType> ope
                     for (std::size_t i = 0; i < most; ++i) {
                         const std::uint64_t a = bits_at(each.inputs[0], i, item);
                         const std::uint64_t b = each.inputs.size() > 1 ? bits_at(each.inputs[1], i, item) : 0;
-                        const std::uint64_t expected =
-                            exact.function(a, b, static_cast<int>(item) * 8) & mask;
+                        const std::uint64_t expected = exact.function(a, b, static_cast<int>(item) * 8) & mask;
                         right = right && bits_at(got, i, result_item) == expected;
                     }
                     CHECK_MESSAGE(right, "as in a loop");
@@ -404,8 +430,7 @@ void check_exact(std::span<const Exact> functions, std::span<const DataType> ope
 }  // namespace
 
 TEST_CASE("integer kernels are exact") {
-    constexpr DataType unsigned_types[] = {DataType::uint8, DataType::uint16, DataType::uint32,
-                                           DataType::uint64};
+    constexpr DataType unsigned_types[] = {DataType::uint8, DataType::uint16, DataType::uint32, DataType::uint64};
     constexpr DataType signed_types[] = {DataType::int8, DataType::int16, DataType::int32, DataType::int64};
     check_exact(exact_words, unsigned_types);
     check_exact(exact_words, signed_types);
@@ -438,8 +463,7 @@ TEST_CASE("float kernels are exact") {
             bool right = true;
             for (std::size_t i = 0; i < most; ++i) {
                 const auto number = [&](const Elements& elements) {
-                    return std::bit_cast<float>(
-                        static_cast<std::uint32_t>(bits_at(elements, i, sizeof(float))));
+                    return std::bit_cast<float>(static_cast<std::uint32_t>(bits_at(elements, i, sizeof(float))));
                 };
                 const float expected =
                     function(number(each.inputs[0]), each.inputs.size() > 1 ? number(each.inputs[1]) : 0);

@@ -8,9 +8,7 @@ namespace {
 
 constexpr DataType types[] = {DataType::float32, DataType::uint8, DataType::int16, DataType::int64};
 
-int doubled(Graph& graph, int value) {
-    return graph.apply(add, {graph.read(value), graph.read(value)});
-}
+int doubled(Graph& graph, int value) { return graph.apply(add, {graph.read(value), graph.read(value)}); }
 
 }  // namespace
 
@@ -39,12 +37,11 @@ TEST_CASE("splits and joins") {
             const Shape parts = axis == 2 ? Shape{1, 33, 36} : Shape{1, 2, 3};
             const std::vector<int> pieces = graph.split(graph.read(doubled(graph, x)), axis, parts);
             const int first = doubled(graph, pieces[2]);
-            const int joined = graph.join(
-                {graph.read(first), graph.read(pieces[0]), graph.read(y), graph.read(pieces[1])}, axis);
+            const int joined =
+                graph.join({graph.read(first), graph.read(pieces[0]), graph.read(y), graph.read(pieces[1])}, axis);
             graph.output(joined);
             graph.output(first);
-            graph.output(
-                doubled(graph, graph.join({graph.read(joined), graph.read(joined), graph.read(x)}, axis)));
+            graph.output(doubled(graph, graph.join({graph.read(joined), graph.read(joined), graph.read(x)}, axis)));
             check_graph(graph);
         }
     }
@@ -63,7 +60,8 @@ TEST_CASE("joins of what is computed for them") {
     check_graph(graph);
 }
 
-// Its gaps are cleared by one step and its elements written by the next, which may not give its memory to another result.
+// Its gaps are cleared by one step and its elements written by the next, which may not give its memory to another
+// result.
 TEST_CASE("a result with gaps that nothing reads") {
     Graph graph;
     const int x = graph.input(DataType::float32, {2});
@@ -128,8 +126,8 @@ TEST_CASE("steps of their own") {
         Graph graph;
         const int x = graph.input(DataType::int32, {6, 40, 8});
         const int y = graph.step(graph.read(x), takes_strides);
-        const int gapped = graph.apply(add, {graph.read(y), graph.read(x)},
-                                       strided(DataType::int32, {6, 40, 8}, {700, 17, 2}));
+        const int gapped =
+            graph.apply(add, {graph.read(y), graph.read(x)}, strided(DataType::int32, {6, 40, 8}, {700, 17, 2}));
         graph.output(graph.step(graph.read(gapped), true));
         graph.output(graph.step(graph.read(graph.fill(DataType::int32, {6, 40, 8}, 5)), takes_strides));
         graph.output(graph.step(graph.read(graph.constant(DataType::int32, {6, 40, 8}, 5)), takes_strides));

@@ -104,7 +104,8 @@ struct Bytes {
 
     // `small`: numbers from −64 to 64, or from 64 to 192.
     Bytes(std::int64_t lines, std::int64_t depths, Random& random, bool small = false)
-        : type(random.chance(50) ? DataType::int8 : DataType::uint8), zeros(random.chance(50) ? 1 : static_cast<std::size_t>(lines)) {
+        : type(random.chance(50) ? DataType::int8 : DataType::uint8),
+          zeros(random.chance(50) ? 1 : static_cast<std::size_t>(lines)) {
         const std::int64_t step = random.between(1, 3);
         const bool along = random.chance(50);
         line = along ? depths * step : step;
@@ -113,30 +114,47 @@ struct Bytes {
         numbers.reset(new std::uint8_t[size]);
         const std::int64_t middle = type == DataType::int8 ? 0 : 128;
         const bool ends = random.chance(50);
-        const auto any = [&] { return ends ? std::int64_t{extremes[static_cast<std::size_t>(random.between(0, 3))]} : random.between(0, 255); };
-        const auto any_small = [&] { return middle + (ends ? 128 * random.between(0, 1) - 64 : random.between(-64, 64)); };
+        const auto any = [&] {
+            return ends ? std::int64_t{extremes[static_cast<std::size_t>(random.between(0, 3))]}
+                        : random.between(0, 255);
+        };
+        const auto any_small = [&] {
+            return middle + (ends ? 128 * random.between(0, 1) - 64 : random.between(-64, 64));
+        };
         std::generate_n(numbers.get(), size, [&] { return static_cast<std::uint8_t>(small ? any_small() : any()); });
         const bool extreme = random.chance(50);  // 0, 255, −128, 127
-        std::ranges::generate(zeros, [&] { return extreme ? extremes[static_cast<std::size_t>(random.between(0, 3))] : static_cast<std::uint8_t>(random.between(0, 255)); });
+        std::ranges::generate(zeros, [&] {
+            return extreme ? extremes[static_cast<std::size_t>(random.between(0, 3))]
+                           : static_cast<std::uint8_t>(random.between(0, 255));
+        });
     }
-    std::int64_t number(std::uint8_t bits) const { return type == DataType::int8 ? static_cast<std::int8_t>(bits) : bits; }
+    std::int64_t number(std::uint8_t bits) const {
+        return type == DataType::int8 ? static_cast<std::int8_t>(bits) : bits;
+    }
     std::int64_t centred(std::int64_t i, std::int64_t k) const {
         const std::uint8_t zero = zeros[zeros.size() == 1 ? 0 : static_cast<std::size_t>(i)];
         return number(numbers[static_cast<std::size_t>(i * line + k * depth)]) - number(zero);
     }
-    WordMatrices words(std::int64_t lines, std::int64_t depths, Lines side, const IntegerKernels& kernels, RunContext* context) const {
+    WordMatrices words(std::int64_t lines, std::int64_t depths, Lines side, const IntegerKernels& kernels,
+                       RunContext* context) const {
         const MatrixPanels panels(reinterpret_cast<const std::byte*>(numbers.get()), type, {}, line, depth);
         return {panels, 0, {}, lines, depths, side, kernels, context};
     }
-    ZeroPoints zero_points() const { return {reinterpret_cast<const std::byte*>(zeros.data()), type, 1, static_cast<std::int64_t>(zeros.size())}; }
-    ZeroPoints zero_points(Lines side, const IntegerKernels& kernels) const { return zero_points().less(form_of(type, side, kernels).shift); }
+    ZeroPoints zero_points() const {
+        return {reinterpret_cast<const std::byte*>(zeros.data()), type, 1, static_cast<std::int64_t>(zeros.size())};
+    }
+    ZeroPoints zero_points(Lines side, const IntegerKernels& kernels) const {
+        return zero_points().less(form_of(type, side, kernels).shift);
+    }
 };
 
 enum class Small : std::uint8_t { none, rows, columns };
 
-void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels, Small small = Small::none) {
+void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& random, const ProductKernels& kernels,
+                    Small small = Small::none) {
     const bool near = random.chance(50);  // else small words have many rests
-    const Bytes a(m, k, random, near && small == Small::rows), b(n, k, random, small == Small::columns);  // columns have no rests
+    const Bytes a(m, k, random, near && small == Small::rows),
+        b(n, k, random, small == Small::columns);  // columns have no rests
     const IntegerKernels& integers = kernels.integers;
     const int workers = static_cast<int>(random.between(1, 3));
     Context converting(0, workers);
@@ -144,7 +162,8 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     const WordMatrices row_words = a.words(m, k, Lines::rows, integers, shared);
     const WordMatrices column_words = b.words(n, k, Lines::columns, integers, shared);
     const MatrixPanels &rows = row_words.panels(), &columns = column_words.panels();
-    const ZeroPoints row_zeros = a.zero_points(Lines::rows, integers), column_zeros = b.zero_points(Lines::columns, integers);
+    const ZeroPoints row_zeros = a.zero_points(Lines::rows, integers),
+                     column_zeros = b.zero_points(Lines::columns, integers);
     const LineSums row_sums = row_words.sums(), column_sums = column_words.sums();
     const ZeroPointTerms terms({row_zeros, column_zeros.all_zero() ? nullptr : &row_sums},
                                {column_zeros, row_zeros.all_zero() ? nullptr : &column_sums}, k, integers);
@@ -166,7 +185,8 @@ void check_integers(std::int64_t m, std::int64_t k, std::int64_t n, Random& rand
     if (small != Small::none) {
         const MatrixPanels& source = small == Small::rows ? rows : columns;
         Side& side = small == Small::rows ? product.a : product.b;
-        small_panels = Panels(SmallWords(source, rests), {0, {}, product.sizes.k, lines, small == Small::columns, &kernels});
+        small_panels =
+            Panels(SmallWords(source, rests), {0, {}, product.sizes.k, lines, small == Small::columns, &kernels});
         side.panels = &small_panels;
         side.rests = rests.empty() ? nullptr : &rests;
     }
@@ -242,8 +262,9 @@ void check_windows(Random& random, const ProductKernels& kernels) {
             const std::int64_t channel = (from + k) / taps, t = (from + k) % taps;
             const Spatial tap = place(windows.mirrored ? taps - 1 - t : t, windows.taps);
             for (std::int64_t i = 0; i < width; ++i) {
-                const float expected =
-                    i < lines ? element(x, sizes, windows, channel, place(first + i, windows.counts), tap, panels.border) : 0.0f;
+                const float expected = i < lines ? element(x, sizes, windows, channel, place(first + i, windows.counts),
+                                                           tap, panels.border)
+                                                 : 0.0f;
                 right = right && (i >= lines || out[static_cast<std::size_t>(k * width + i)] == expected);
             }
         }
@@ -253,7 +274,11 @@ void check_windows(Random& random, const ProductKernels& kernels) {
 
 // A packed tensor.
 Tensor tensor_of(const void* data, DataType type, std::initializer_list<std::int64_t> sizes) {
-    Tensor result{const_cast<std::byte*>(static_cast<const std::byte*>(data)), type, static_cast<std::uint8_t>(sizes.size()), {}, {}};
+    Tensor result{const_cast<std::byte*>(static_cast<const std::byte*>(data)),
+                  type,
+                  static_cast<std::uint8_t>(sizes.size()),
+                  {},
+                  {}};
     std::ranges::copy(sizes, result.sizes.begin());
     auto step = static_cast<std::int64_t>(item_size(type));
     for (int d = result.rank - 1; d >= 0; step *= result.sizes[d--]) {
@@ -263,7 +288,8 @@ Tensor tensor_of(const void* data, DataType type, std::initializer_list<std::int
 }
 
 // A convolution of one image, with the kernels of a level.
-Convolution convolution_of(const Windows& windows, const Spatial& sizes, std::int64_t groups, std::int64_t outputs, const Epilogue& epilogue, const Level& level) {
+Convolution convolution_of(const Windows& windows, const Spatial& sizes, std::int64_t groups, std::int64_t outputs,
+                           const Epilogue& epilogue, const Level& level) {
     Convolution result;
     result.groups = groups;
     result.outputs = outputs;
@@ -354,7 +380,8 @@ Windows any_windows(Spatial& sizes, Random& random) {
     return windows;
 }
 
-// A function of a sum as an instruction, and what it gives. The attributes are such that results of whole numbers are exact.
+// A function of a sum as an instruction, and what it gives. The attributes are such that results of whole numbers are
+// exact.
 struct Last {
     Opcode opcode;
     std::vector<Immediate> immediates;
@@ -384,16 +411,22 @@ struct Following {
     explicit Following(Random& random)
         : adds(random.chance(60)),
           adds_others(random.chance(50)),
-          last(random.chance(70) ? &lasts[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(lasts.size()) - 1))] : nullptr),
+          last(random.chance(70)
+                   ? &lasts[static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(lasts.size()) - 1))]
+                   : nullptr),
           later(random.chance(20)) {}
 
     std::vector<InstructionSpec> code() const {
         std::vector<InstructionSpec> result;
-        const auto before = [&] { return static_cast<std::int16_t>(result.empty() ? 0 : ~static_cast<int>(result.size() - 1)); };
-        const auto follow = [&](bool is_there, Opcode opcode, std::vector<std::int16_t> operands, std::vector<Immediate> immediates = {}) {
+        const auto before = [&] {
+            return static_cast<std::int16_t>(result.empty() ? 0 : ~static_cast<int>(result.size() - 1));
+        };
+        const auto follow = [&](bool is_there, Opcode opcode, std::vector<std::int16_t> operands,
+                                std::vector<Immediate> immediates = {}) {
             if (is_there) {
                 const Kernel kernel = find_kernel(opcode, DataType::float32, DataType::float32);
-                result.push_back({opcode, DataType::float32, DataType::float32, kernel, std::move(operands), std::move(immediates)});
+                result.push_back(
+                    {opcode, DataType::float32, DataType::float32, kernel, std::move(operands), std::move(immediates)});
             }
         };
         follow(adds, Opcode::ADD, {0, 2});
@@ -414,7 +447,8 @@ struct Following {
 };
 
 // A tensor of rows with `count` elements; steps in bytes.
-MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_step, std::int64_t row, std::array<std::int64_t, 2> batch) {
+MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_step, std::int64_t row,
+                     std::array<std::int64_t, 2> batch) {
     MatrixTensor result;
     result.data = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(data));
     result.type = DataType::float32;
@@ -425,8 +459,8 @@ MatrixTensor rows_at(const float* data, std::int64_t count, std::int64_t item_st
     return result;
 }
 
-// A convolution of whole numbers, whose sums are exact: in place or elsewhere, with and without an ending, for filters that
-// are packed before all runs or during each.
+// A convolution of whole numbers, whose sums are exact: in place or elsewhere, with and without an ending, for filters
+// that are packed before all runs or during each.
 void check_direct(Random& random, const Level& level) {
     Spatial sizes{1, 1, 1};
     const Windows windows = any_windows(sizes, random);
@@ -454,21 +488,25 @@ void check_direct(Random& random, const Level& level) {
     convolution.operands = 2;
     ConvolutionRun run;
     run.input = tensor_of(exact.get(), DataType::float32, {batch, groups, channels, sizes[0], sizes[1], sizes[2]});
-    run.filters = tensor_of(numbers.data(), DataType::float32, {groups * outputs, channels, windows.taps[0], windows.taps[1], windows.taps[2]});
+    run.filters = tensor_of(numbers.data(), DataType::float32,
+                            {groups * outputs, channels, windows.taps[0], windows.taps[1], windows.taps[2]});
     run.target = {matrix(out.data(), step * item, row, outputs * row),
                   {matrix(bias.data(), 0, item, 0), matrix(others.data(), item, count * item, outputs * count * item)},
-                  &epilogue, nullptr};
+                  &epilogue,
+                  nullptr};
     run_method<Direct>(convolution, run, random);
     bool right = true;
     for (std::int64_t i = 0; i < batch * groups * outputs * count; ++i) {
-        const std::int64_t output = i / count % (groups * outputs), group = output / outputs, of = i / count / (groups * outputs);
+        const std::int64_t output = i / count % (groups * outputs), group = output / outputs,
+                           of = i / count / (groups * outputs);
         float sum = 0;
         for (std::int64_t k = 0; k < channels * taps; ++k) {
             const std::int64_t channel = (of * groups + group) * channels + k / taps;
             sum += numbers[static_cast<std::size_t>(output * channels * taps + k)] *
                    element(x, sizes, windows, channel, place(i % count, windows.counts), windows.tap(k % taps));
         }
-        const float added = following.of(sum, bias[static_cast<std::size_t>(output)], others[static_cast<std::size_t>(i)]);
+        const float added =
+            following.of(sum, bias[static_cast<std::size_t>(output)], others[static_cast<std::size_t>(i)]);
         right = right && out[static_cast<std::size_t>(i * step)] == added;
     }
     CHECK_MESSAGE(right, "every number is the sum over the channels and taps");
@@ -480,7 +518,8 @@ void check_direct(Random& random, const Level& level) {
 
 // Rows of elements that lie any number of bytes apart, with zeros beside them.
 void check_planes(Random& random, const ConvolutionKernels& kernels) {
-    const std::int64_t count = random.between(1, 70), begin = random.between(0, count), end = random.between(begin, count);
+    const std::int64_t count = random.between(1, 70), begin = random.between(0, count),
+                       end = random.between(begin, count);
     const std::int64_t rows = random.between(1, 4), step = random.between(1, 5), pitch = count + random.between(0, 3);
     const std::int64_t row = std::max<std::int64_t>(1, (end - begin - 1) * step + 1);
     const std::vector<float> x = whole_numbers(rows * row, random);
@@ -493,8 +532,10 @@ void check_planes(Random& random, const ConvolutionKernels& kernels) {
     }
     const std::int64_t bytes = half ? 2 : item;
     std::vector<float> out(static_cast<std::size_t>(rows * pitch + kernels.lanes), 1000.0f);
-    const std::byte* const in = half ? reinterpret_cast<const std::byte*>(halves.get()) : reinterpret_cast<const std::byte*>(exact.get());
-    (half ? kernels.half_plane : kernels.plane)({out.data(), pitch, in, row * bytes, step * bytes, rows, count, begin, end});
+    const std::byte* const in =
+        half ? reinterpret_cast<const std::byte*>(halves.get()) : reinterpret_cast<const std::byte*>(exact.get());
+    (half ? kernels.half_plane
+          : kernels.plane)({out.data(), pitch, in, row * bytes, step * bytes, rows, count, begin, end});
     bool right = true;
     for (std::int64_t i = 0; i < rows * count; ++i) {
         const std::int64_t at = i % count;
@@ -524,8 +565,16 @@ void check_integer_depthwise(Random& random, const ProductKernels& kernels) {
     const std::int64_t groups = random.between(1, 3), outputs = random.between(1, 2), taps = windows.tap_count();
     const Bytes x(groups * sizes[1], sizes[2], random), weights(groups * outputs, taps, random);
     ConvolutionRun run;
-    run.input = {reinterpret_cast<std::byte*>(x.numbers.get()), x.type, 5, {1, groups, 1, sizes[1], sizes[2]}, {0, sizes[1] * x.line, 0, x.line, x.depth}};
-    run.filters = {reinterpret_cast<std::byte*>(weights.numbers.get()), weights.type, 3, {groups * outputs, 1, taps}, {weights.line, 0, weights.depth}};
+    run.input = {reinterpret_cast<std::byte*>(x.numbers.get()),
+                 x.type,
+                 5,
+                 {1, groups, 1, sizes[1], sizes[2]},
+                 {0, sizes[1] * x.line, 0, x.line, x.depth}};
+    run.filters = {reinterpret_cast<std::byte*>(weights.numbers.get()),
+                   weights.type,
+                   3,
+                   {groups * outputs, 1, taps},
+                   {weights.line, 0, weights.depth}};
     const ZeroPoints input_zeros = x.zero_points(), filter_zeros = weights.zero_points();
     run.input_zeros = &input_zeros, run.filter_zeros = &filter_zeros;
     const Epilogue epilogue({}, DataType::int32, 2, DataType::int32);
@@ -553,7 +602,8 @@ void check_integer_depthwise(Random& random, const ProductKernels& kernels) {
     for (std::int64_t i = 0; i < groups * outputs * count; ++i) {
         std::int64_t sum = 0;
         for (std::int64_t t = 0; t < taps; ++t) {
-            const float number = element(numbers, sizes, windows, i / count / outputs, place(i % count, windows.counts), windows.tap(t));
+            const float number =
+                element(numbers, sizes, windows, i / count / outputs, place(i % count, windows.counts), windows.tap(t));
             sum += weights.centred(i / count, t) * static_cast<std::int64_t>(number);
         }
         right = right && out[static_cast<std::size_t>(i)] == static_cast<std::int32_t>(sum);
@@ -575,7 +625,8 @@ void check_phases(Random& random) {
     }
     windows.mirrored = random.chance(50);
     for (std::size_t d = 0; d < most_spatial; ++d) {
-        std::vector<std::vector<std::int64_t>> expected(static_cast<std::size_t>(windows.counts[d]));  // element · taps + tap
+        std::vector<std::vector<std::int64_t>> expected(
+            static_cast<std::size_t>(windows.counts[d]));  // element · taps + tap
         std::vector<std::vector<std::int64_t>> found(expected.size());
         for (std::int64_t i = 0; i < input[d]; ++i) {
             for (std::int64_t k = 0; k < windows.taps[d]; ++k) {
@@ -609,7 +660,8 @@ void check_phases(Random& random) {
                 std::ranges::sort(terms);
             }
         }
-        CHECK_MESSAGE(std::ranges::all_of(covered, [](int times) { return times == 1; }), "every output is in one phase");
+        CHECK_MESSAGE(std::ranges::all_of(covered, [](int times) { return times == 1; }),
+                      "every output is in one phase");
         CHECK_MESSAGE(found == expected, "the terms are those that the elements add");
     }
 }
@@ -701,8 +753,10 @@ TEST_CASE("products of small weights at every level") {
         INFO(level.name);
         const PairKernels* const pairs = level.pairs;
         for (int i = 0; pairs != nullptr && i < (watches_threads ? 10 : 60); ++i) {
-            check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random, pairs->small_rows, Small::rows);
-            check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random, pairs->small_columns, Small::columns);
+            check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random,
+                           pairs->small_rows, Small::rows);
+            check_integers(random.between(1, 100), random.between(1, 700), random.between(1, 60), random,
+                           pairs->small_columns, Small::columns);
         }
     }
 }
@@ -753,7 +807,10 @@ TEST_CASE("small words and their rests are the words, and have sums of 16 bits")
         std::vector<float> words(static_cast<std::size_t>(size));
         for (float& each : words) {
             Word word;
-            std::ranges::generate(word, [&] { return static_cast<std::int8_t>(std::clamp<std::int64_t>(random.between(-deviation, deviation), -128, 127)); });
+            std::ranges::generate(word, [&] {
+                return static_cast<std::int8_t>(
+                    std::clamp<std::int64_t>(random.between(-deviation, deviation), -128, 127));
+            });
             std::memcpy(&each, word.data(), sizeof each);
         }
         std::vector<float> small = words;

@@ -1,5 +1,5 @@
-// Kernels of 4-bit weights at every instruction-set level, on memory of exactly the needed bytes. Whole numbers and scales that are
-// powers of two: sums are exact.
+// Kernels of 4-bit weights at every instruction-set level, on memory of exactly the needed bytes. Whole numbers and
+// scales that are powers of two: sums are exact.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -33,8 +33,14 @@ struct Weights4 {
     bool is_signed;
 
     Weights4(std::int64_t lines, std::int64_t depth, std::int64_t block, bool varies, bool is_signed, Random& random)
-        : lines(lines), depth(depth), block(block), blocks((depth + block - 1) / block), nibbles(lines * depth / 2), zeros((lines * blocks + 1) / 2),
-          scales(lines * blocks), is_signed(is_signed) {
+        : lines(lines),
+          depth(depth),
+          block(block),
+          blocks((depth + block - 1) / block),
+          nibbles(lines * depth / 2),
+          zeros((lines * blocks + 1) / 2),
+          scales(lines * blocks),
+          is_signed(is_signed) {
         for (std::int64_t i = 0; i < nibbles.count; ++i) {
             nibbles[i] = static_cast<std::uint8_t>(random.between(0, 255));
         }
@@ -62,7 +68,8 @@ struct Weights4 {
     }
 };
 
-void check_floats(const FewBitsKernels& kernels, const Weights4& weights, const Nibbles& packed, int rows, Random& random) {
+void check_floats(const FewBitsKernels& kernels, const Weights4& weights, const Nibbles& packed, int rows,
+                  Random& random) {
     const std::int64_t gap = random.between(0, 3), step = weights.depth + gap;
     const Exactly<float> a((rows - 1) * step + weights.depth);
     for (std::int64_t i = 0; i < a.count; ++i) {
@@ -91,13 +98,15 @@ void check_floats(const FewBitsKernels& kernels, const Weights4& weights, const 
     }
 }
 
-void check_bytes(const IntegerKernels& kernels, const Weights4& weights, const Nibbles& packed, int rows, Random& random) {
+void check_bytes(const IntegerKernels& kernels, const Weights4& weights, const Nibbles& packed, int rows,
+                 Random& random) {
     const std::int64_t words_step = weights.depth / nibble_depths * kernels.words_of_nibbles;
     const Exactly<std::int8_t> a(rows * weights.depth);
     const Exactly<std::uint32_t> words(rows * words_step);
     const Exactly<float> scales(rows * weights.blocks), totals(rows * weights.blocks);
     for (std::int64_t i = 0; i < a.count; ++i) {
-        a[i] = static_cast<std::int8_t>(random.chance(30) ? (random.chance(50) ? -128 : 127) : random.between(-128, 127));
+        a[i] =
+            static_cast<std::int8_t>(random.chance(30) ? (random.chance(50) ? -128 : 127) : random.between(-128, 127));
     }
     for (std::int64_t i = 0; i < scales.count; ++i) {
         scales[i] = random.chance(50) ? 0.25f : 1.0f;
@@ -111,15 +120,16 @@ void check_bytes(const IntegerKernels& kernels, const Weights4& weights, const N
     }
     for (std::int64_t p = 0; p < packed.panels(); ++p) {
         const Exactly<float> sums(rows * nibble_lines);
-        kernels.nibble_rows({packed.panel(p), words.memory.get(), words_step, scales.memory.get(), totals.memory.get(), weights.blocks, rows,
-                             sums.memory.get(), nibble_lines});
+        kernels.nibble_rows({packed.panel(p), words.memory.get(), words_step, scales.memory.get(), totals.memory.get(),
+                             weights.blocks, rows, sums.memory.get(), nibble_lines});
         bool right = true;
         for (std::int64_t l = 0; l < nibble_lines && p * nibble_lines + l < weights.lines; ++l) {
             for (std::int64_t r = 0; r < rows; ++r) {
                 float expected = 0;
                 for (std::int64_t k = 0; k < weights.depth; ++k) {
                     const float scale = scales[r * weights.blocks + k / weights.block];
-                    expected += scale * static_cast<float>(a[r * weights.depth + k]) * weights.at(p * nibble_lines + l, k);
+                    expected +=
+                        scale * static_cast<float>(a[r * weights.depth + k]) * weights.at(p * nibble_lines + l, k);
                 }
                 right = right && sums[r * nibble_lines + l] == expected;
             }
@@ -132,11 +142,14 @@ TEST_CASE("4-bit weights at every level") {
     Random random(35);
     for (const Level& level : levels()) {
         for (int rows = 1; rows <= most_nibble_rows; ++rows) {
-            const std::int64_t block = std::array<std::int64_t, 6>{8, 16, 24, 32, 40, 256}[static_cast<std::size_t>(random.between(0, 5))];
+            const std::int64_t block =
+                std::array<std::int64_t, 6>{8, 16, 24, 32, 40, 256}[static_cast<std::size_t>(random.between(0, 5))];
             const std::int64_t depth = 8 * random.between(1, 40);
-            const Weights4 weights(random.between(1, 40), depth, std::min(block, depth), random.chance(50), random.chance(50), random);
+            const Weights4 weights(random.between(1, 40), depth, std::min(block, depth), random.chance(50),
+                                   random.chance(50), random);
             const Nibbles packed(weights.tensors(), weights.lines, weights.depth);
-            INFO(level.name, ": ", rows, " rows, ", weights.lines, " lines of ", weights.depth, ", blocks of ", weights.block);
+            INFO(level.name, ": ", rows, " rows, ", weights.lines, " lines of ", weights.depth, ", blocks of ",
+                 weights.block);
             check_floats(level.few_bits, weights, packed, rows, random);
             check_bytes(level.integers, weights, packed, rows, random);
             check_bytes(level.products->integers, weights, packed, rows, random);
@@ -147,10 +160,12 @@ TEST_CASE("4-bit weights at every level") {
 TEST_CASE("4-bit weights as panels of any part") {
     Random random(36);
     for (int i = 0; i < 200; ++i) {
-        const std::int64_t depth = 8 * random.between(1, 20), block = std::min<std::int64_t>(depth, 8 * random.between(1, 6));
+        const std::int64_t depth = 8 * random.between(1, 20),
+                           block = std::min<std::int64_t>(depth, 8 * random.between(1, 6));
         const Weights4 weights(random.between(1, 70), depth, block, random.chance(50), random.chance(50), random);
         const Nibbles packed(weights.tensors(), weights.lines, depth);
-        const std::int64_t first = random.between(0, weights.lines - 1), lines = random.between(1, weights.lines - first), width = lines + random.between(0, 20);
+        const std::int64_t first = random.between(0, weights.lines - 1),
+                           lines = random.between(1, weights.lines - first), width = lines + random.between(0, 20);
         const std::int64_t from = random.between(0, depth - 1), depths = random.between(1, depth - from);
         const Exactly<float> out(width * depths);
         packed.pack({Sizes{}, first, lines, from, depths, width}, out.memory.get(), *chosen_level().products);

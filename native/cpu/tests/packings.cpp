@@ -23,9 +23,7 @@ struct Made {
 
 using Constants = std::vector<std::byte>;
 
-Packings packings_of(const Constants& constant) {
-    return Packings({{constant.data(), constant.size()}});
-}
+Packings packings_of(const Constants& constant) { return Packings({{constant.data(), constant.size()}}); }
 
 MatrixPanels panels_at(const Constants& constant, std::size_t offset) {
     return {constant.data() + offset, DataType::float32, {}, 4, 8};
@@ -36,16 +34,20 @@ TEST_CASE("what has the same key is made once") {
     int calls = 0;
     for (const bool is_constant : {true, false}) {
         Packings packings = is_constant ? packings_of(memory) : Packings();
-        const auto made = [&](const auto& key) { return packings.find_or_make<Made>(key, [&] { return Made{++calls}; }); };
+        const auto made = [&](const auto& key) {
+            return packings.find_or_make<Made>(key, [&] { return Made{++calls}; });
+        };
         const MatrixPanels one = panels_at(memory, 0), other = panels_at(memory, 1);
         const Packing packing{1, {2}, 3, {4, 5}, true, nullptr};
         Packing wider = packing, bytes = packing;
         wider.division.width = 6, bytes.as_bytes = true;
         calls = 0;
-        const std::vector<std::shared_ptr<const Made>> found{made(std::tuple(one, packing)), made(std::tuple(other, packing)),
-                                                             made(std::tuple(one, wider)), made(std::tuple(one, bytes)), made(std::tuple(one))};
+        const std::vector<std::shared_ptr<const Made>> found{
+            made(std::tuple(one, packing)), made(std::tuple(other, packing)), made(std::tuple(one, wider)),
+            made(std::tuple(one, bytes)), made(std::tuple(one))};
         CHECK_MESSAGE(calls == 5, "each key has something of its own");
-        CHECK_MESSAGE((made(std::tuple(one, packing)) == found[0] && made(std::tuple(one, bytes)) == found[3] && made(std::tuple(one)) == found[4]),
+        CHECK_MESSAGE((made(std::tuple(one, packing)) == found[0] && made(std::tuple(one, bytes)) == found[3] &&
+                       made(std::tuple(one)) == found[4]),
                       "it is found again");
         CHECK_MESSAGE(calls == 5, "and not made again");
         CHECK_MESSAGE(packings.uses().size() == 5, "each is used");
@@ -80,7 +82,8 @@ TEST_CASE("threads that want the same wait for the one that makes it") {
         threads.emplace_back([&, t] {
             Packings packings = packings_of(memory);
             for (int i = 0; i < 200; ++i) {  // more than the table keeps when they are gone
-                found[t] = packings.find_or_make<Made>(std::tuple(panels_at(memory, 0), i % 100), [&] { return Made{++calls}; });
+                found[t] = packings.find_or_make<Made>(std::tuple(panels_at(memory, 0), i % 100),
+                                                       [&] { return Made{++calls}; });
             }
         });
     }

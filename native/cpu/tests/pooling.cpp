@@ -244,7 +244,8 @@ void check_repeat(Random& random, const Level& level) {
 // Rows of the table end anywhere in the row, which ends with a zero.
 void check_add_up(Random& random, const Level& level) {
     const std::int64_t size = random.between(1, 70), count = random.between(1, most_lanes), taps = random.between(0, 5);
-    const Exact<float> row = numbers(size + most_lanes, random), out(count), weights = numbers(taps * most_lanes, random);
+    const Exact<float> row = numbers(size + most_lanes, random), out(count),
+                       weights = numbers(taps * most_lanes, random);
     row[size] = 0;
     const Exact<std::int32_t> indices(taps * most_lanes);
     const bool far = random.chance(50);
@@ -280,8 +281,8 @@ void check_add(Random& random, const Level& level) {
     CHECK_MESSAGE(right, "the weighted row is added");
 }
 
-// Sums of bytes that stand for numbers, as bands, and of whole planes that may follow one another. The numbers are multiples
-// of a quarter, so that sums are exact.
+// Sums of bytes that stand for numbers, as bands, and of whole planes that may follow one another. The numbers are
+// multiples of a quarter, so that sums are exact.
 void check_numbers(Random& random, const Level& level) {
     constexpr Kind sums{false, 0};
     Pooling pooling = random_pooling(random, level, sums);
@@ -301,7 +302,8 @@ void check_numbers(Random& random, const Level& level) {
     std::vector<Plane> pooled;
     std::vector<Exact<float>> numbers;
     for (std::int64_t c = 0; c < count; ++c) {
-        const Plane& made = pooled.emplace_back(Plane{x.bytes() + c * step, random.chance(70) ? 0.25f : 2.0f, random.chance(70) ? -3.0f : 90.0f});
+        const Plane& made = pooled.emplace_back(
+            Plane{x.bytes() + c * step, random.chance(70) ? 0.25f : 2.0f, random.chance(70) ? -3.0f : 90.0f});
         const Exact<float>& each = numbers.emplace_back(plane);
         for (std::int64_t i = 0; i < plane; ++i) {
             each[i] = (static_cast<float>(x[c * step + i * spacing]) - made.zero_point) * made.scale;
@@ -316,7 +318,8 @@ void check_numbers(Random& random, const Level& level) {
         const BandResult got = bands.compute(place, planes, pooled[0], nullptr, parts);
         for (std::int64_t r = 0; r < place.rows; ++r) {
             for (std::int64_t c = 0; c < place.columns; ++c) {
-                const Expected wanted = expected(pooling, numbers[0], {place.depth, place.top + r, place.left + c}, sums);
+                const Expected wanted =
+                    expected(pooling, numbers[0], {place.depth, place.top + r, place.left + c}, sums);
                 const double sum = reinterpret_cast<const double*>(got.values)[r * bands.pitch() + c];
                 right = right && sum == static_cast<double>(wanted.value);
             }

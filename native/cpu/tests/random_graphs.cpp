@@ -19,8 +19,8 @@ constexpr double greatest_number = 1000;  // float16 adds numbers up to this wit
 class Sketch {
 public:
     explicit Sketch(std::uint64_t seed) : random_(seed) {
-        constexpr DataType types[] = {DataType::float32, DataType::float32, DataType::int32,
-                                      DataType::float16, DataType::int64};
+        constexpr DataType types[] = {DataType::float32, DataType::float32, DataType::int32, DataType::float16,
+                                      DataType::int64};
         type_ = types[random_.between(0, 4)];
         constexpr std::int64_t sizes[] = {1, 2, 3, 5, 17, 33, 64, 260};
         Shape shape;
@@ -46,8 +46,7 @@ public:
         std::size_t outputs = 0;
         for (std::size_t v = inputs; v < values_.size(); ++v) {
             const bool is_last = v + 1 == values_.size() && outputs == 0;
-            for (int times = random_.chance(35) || is_last ? 1 + (random_.chance(5) ? 1 : 0) : 0; times > 0;
-                 --times) {
+            for (int times = random_.chance(35) || is_last ? 1 + (random_.chance(5) ? 1 : 0) : 0; times > 0; --times) {
                 graph.output(values_[v].id);
                 ++outputs;
             }
@@ -68,15 +67,12 @@ private:
     void keep(int id, double bound) { values_.push_back({id, bound}); }
 
     const Known& any() {
-        return values_[static_cast<std::size_t>(
-            random_.between(0, static_cast<std::int64_t>(values_.size()) - 1))];
+        return values_[static_cast<std::size_t>(random_.between(0, static_cast<std::int64_t>(values_.size()) - 1))];
     }
 
     Shape shape(const Known& value) const { return sizes_of(graph.desc(value.id)); }
 
-    int axis_of(const Known& value) {
-        return static_cast<int>(random_.between(0, graph.desc(value.id).rank - 1));
-    }
+    int axis_of(const Known& value) { return static_cast<int>(random_.between(0, graph.desc(value.id).rank - 1)); }
 
     // Another value with these sizes: an existing one, one that is broadcast to them, or a new one.
     Known beside(const Shape& sizes, Operand& operand) {
@@ -158,8 +154,7 @@ private:
             const bool sum = random_.chance(50);
             const Operand operands[] = {graph.read(x.id), other};
             const bool turned = random_.chance(40);
-            keep(graph.apply(sum ? add : greater, {operands[turned], operands[!turned]},
-                             result_desc(sizes)),
+            keep(graph.apply(sum ? add : greater, {operands[turned], operands[!turned]}, result_desc(sizes)),
                  x.bound + y.bound);
         }
     }
@@ -178,8 +173,7 @@ private:
         Shape part = sizes, origin(sizes.size()), steps(sizes.size());
         for (std::size_t d = 0; d < sizes.size(); ++d) {
             part[d] = random_.between(1, sizes[d]);
-            const std::int64_t step =
-                part[d] == 1 ? 1 : random_.between(1, (sizes[d] - 1) / (part[d] - 1));
+            const std::int64_t step = part[d] == 1 ? 1 : random_.between(1, (sizes[d] - 1) / (part[d] - 1));
             const std::int64_t reach = step * (part[d] - 1);
             const std::int64_t first = random_.between(0, sizes[d] - 1 - reach);
             const bool backwards = random_.chance(25);
@@ -281,11 +275,9 @@ private:
             return;
         }
         if (static_cast<double>(row) * x.bound <= greatest_number) {
-            keep(graph.reduce("SUM", graph.read(x.id), axes, type_),
-                 static_cast<double>(row) * x.bound);
+            keep(graph.reduce("SUM", graph.read(x.id), axes, type_), static_cast<double>(row) * x.bound);
         } else {
-            keep(graph.reduce(random_.chance(50) ? "MAX" : "MIN", graph.read(x.id), axes, type_),
-                 x.bound);
+            keep(graph.reduce(random_.chance(50) ? "MAX" : "MIN", graph.read(x.id), axes, type_), x.bound);
         }
     }
 
@@ -329,11 +321,10 @@ TEST_CASE("random graphs") {
         check_run(graph, sample, {});
         check_run(graph, sample, {4, lies[random.between(0, 3)], lies[random.between(0, 3)]});
         for (std::size_t o = 0; o < graph.output_count() && o < 3; ++o) {
-            const std::size_t input = static_cast<std::size_t>(
-                random.between(0, static_cast<std::int64_t>(graph.input_count()) - 1));
+            const std::size_t input =
+                static_cast<std::size_t>(random.between(0, static_cast<std::int64_t>(graph.input_count()) - 1));
             if (graph.output_desc(o).type == graph.input_desc(input).type) {
-                check_run(graph, sample,
-                          {2, Lie::packed, Lie::packed, Overlap{o, input, random.between(-2, 2)}});
+                check_run(graph, sample, {2, Lie::packed, Lie::packed, Overlap{o, input, random.between(-2, 2)}});
             }
         }
     }

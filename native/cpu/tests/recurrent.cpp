@@ -1,4 +1,5 @@
-// Recurrent networks on memory of exactly the needed bytes: any sizes, lengths, strides and workers, compared with the equations.
+// Recurrent networks on memory of exactly the needed bytes: any sizes, lengths, strides and workers, compared with the
+// equations.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -32,7 +33,8 @@ struct Numbers {
         std::generate_n(data.get(), count, [&] { return magnitude * static_cast<float>(random.between(-8, 8)) / 8; });
     }
     double at(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) const {
-        return data[static_cast<std::size_t>(a * desc.strides[0] + b * desc.strides[1] + c * desc.strides[2] + d * desc.strides[3])];
+        return data[static_cast<std::size_t>(a * desc.strides[0] + b * desc.strides[1] + c * desc.strides[2] +
+                                             d * desc.strides[3])];
     }
     bool present() const { return data != nullptr; }
 };
@@ -78,7 +80,8 @@ Network random_network(Random& random) {
 }
 
 // The state {hidden, cell} after a step of a sequence, unit by unit.
-void advance(const Network& n, std::int64_t d, std::int64_t t, std::int64_t b, std::vector<double>& hidden, std::vector<double>& cell) {
+void advance(const Network& n, std::int64_t d, std::int64_t t, std::int64_t b, std::vector<double>& hidden,
+             std::vector<double>& cell) {
     const auto biased = [&](std::int64_t part, std::int64_t row) {
         return n.bias.present() ? n.bias.at(0, 0, d, part * n.gates * n.hidden + row) : 0.0;
     };
@@ -102,7 +105,9 @@ void advance(const Network& n, std::int64_t d, std::int64_t t, std::int64_t b, s
     std::vector<double> next(hidden.size()), reset(hidden.size());
     for (std::size_t u = 0; u < hidden.size(); ++u) {
         const auto unit = static_cast<std::int64_t>(u);
-        const auto look = [&](std::int64_t p, double c) { return n.peephole.present() ? n.peephole.at(0, 0, d, p * n.hidden + unit) * c : 0.0; };
+        const auto look = [&](std::int64_t p, double c) {
+            return n.peephole.present() ? n.peephole.at(0, 0, d, p * n.hidden + unit) * c : 0.0;
+        };
         if (n.gates == 1) {
             next[u] = std::tanh(gate(0, unit));
         } else if (n.gates == 3) {
@@ -117,7 +122,8 @@ void advance(const Network& n, std::int64_t d, std::int64_t t, std::int64_t b, s
     for (std::size_t u = 0; n.gates == 3 && u < hidden.size(); ++u) {
         const auto unit = static_cast<std::int64_t>(u);
         const double z = sigmoid(gate(0, unit)), r = sigmoid(gate(1, unit));
-        const double h = std::tanh(from_x(2, unit) + (n.resets_after ? r * from_state(2, unit, hidden) : from_state(2, unit, reset)));
+        const double h = std::tanh(from_x(2, unit) +
+                                   (n.resets_after ? r * from_state(2, unit, hidden) : from_state(2, unit, reset)));
         next[u] = (1 - z) * h + z * hidden[u];
     }
     hidden = next;
@@ -161,7 +167,8 @@ void check_unpacked(const Step& step, const Numbers& weight, std::size_t port, R
     const auto count = static_cast<std::size_t>(weight.desc.span());
     const std::unique_ptr<float[]> kept(new float[count]);
     std::copy_n(weight.data.get(), count, kept.get());
-    each_coordinate(weight.desc, [&](const Sizes& at) { weight.data[static_cast<std::size_t>(place(weight.desc, at))] = -1; });
+    each_coordinate(weight.desc,
+                    [&](const Sizes& at) { weight.data[static_cast<std::size_t>(place(weight.desc, at))] = -1; });
     CHECK_MESSAGE(step.keeps(buffer), "it keeps the weights");
     step.unpack(buffer, context);
     CHECK_MESSAGE(std::equal(kept.get(), kept.get() + count, weight.data.get()), "weights are as they were");
@@ -232,7 +239,8 @@ void check(const Network& n, const Result& result) {
             }
             for (std::int64_t s = 0; s < n.steps; ++s) {
                 const std::int64_t t = n.backward[static_cast<std::size_t>(d)] != 0 ? n.steps - 1 - s : s;
-                const bool lasts = n.lengths.empty() || t < static_cast<std::int64_t>(n.lengths[static_cast<std::size_t>(b)]);
+                const bool lasts =
+                    n.lengths.empty() || t < static_cast<std::int64_t>(n.lengths[static_cast<std::size_t>(b)]);
                 if (lasts) {
                     advance(n, d, t, b, hidden, cell);
                 }
@@ -260,7 +268,8 @@ TEST_CASE("recurrent networks follow their equations") {
         const Result first = run(network, 1, true);
         check(network, first);
         CHECK(run(network, 3, true) == first);
-        const Result unprepared = run(network, 3, false);  // a product of few rows adds up weights in another order where they lie
+        const Result unprepared =
+            run(network, 3, false);  // a product of few rows adds up weights in another order where they lie
         check(network, unprepared);
         CHECK(run(network, 1, false) == unprepared);
         if (network.inputs < 10) {
@@ -277,11 +286,13 @@ TEST_CASE("workers that share the hidden units of a step give the same bits") {
             while (network.gates != gates || network.resets_after != after) {
                 network = random_network(random);
             }
-            network.steps = 3, network.batch = 1 + 4 * after, network.hidden = gates == 1 ? 600 : 320, network.backward = {0};
+            network.steps = 3, network.batch = 1 + 4 * after, network.hidden = gates == 1 ? 600 : 320,
+            network.backward = {0};
             network.x = Numbers({1, 3, network.batch, network.inputs}, random, 1);
             network.w = Numbers({1, 1, gates * network.hidden, network.inputs}, random, 0.5f);
             network.r = Numbers({1, 1, gates * network.hidden, network.hidden}, random, 0.003f);
-            network.bias = Numbers(), network.first_hidden = Numbers(), network.first_cell = Numbers(), network.peephole = Numbers();
+            network.bias = Numbers(), network.first_hidden = Numbers(), network.first_cell = Numbers(),
+            network.peephole = Numbers();
             network.lengths.clear();
             const Result first = run(network, 1, true);
             check(network, first);

@@ -24,7 +24,9 @@ class Worker final : public Step {
 public:
     Worker(StepTensors tensors, Work work) : tensors_(std::move(tensors)), work_(std::move(work)) {}
 
-    void run(RunContext& context) const override { work_(context, context.data(tensors_.inputs[0]), context.data(tensors_.outputs[0])); }
+    void run(RunContext& context) const override {
+        work_(context, context.data(tensors_.inputs[0]), context.data(tensors_.outputs[0]));
+    }
     Kind kind() const override { return Kind::native; }
     std::size_t scratch_bytes() const override { return length; }
     void visit(const Visitor& visitor) override {
@@ -40,7 +42,9 @@ private:
 class Maker final : public StepFactory {
 public:
     explicit Maker(Work work) : work_(std::move(work)) {}
-    std::unique_ptr<Step> make(StepTensors tensors) const override { return std::make_unique<Worker>(std::move(tensors), work_); }
+    std::unique_ptr<Step> make(StepTensors tensors) const override {
+        return std::make_unique<Worker>(std::move(tensors), work_);
+    }
 
 private:
     Work work_;
@@ -108,15 +112,17 @@ TEST_CASE("what is written beside a buffer is reported") {
         const auto write_at = [](std::ptrdiff_t place) -> Work {
             return [place](RunContext&, std::byte*, std::byte* out) { out[place] = std::byte{1}; };
         };
-        constexpr auto behind = static_cast<std::ptrdiff_t>(length), far = behind + static_cast<std::ptrdiff_t>(red_zone) - 1;
+        constexpr auto behind = static_cast<std::ptrdiff_t>(length),
+                       far = behind + static_cast<std::ptrdiff_t>(red_zone) - 1;
         for (const std::ptrdiff_t place : {std::ptrdiff_t{-1}, behind, far}) {
             CHECK(run_all({copy, write_at(place), copy}) == "the step of 'work 1' has written beside its buffers");
         }
         for (const std::ptrdiff_t place : {std::ptrdiff_t{-1}, behind}) {
             CHECK(run_all({copy, write_at(place)}) == "a step has written beside output 0");
         }
-        CHECK(run_all({copy, [](RunContext& context, std::byte*, std::byte*) { context.scratch(1)[length] = std::byte{}; }, copy}) ==
-              "the step of 'work 1' has written beside its buffers");
+        CHECK(run_all({copy,
+                       [](RunContext& context, std::byte*, std::byte*) { context.scratch(1)[length] = std::byte{}; },
+                       copy}) == "the step of 'work 1' has written beside its buffers");
     }
 }
 

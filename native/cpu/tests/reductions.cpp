@@ -24,9 +24,7 @@ const Space spaces[] = {
     {{4, 1, 9}, {1}},    {{50, 60}, {0, 1}}, {{1, 1}, {0, 1}},       {{40, 2, 300}, {0, 2}},
 };
 
-std::string name_of(const Space& space) {
-    return "space " + std::to_string(&space - spaces);
-}
+std::string name_of(const Space& space) { return "space " + std::to_string(&space - spaces); }
 
 }  // namespace
 
@@ -74,8 +72,7 @@ TEST_CASE("rows with what is around them") {
     for (const Space& space : spaces) {
         INFO(name_of(space));
         Graph graph;
-        const int x = graph.input(DataType::float32, space.sizes),
-                  y = graph.input(DataType::float32, space.sizes);
+        const int x = graph.input(DataType::float32, space.sizes), y = graph.input(DataType::float32, space.sizes);
         const int sum = graph.apply(add, {graph.read(x), graph.read(y)});
         const int most = graph.reduce("MAX", graph.read(sum), space.axes, DataType::float32);
         const int less = graph.apply(subtract, {graph.read(sum), graph.spread(most, space.sizes)});
@@ -106,8 +103,7 @@ TEST_CASE("rows of other operands") {
         const int one = graph.input(DataType::float32, single);
         const int a = graph.apply(add, {graph.read(x), graph.transposed(turned, 0, last)});
         const int b = graph.apply(subtract, {graph.read(a), graph.spread(one, sizes)});
-        const int c =
-            graph.apply(add, {graph.read(b), graph.read(graph.sequence(DataType::float32, sizes, 0, 1))});
+        const int c = graph.apply(add, {graph.read(b), graph.read(graph.sequence(DataType::float32, sizes, 0, 1))});
         const int least = graph.reduce("MIN", graph.read(c), space.axes, DataType::float32);
         graph.output(least);
         const Shape kept = sizes_of(graph.desc(least));
@@ -115,8 +111,8 @@ TEST_CASE("rows of other operands") {
             graph.apply(add, {graph.read(least), graph.read(graph.sequence(DataType::float32, kept, 5, 1))});
         graph.output(graph.apply(add, {graph.read(x), graph.spread(row, sizes)}));
         graph.output(graph.apply(subtract, {graph.read(a), graph.spread(least, sizes)}));
-        graph.output(graph.reduce("SUM", graph.read(graph.fill(DataType::float32, sizes, 2)), space.axes,
-                                  DataType::float32));
+        graph.output(
+            graph.reduce("SUM", graph.read(graph.fill(DataType::float32, sizes, 2)), space.axes, DataType::float32));
         const Sample sample(graph, 4);
         check_run(graph, sample, {});
         check_run(graph, sample, {4, Lie::reversed, Lie::transposed});

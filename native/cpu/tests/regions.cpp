@@ -9,15 +9,12 @@
 namespace dmlgraph::cpu::tests {
 namespace {
 
-constexpr DataType types[] = {DataType::float32, DataType::float16, DataType::int32, DataType::int64,
-                              DataType::uint8};
+constexpr DataType types[] = {DataType::float32, DataType::float16, DataType::int32, DataType::int64, DataType::uint8};
 
 // Below, at and above the least and greatest blocks, and large enough for several threads.
 constexpr std::int64_t counts[] = {1, 3, 63, 64, 255, 256, 257, 1023, 1025, 2047, 2048, 2049, 6145, 70'001};
 
-std::string name_of(DataType type) {
-    return "type " + std::to_string(static_cast<int>(type));
-}
+std::string name_of(DataType type) { return "type " + std::to_string(static_cast<int>(type)); }
 
 }  // namespace
 
@@ -52,8 +49,7 @@ TEST_CASE("operands of several types") {
             INFO(name_of(from), " to ", name_of(to));
             Graph graph;
             const int x = graph.input(from, {5, 517});
-            const int positive =
-                graph.apply(greater, {graph.read(x), graph.read(graph.fill(from, {5, 517}, 0))});
+            const int positive = graph.apply(greater, {graph.read(x), graph.read(graph.fill(from, {5, 517}, 0))});
             const int converted = graph.convert(graph.read(positive), to);
             graph.output(graph.apply(add, {graph.read(converted), graph.read(converted)}));
             check_graph(graph);
@@ -125,8 +121,7 @@ TEST_CASE("buffers read in other sizes") {
     const int doubled = graph.apply(add, {graph.read(x), graph.read(x)});
     const int line = graph.apply(add, {graph.view(doubled, {420}, {1}), graph.view(x, {420}, {1})});
     graph.output(graph.apply(negate, {graph.view(line, {4, 5, 21}, {105, 21, 1})}));
-    graph.output(
-        graph.apply(add, {graph.view(line, {418, 3}, {1, 1}), graph.view(doubled, {418, 3}, {1, 1})}));
+    graph.output(graph.apply(add, {graph.view(line, {418, 3}, {1, 1}), graph.view(doubled, {418, 3}, {1, 1})}));
     graph.output(graph.apply(copied, {graph.view(doubled, {35, 12}, {1, 35})}));
     graph.output(graph.apply(copied, {graph.view(doubled, {6, 7}, {70, 5})}));
     check_graph(graph);
@@ -147,12 +142,11 @@ TEST_CASE("fills and sequences") {
         graph.output(graph.apply(greater, {graph.read(x), graph.read(still)}));
         if (type == DataType::int32 || type == DataType::float32) {
             graph.output(graph.apply(subtract, {graph.read(count), graph.read(x)}));
-            graph.output(graph.apply(
-                add, {graph.read(x), graph.transposed(graph.sequence(type, {100, 7, 3}, 5, -2), 0, 2)}));
+            graph.output(
+                graph.apply(add, {graph.read(x), graph.transposed(graph.sequence(type, {100, 7, 3}, 5, -2), 0, 2)}));
         }
         graph.output(graph.apply(greater, {graph.read(x), graph.read(graph.constant(type, sizes, 9))}));
-        graph.output(
-            graph.apply(lesser, {graph.read(x), graph.spread(graph.constant(type, {1, 7, 1}, 8), sizes)}));
+        graph.output(graph.apply(lesser, {graph.read(x), graph.spread(graph.constant(type, {1, 7, 1}, 8), sizes)}));
         check_graph(graph);
     }
 }
@@ -198,8 +192,7 @@ TEST_CASE("buffers are used again") {
         const Shape now = sizes_of(graph.desc(value));
         const int turned = graph.apply(negate, {graph.transposed(value, 0, 1)});
         value = graph.apply(
-            greater,
-            {graph.read(turned), graph.read(graph.fill(DataType::float32, {now[1], now[0]}, k % 3 - 3))});
+            greater, {graph.read(turned), graph.read(graph.fill(DataType::float32, {now[1], now[0]}, k % 3 - 3))});
     }
     graph.output(value);
     check_graph(graph);
@@ -218,8 +211,7 @@ TEST_CASE("streams of large results") {
     graph.output(graph.fill(DataType::float32, {count}, 3));
     Executable executable(plan(graph.spec()), 3);
     Executable::Context& context = executable.acquire();
-    std::vector<float> in(static_cast<std::size_t>(count)), positive(in.size()), doubled(in.size()),
-        filled(in.size());
+    std::vector<float> in(static_cast<std::size_t>(count)), positive(in.size()), doubled(in.size()), filled(in.size());
     for (std::size_t i = 0; i < in.size(); ++i) {
         in[i] = static_cast<float>(static_cast<std::int64_t>(i % 1001) - 500);
     }

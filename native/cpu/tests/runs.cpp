@@ -62,8 +62,10 @@ void Trial::run(const Executable& executable, Executable::Context& context, std:
     }
     executable.run(context, binding_, step_seconds);
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
-        check_on_any_thread(same(outputs_[o].numbers(), sample_.outputs[o]), "output " + std::to_string(o) + " is as expected");
-        check_on_any_thread(binding_.may_overlap || outputs_[o].gaps_are_untouched(), "nothing is written beside the output");
+        check_on_any_thread(same(outputs_[o].numbers(), sample_.outputs[o]),
+                            "output " + std::to_string(o) + " is as expected");
+        check_on_any_thread(binding_.may_overlap || outputs_[o].gaps_are_untouched(),
+                            "nothing is written beside the output");
     }
     for (std::size_t i = 0; !binding_.may_overlap && i < inputs_.size(); ++i) {
         check_on_any_thread(same(inputs_[i].numbers(), sample_.inputs[i]), "inputs stay what they are");
@@ -77,7 +79,8 @@ void check_run(const Graph& graph, const Sample& sample, const Arrangement& arra
     std::vector<double> step_seconds;
     trial.run(executable, context);
     trial.run(executable, context, arrangement.timed ? &step_seconds : nullptr);
-    check_on_any_thread(!arrangement.timed || step_seconds.size() == executable.program().steps.size(), "every step is timed");
+    check_on_any_thread(!arrangement.timed || step_seconds.size() == executable.program().steps.size(),
+                        "every step is timed");
     executable.release(context);
 }
 

@@ -36,8 +36,7 @@ public:
     Trial(const Graph& graph, const Sample& sample, const Arrangement& arrangement);
 
     // Sets the inputs, runs, and checks the outputs; with `step_seconds`, the run is timed.
-    void run(const Executable& executable, Executable::Context& context,
-             std::vector<double>* step_seconds = nullptr);
+    void run(const Executable& executable, Executable::Context& context, std::vector<double>* step_seconds = nullptr);
 
 private:
     const Sample& sample_;

@@ -40,8 +40,7 @@ TEST_CASE("copies between arrays of every kind") {
                 for (const Lie to : lies) {
                     const TensorDesc desc = packed(type, sizes);
                     TestArray in(desc, from), out(desc, to);
-                    const std::vector<double> numbers =
-                        counted(static_cast<std::size_t>(desc.element_count()));
+                    const std::vector<double> numbers = counted(static_cast<std::size_t>(desc.element_count()));
                     in.set(numbers);
                     copy(tensor_of(out, desc), tensor_of(in, desc));
                     CHECK_MESSAGE((out.numbers() == numbers && out.gaps_are_untouched()), "a copy is what was copied");
@@ -68,8 +67,8 @@ TEST_CASE("pieces of a tensor") {
                     gather(piece.get(), from.data, 3, from.sizes, from.strides, first, length, item);
                     bool right = true;
                     for (std::int64_t i = 0; i < length; ++i) {
-                        right = right && load(type, piece.get() + i * item) ==
-                                             numbers[static_cast<std::size_t>(first + i)];
+                        right =
+                            right && load(type, piece.get() + i * item) == numbers[static_cast<std::size_t>(first + i)];
                     }
                     CHECK_MESSAGE(right, "gather");
                     scatter(to.data, 3, to.sizes, to.strides, piece.get(), first, length, item);
@@ -104,8 +103,9 @@ TEST_CASE("rectangles") {
                     CHECK_MESSAGE(load(type, line + (columns - 1) * item) == numbers[0],
                                   "gather_tile of a repeated column");
                     repeat(line, in_lines.array().data, rows, columns, static_cast<int>(item));
-                    CHECK_MESSAGE(load(type, line + (rows * columns - 1) * item) == numbers[static_cast<std::size_t>(rows) - 1],
-                                  "repeat");
+                    CHECK_MESSAGE(
+                        load(type, line + (rows * columns - 1) * item) == numbers[static_cast<std::size_t>(rows) - 1],
+                        "repeat");
                 }
             }
         }
@@ -123,7 +123,7 @@ TEST_CASE("copies past the caches") {
             stream_copy(out.get() + shift, in.get() + shift + 1, bytes);
             finish_streams();
             CHECK_MESSAGE((std::memcmp(out.get() + shift, in.get() + shift + 1, bytes) == 0 &&
-                              out.get()[shift + bytes] == std::byte{0}),
+                           out.get()[shift + bytes] == std::byte{0}),
                           std::to_string(bytes), " bytes");
         }
     }

@@ -76,41 +76,27 @@ TensorDesc strided(DataType type, const Shape& sizes, const Shape& strides) {
     return desc;
 }
 
-Shape sizes_of(const TensorDesc& desc) {
-    return {desc.sizes.begin(), desc.sizes.begin() + desc.rank};
-}
+Shape sizes_of(const TensorDesc& desc) { return {desc.sizes.begin(), desc.sizes.begin() + desc.rank}; }
 
-Shape strides_of(const TensorDesc& desc) {
-    return {desc.strides.begin(), desc.strides.begin() + desc.rank};
-}
+Shape strides_of(const TensorDesc& desc) { return {desc.strides.begin(), desc.strides.begin() + desc.rank}; }
 
 double load(DataType type, const std::byte* from) {
     switch (type) {
-        case DataType::float32:
-            return load_as<float>(from);
-        case DataType::float64:
-            return load_as<double>(from);
+        case DataType::float32: return load_as<float>(from);
+        case DataType::float64: return load_as<double>(from);
         case DataType::float16: {
             std::uint16_t bits;
             std::memcpy(&bits, from, sizeof bits);
             return half_value(bits);
         }
-        case DataType::uint8:
-            return load_as<std::uint8_t>(from);
-        case DataType::int8:
-            return load_as<std::int8_t>(from);
-        case DataType::uint16:
-            return load_as<std::uint16_t>(from);
-        case DataType::int16:
-            return load_as<std::int16_t>(from);
-        case DataType::uint32:
-            return load_as<std::uint32_t>(from);
-        case DataType::int32:
-            return load_as<std::int32_t>(from);
-        case DataType::uint64:
-            return load_as<std::uint64_t>(from);
-        default:
-            return load_as<std::int64_t>(from);
+        case DataType::uint8: return load_as<std::uint8_t>(from);
+        case DataType::int8: return load_as<std::int8_t>(from);
+        case DataType::uint16: return load_as<std::uint16_t>(from);
+        case DataType::int16: return load_as<std::int16_t>(from);
+        case DataType::uint32: return load_as<std::uint32_t>(from);
+        case DataType::int32: return load_as<std::int32_t>(from);
+        case DataType::uint64: return load_as<std::uint64_t>(from);
+        default: return load_as<std::int64_t>(from);
     }
 }
 
@@ -126,14 +112,10 @@ void store(DataType type, std::byte* to, double value) {
     }
     const auto whole = static_cast<std::int64_t>(value);
     switch (item_size(type)) {
-        case 1:
-            return store_as(to, static_cast<std::uint8_t>(whole));
-        case 2:
-            return store_as(to, static_cast<std::uint16_t>(whole));
-        case 4:
-            return store_as(to, static_cast<std::uint32_t>(whole));
-        default:
-            return store_as(to, whole);
+        case 1: return store_as(to, static_cast<std::uint8_t>(whole));
+        case 2: return store_as(to, static_cast<std::uint16_t>(whole));
+        case 4: return store_as(to, static_cast<std::uint32_t>(whole));
+        default: return store_as(to, whole);
     }
 }
 
@@ -178,8 +160,7 @@ TestArray::TestArray(const TensorDesc& desc, Lie lie) : desc_(packed(desc.type, 
 TestArray::TestArray(const TensorDesc& desc, TestArray& other, std::int64_t shift)
     : desc_(packed(desc.type, sizes_of(desc))) {
     const std::size_t item = item_size(desc.type);
-    bytes_ =
-        std::max(other.bytes_, static_cast<std::size_t>(desc.element_count()) * item) + spare_elements * item;
+    bytes_ = std::max(other.bytes_, static_cast<std::size_t>(desc.element_count()) * item) + spare_elements * item;
     block_ = std::make_shared<Block>(bytes_);
     other.block_ = block_;
     other.bytes_ = bytes_;
@@ -192,8 +173,8 @@ std::byte* TestArray::element(const Sizes& coordinate) const {
     if (array_.packed) {
         return array_.data + place(desc_, coordinate) * static_cast<std::int64_t>(item_size(desc_.type));
     }
-    return array_.data + std::inner_product(coordinate.begin(), coordinate.begin() + desc_.rank,
-                                            array_.strides.begin(), std::int64_t{0});
+    return array_.data + std::inner_product(coordinate.begin(), coordinate.begin() + desc_.rank, array_.strides.begin(),
+                                            std::int64_t{0});
 }
 
 void TestArray::set(const std::vector<double>& numbers) {
@@ -207,9 +188,7 @@ std::vector<double> TestArray::numbers() const {
     return result;
 }
 
-void TestArray::soil() {
-    std::fill_n(block_->get(), bytes_, soil_byte);
-}
+void TestArray::soil() { std::fill_n(block_->get(), bytes_, soil_byte); }
 
 bool TestArray::gaps_are_untouched() const {
     std::vector<bool> covered(bytes_);

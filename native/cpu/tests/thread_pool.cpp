@@ -52,8 +52,7 @@ bool covers(std::int64_t count, int workers) {
 TEST_CASE("every piece is taken once") {
     for (const std::int64_t count : {0, 1, 2, 3, 7, 63, 64, 65, 1000, 20'001}) {
         for (const int workers : {1, 2, 3, 8, 17}) {
-            CHECK_MESSAGE(covers(count, workers),
-                          count, " pieces, ", workers, " workers");
+            CHECK_MESSAGE(covers(count, workers), count, " pieces, ", workers, " workers");
         }
     }
 }
@@ -174,7 +173,8 @@ TEST_CASE("a job that is stopped takes no further pieces") {
             true, &stop);
         CHECK_MESSAGE((taken > 0 && taken < count), "some pieces are left out");
         run_parallel(
-            count, workers, [&](int, Chunks& chunks) {
+            count, workers,
+            [&](int, Chunks& chunks) {
                 std::int64_t first = 0, last = 0;
                 check_on_any_thread(!chunks.next(first, last), "nothing is left to do");
             },
@@ -216,9 +216,7 @@ TEST_CASE("the first exception of a job is thrown to its caller, when all worker
     }
 }
 
-TEST_CASE("there is a thread at least") {
-    CHECK_MESSAGE(default_threads() >= 1, "default_threads");
-}
+TEST_CASE("there is a thread at least") { CHECK_MESSAGE(default_threads() >= 1, "default_threads"); }
 
 #if !defined(_WIN32)
 TEST_CASE("a forked process has a pool of its own") {

@@ -24,7 +24,8 @@ struct PooledBlocks::Memory {
         const std::int64_t lanes = blocks.lanes_, rows = (blocks.plane_.cells - 1) / blocks.plane_.pitch;
         cells = scratch.take(blocks.plane_.cells * lanes);
         lines = scratch.take(rows * windows.counts[2] * lanes);
-        results = scratch.take(std::max(windows.count(), lanes) * lanes);  // at least the cells of a vector, see ScatterCall
+        results =
+            scratch.take(std::max(windows.count(), lanes) * lanes);  // at least the cells of a vector, see ScatterCall
     }
 };
 
@@ -60,13 +61,16 @@ void PooledBlocks::prepare(Scratch scratch) const {
     std::fill_n(Memory(scratch, *this).cells, plane_.cells * lanes_, start_);
 }
 
-void PooledBlocks::compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, Scratch scratch) const {
+void PooledBlocks::compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step,
+                           Scratch scratch) const {
     const Memory memory(scratch, *this);
     const Windows& windows = pooling_.windows;
     const std::int64_t apart = planes.batch[1] / static_cast<std::int64_t>(item_size(pooling_.type));
-    kernels_.gather({memory.cells, plane_.places.data(), plane, pooling_.type == DataType::float16, apart, channels, pooling_.sizes[1] * pooling_.sizes[2]});
-    pooling_.kernels->cells({memory.results, memory.lines, memory.cells, plane_.pitch, windows.counts[1], windows.counts[2], windows.strides[1],
-                             windows.strides[2], windows.dilations[1], windows.dilations[2], windows.taps[1], windows.taps[2], start_});
+    kernels_.gather({memory.cells, plane_.places.data(), plane, pooling_.type == DataType::float16, apart, channels,
+                     pooling_.sizes[1] * pooling_.sizes[2]});
+    pooling_.kernels->cells({memory.results, memory.lines, memory.cells, plane_.pitch, windows.counts[1],
+                             windows.counts[2], windows.strides[1], windows.strides[2], windows.dilations[1],
+                             windows.dilations[2], windows.taps[1], windows.taps[2], start_});
     kernels_.scatter({memory.results, lanes_, windows.count(), out, step, channels});
 }
 

@@ -1,5 +1,5 @@
-// Pooling of small planes of floats in blocks of channels, see products/channel_block.h: where the rows of a plane are short,
-// or windows unusual, vectors along rows would have few lanes with work.
+// Pooling of small planes of floats in blocks of channels, see products/channel_block.h: where the rows of a plane are
+// short, or windows unusual, vectors along rows would have few lanes with work.
 //
 // Of each row the taps come first, then the rows, as in the bands of pooling.h.
 #pragma once
@@ -27,7 +27,8 @@ public:
     // Memory of a worker, which is the same for each of its blocks.
     void prepare(Scratch scratch) const;
     // The results of some channels, `step` floats from one to the next.
-    void compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step, Scratch scratch) const;
+    void compute(const Planes& planes, const std::byte* plane, int channels, float* out, std::int64_t step,
+                 Scratch scratch) const;
 
 private:
     struct Memory;

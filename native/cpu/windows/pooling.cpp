@@ -13,10 +13,10 @@
 namespace dmlgraph::cpu {
 namespace {
 
-constexpr std::int64_t ample_band = 32 << 10;   // bytes of a band's elements
+constexpr std::int64_t ample_band = 32 << 10;       // bytes of a band's elements
 constexpr std::int64_t ample_converted = 16 << 10;  // … that are converted first: half of a nearest cache
-constexpr std::int64_t ample_columns = 1 << 10;  // windows of a row
-constexpr std::int64_t whole_chunk = 2048;       // elements
+constexpr std::int64_t ample_columns = 1 << 10;     // windows of a row
+constexpr std::int64_t whole_chunk = 2048;          // elements
 
 // The taps of the only window that lie inside: their number, and the first one's place.
 struct Inside {
@@ -46,10 +46,13 @@ void set_least(Pooling& pooling) {
         set(pooling.empty, empty);
     };
     switch (pooling.type) {
-        case DataType::int8: return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
+        case DataType::int8:
+            return both(std::numeric_limits<std::int8_t>::min(), std::numeric_limits<std::int8_t>::min());
         case DataType::int16: return both(std::numeric_limits<std::int16_t>::min(), std::int16_t{0});
-        case DataType::int32: return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
-        case DataType::int64: return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
+        case DataType::int32:
+            return both(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::min());
+        case DataType::int64:
+            return both(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::min());
         default: return both(std::uint64_t{0}, std::uint64_t{0});
     }
 }
@@ -68,7 +71,8 @@ std::int64_t alike(std::span<const Plane> planes, std::int64_t elements, std::in
     std::int64_t count = 1;
     for (; count < std::min(most, static_cast<std::int64_t>(planes.size())); ++count) {
         const Plane& next = planes[static_cast<std::size_t>(count)];
-        if (next.data != first.data + count * elements || next.scale != first.scale || next.zero_point != first.zero_point) {
+        if (next.data != first.data + count * elements || next.scale != first.scale ||
+            next.zero_point != first.zero_point) {
             break;
         }
     }
@@ -117,7 +121,8 @@ Pooling::Pooling(DataType of, bool is_maximum, bool from_infinity, std::uint32_t
 bool Pooling::has_picture() const {
     const std::int64_t taps = windows.taps[2], stride = windows.strides[2];
     const bool known = taps == 3 ? stride <= 2 : taps == 2 && stride == 2;
-    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 && windows.dilations[2] == 1;
+    const bool square = windows.taps[1] == taps && windows.strides[1] == stride && windows.dilations[1] == 1 &&
+                        windows.dilations[2] == 1;
     return kernels->picture != nullptr && known && square && power == 0;
 }
 
@@ -159,23 +164,26 @@ Phases::Phases(const Windows& windows, std::size_t axis) {
 struct Bands::Memory {
     std::byte* lines;
     std::byte* results;
-    std::byte* row;     // converted
-    std::byte* packed;  // … before that
-    std::byte* picture;  // rows of a band, converted
+    std::byte* row;         // converted
+    std::byte* packed;      // … before that
+    std::byte* picture;     // rows of a band, converted
     std::int64_t* offsets;  // by tap of a column
     std::uint32_t* line_indices = nullptr;
     std::uint32_t* where = nullptr;
 
     Memory(Scratch& scratch, const Bands& bands) {
         const int item = bands.pooling_.item;
-        const std::int64_t lines_count = bands.pooling_.windows.taps[0] * bands.y_.count() * bands.height_ * bands.columns_;
-        const std::int64_t padded = bands.columns_first_ ? bands.rows_ * (bands.pooling_.windows.padding[2] + bands.windows_span()) : 0;
+        const std::int64_t lines_count =
+            bands.pooling_.windows.taps[0] * bands.y_.count() * bands.height_ * bands.columns_;
+        const std::int64_t padded =
+            bands.columns_first_ ? bands.rows_ * (bands.pooling_.windows.padding[2] + bands.windows_span()) : 0;
         const bool has_picture = bands.converts_rows_ || bands.columns_first_;
         lines = scratch.take<std::byte>(std::max(lines_count, padded) * item);
         results = scratch.take<std::byte>(bands.rows_ * bands.columns_ * item);
         row = scratch.take<std::byte>(bands.width_ * item);
         packed = scratch.take<std::byte>(bands.width_ * std::int64_t{widest_item});
-        picture = scratch.take<std::byte>(has_picture ? bands.line_rows(bands.rows_) * bands.pooling_.sizes[2] * item : 0);
+        picture =
+            scratch.take<std::byte>(has_picture ? bands.line_rows(bands.rows_) * bands.pooling_.sizes[2] * item : 0);
         offsets = scratch.take<std::int64_t>(bands.columns_first_ ? bands.pooling_.windows.taps[1] : 0);
         if (bands.finds_) {
             line_indices = scratch.take<std::uint32_t>(lines_count);
@@ -184,15 +192,18 @@ struct Bands::Memory {
     }
 };
 
-Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows, bool rows_first) : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
+Bands::Bands(const Pooling& pooling, bool finds, bool of_whole_rows, bool rows_first)
+    : pooling_(pooling), finds_(finds), y_(pooling.windows, 1) {
     const Windows& windows = pooling.windows;
     column_bands_ = of_whole_rows ? 1 : quotient_up(windows.counts[2], ample_columns);
     columns_ = quotient_up(windows.counts[2], column_bands_);
-    width_ = std::min(pooling.sizes[2], (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
+    width_ = std::min(pooling.sizes[2],
+                      (columns_ - 1) * windows.strides[2] + (windows.taps[2] - 1) * windows.dilations[2] + 1);
     const std::int64_t row = windows.taps[0] * y_.count() * columns_ * pooling.item;
     rows_ = std::clamp(ample_band / row - y_.reach, std::int64_t{1}, windows.counts[1]);
     if (!pooling.keeps_elements()) {
-        rows_ = std::clamp(ample_converted / (windows.strides[1] * pooling.sizes[2] * pooling.item), std::int64_t{1}, rows_);
+        rows_ = std::clamp(ample_converted / (windows.strides[1] * pooling.sizes[2] * pooling.item), std::int64_t{1},
+                           rows_);
     }
     row_bands_ = quotient_up(windows.counts[1], rows_);
     rows_ = quotient_up(windows.counts[1], row_bands_);
@@ -226,7 +237,8 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Pl
     const Memory memory(scratch, *this);
     std::byte* const results = out == nullptr ? memory.results : out;
     if (has_picture_ && has_neighbours(planes)) {
-        pooling_.kernels->picture({results, place.rows, place.columns, picture_of(place, planes, plane.data, memory), pooling_.start.data()});
+        pooling_.kernels->picture(
+            {results, place.rows, place.columns, picture_of(place, planes, plane.data, memory), pooling_.start.data()});
         return {results, nullptr};
     }
     if (columns_first_ && combine_columns(place, planes, plane, results, memory)) {
@@ -237,7 +249,8 @@ BandResult Bands::compute(const BandPlace& place, const Planes& planes, const Pl
         return {results, nullptr};
     }
     combine_rows(place, planes, plane, memory.lines, memory);
-    const std::int64_t count = (place.rows - 1) * columns_ + place.columns, taps = static_cast<std::int64_t>(lines_.size());
+    const std::int64_t count = (place.rows - 1) * columns_ + place.columns,
+                       taps = static_cast<std::int64_t>(lines_.size());
     if (finds_) {
         pooling_.kernels->find({results, memory.where, memory.lines, memory.line_indices, lines_.data(), taps, count});
         return {results, memory.where};
@@ -253,10 +266,18 @@ std::int64_t Bands::line_rows(std::int64_t rows) const {
 }
 
 // A plane that is read where it lies; of float16, its rows that the band's windows have, as floats.
-Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane, const Memory& memory) const {
+Picture Bands::picture_of(const BandPlace& place, const Planes& planes, const std::byte* plane,
+                          const Memory& memory) const {
     const Windows& windows = pooling_.windows;
-    const Picture picture{plane, planes.strides[1], pooling_.sizes[1], pooling_.sizes[2], place.top * windows.strides[1] - windows.padding[1],
-                    -windows.padding[2], windows.strides[1], windows.strides[2], windows.taps[2]};
+    const Picture picture{plane,
+                          planes.strides[1],
+                          pooling_.sizes[1],
+                          pooling_.sizes[2],
+                          place.top * windows.strides[1] - windows.padding[1],
+                          -windows.padding[2],
+                          windows.strides[1],
+                          windows.strides[2],
+                          windows.taps[2]};
     if (pooling_.type == DataType::float16) {
         const FloatPicture floats(picture, place.rows);
         auto* const rows = reinterpret_cast<float*>(memory.picture);
@@ -277,16 +298,21 @@ bool Bands::in_place(const Planes& planes) const {
 bool Bands::combine_columns(const BandPlace& place, const Planes& planes, const Plane& plane, std::byte* out,
                             const Memory& memory) const {
     const Windows& windows = pooling_.windows;
-    const std::int64_t stride = windows.strides[1], dilation = windows.dilations[1], height = pooling_.sizes[1], left = windows.padding[2];
-    const std::int64_t width = std::clamp(windows_span() - left, std::int64_t{0}, pooling_.sizes[2]);  // elements of a row that windows have
-    const std::int64_t item = pooling_.item, padded = std::max(left + width, windows_span()), top = place.top * stride - windows.padding[1];
+    const std::int64_t stride = windows.strides[1], dilation = windows.dilations[1], height = pooling_.sizes[1],
+                       left = windows.padding[2];
+    const std::int64_t width =
+        std::clamp(windows_span() - left, std::int64_t{0}, pooling_.sizes[2]);  // elements of a row that windows have
+    const std::int64_t item = pooling_.item, padded = std::max(left + width, windows_span()),
+                       top = place.top * stride - windows.padding[1];
     const std::int64_t begin = std::clamp(top, std::int64_t{0}, height);
-    const std::int64_t end = std::clamp(top + (place.rows - 1) * stride + (windows.taps[1] - 1) * dilation + 1, begin, height);
+    const std::int64_t end =
+        std::clamp(top + (place.rows - 1) * stride + (windows.taps[1] - 1) * dilation + 1, begin, height);
     const std::byte* rows = plane.data + begin * planes.strides[1];
     std::int64_t step = planes.strides[1];
     if (!in_place(planes) || step % item != 0) {
         for (std::int64_t y = begin; y < end; ++y) {
-            convert(memory.picture + (y - begin) * width * item, plane.data + y * planes.strides[1], 0, width, planes, plane, memory);
+            convert(memory.picture + (y - begin) * width * item, plane.data + y * planes.strides[1], 0, width, planes,
+                    plane, memory);
         }
         rows = memory.picture;
         step = width * item;
@@ -319,8 +345,8 @@ bool Bands::combine_columns(const BandPlace& place, const Planes& planes, const 
         pooling_.kernels->combine({line + left * item, in, memory.offsets, last - first, width, pooling_.start.data()});
         fill(line, left + width, padded);
     }
-    pooling_.kernels->rows({out, columns_, memory.lines, padded * item, place.rows, place.columns, padded, 0, windows.strides[2],
-                            windows.dilations[2], windows.taps[2], pooling_.start.data()});
+    pooling_.kernels->rows({out, columns_, memory.lines, padded * item, place.rows, place.columns, padded, 0,
+                            windows.strides[2], windows.dilations[2], windows.taps[2], pooling_.start.data()});
     return true;
 }
 
@@ -337,14 +363,25 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Pla
     const bool converts = converts_rows_ && has_neighbours(planes) &&
                           (pooling_.sizes[1] == 1 || planes.strides[1] == pooling_.sizes[2] * planes.strides[2]);
     const bool in_place = converts || this->in_place(planes);
-    const std::int64_t top_row = converts ? std::clamp(place.top * stride - windows.padding[1], std::int64_t{0}, pooling_.sizes[1]) : 0;
+    const std::int64_t top_row =
+        converts ? std::clamp(place.top * stride - windows.padding[1], std::int64_t{0}, pooling_.sizes[1]) : 0;
     const std::int64_t row_step = converts ? pooling_.sizes[2] * item : planes.strides[1];
-    RowsCall call{nullptr, columns_, nullptr, stride * row_step, 1, place.columns, pooling_.sizes[2],
-                  place.left * windows.strides[2] - windows.padding[2], windows.strides[2], windows.dilations[2],
-                  windows.taps[2], pooling_.start.data()};
+    RowsCall call{nullptr,
+                  columns_,
+                  nullptr,
+                  stride * row_step,
+                  1,
+                  place.columns,
+                  pooling_.sizes[2],
+                  place.left * windows.strides[2] - windows.padding[2],
+                  windows.strides[2],
+                  windows.dilations[2],
+                  windows.taps[2],
+                  pooling_.start.data()};
     std::uint32_t* indices = memory.line_indices;
     const auto skip = [&](std::int64_t begin, std::int64_t end) {  // rows beyond the tensor
-        fill_line(lines + begin * columns_ * item, pooling_.start.data(), (end - begin) * columns_, static_cast<int>(item));
+        fill_line(lines + begin * columns_ * item, pooling_.start.data(), (end - begin) * columns_,
+                  static_cast<int>(item));
         if (finds_) {
             std::fill_n(indices + begin * columns_, (end - begin) * columns_, no_index);
         }
@@ -354,14 +391,16 @@ void Bands::combine_rows(const BandPlace& place, const Planes& planes, const Pla
         const std::byte* rows = plane.data + z * planes.strides[0];
         if (converts && z >= 0 && z < pooling_.sizes[0]) {
             const std::int64_t count = std::min(line_rows(place.rows), pooling_.sizes[1] - top_row);
-            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], planes.strides[2], count * pooling_.sizes[2], plane, nullptr);
+            pooling_.convert(memory.picture, rows + top_row * planes.strides[1], planes.strides[2],
+                             count * pooling_.sizes[2], plane, nullptr);
             rows = memory.picture;
         }
         for (const std::int64_t remainder : y_.remainders) {
             const std::int64_t top = place.top * stride + remainder - windows.padding[1];
             const bool inside = z >= 0 && z < pooling_.sizes[0];
             const std::int64_t begin = inside ? std::clamp(quotient_up(-top, stride), std::int64_t{0}, height) : height;
-            const std::int64_t end = inside ? std::clamp(quotient_up(pooling_.sizes[1] - top, stride), begin, height) : height;
+            const std::int64_t end =
+                inside ? std::clamp(quotient_up(pooling_.sizes[1] - top, stride), begin, height) : height;
             skip(0, begin);
             call.rows = in_place ? end - begin : 1;
             for (std::int64_t i = begin; i < end; i += call.rows) {
@@ -411,7 +450,8 @@ void Bands::convert(std::byte* out, const std::byte* row, std::int64_t first, st
     std::int64_t step = planes.strides[2];
     if (planes.row.rank > 1) {
         step = static_cast<std::int64_t>(item_size(pooling_.type));
-        gather(memory.packed, row, planes.row.rank, planes.row.sizes, planes.row.strides, first, count, static_cast<int>(step));
+        gather(memory.packed, row, planes.row.rank, planes.row.sizes, planes.row.strides, first, count,
+               static_cast<int>(step));
         from = memory.packed;
     }
     pooling_.convert(out, from, step, count, plane, memory.packed);
@@ -419,7 +459,8 @@ void Bands::convert(std::byte* out, const std::byte* row, std::int64_t first, st
 
 std::size_t whole_scratch() { return whole_chunk * 2 * widest_item; }
 
-void pool_whole(const Pooling& pooling, const Planes& planes, std::span<const Plane> pooled, std::byte* out, std::byte* scratch) {
+void pool_whole(const Pooling& pooling, const Planes& planes, std::span<const Plane> pooled, std::byte* out,
+                std::byte* scratch) {
     const auto stored = static_cast<std::int64_t>(item_size(pooling.type));
     const std::int64_t item = pooling.item;
     MatrixTensor inside;
