@@ -89,6 +89,7 @@ void apply(std::string_view opcode_name, int operand, int result, const std::vec
         throw py::value_error("arrays must be packed, as long as out, and have the right item size");
     }
     std::vector<cpu::Operand> in;
+    in.reserve(operands.size());
     for (const py::array& array : operands) {
         in.push_back({array.data(), array.ndim() == 0});
     }

@@ -448,15 +448,16 @@ void init_executable(py::module_& module) {
 }  // namespace
 
 void init_directml(py::module_& module) {
-    py::register_local_exception_translator([](std::exception_ptr pointer) {
-        try {
-            if (pointer) {
-                std::rethrow_exception(pointer);
+    py::register_local_exception_translator(
+        [](std::exception_ptr pointer) {  // NOLINT(performance-unnecessary-value-param): pybind11 says so
+            try {
+                if (pointer) {
+                    std::rethrow_exception(pointer);
+                }
+            } catch (const Error& error) {
+                raise(error);
             }
-        } catch (const Error& error) {
-            raise(error);
-        }
-    });
+        });
     init_library(module);
     init_device(module);
     init_resident(module);

@@ -246,6 +246,7 @@ void Executable::record_initialization(CommandLists& lists, const Dispatch& disp
 std::shared_ptr<Bound> Executable::bound(Flying& flying, std::size_t step) const {
     const Run& run = flying.run;
     std::vector<const Resident*> tensors;
+    tensors.reserve(run.inputs.size() + run.outputs.size());
     for (const RunInput& input : run.inputs) {
         tensors.push_back(input.resident);
     }

@@ -88,7 +88,8 @@ bool can_bind_shared_memory(const std::shared_ptr<Device>& device) {
     if (is_new && may_work(*device)) {
         try {
             entry->second = identity_works(device);
-        } catch (const Error&) {  // refused
+        } catch (const Error&) {
+            entry->second = false;  // refused
         }
     }
     return entry->second;

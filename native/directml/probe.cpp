@@ -5,6 +5,7 @@
 #endif
 
 #include <memory>
+#include <tuple>
 
 #include "directml/adapter.h"
 #include "directml/error.h"
@@ -50,7 +51,7 @@ Probe probe_direct3d(const LibraryPaths& paths) {
         auto libraries = std::make_unique<AdapterLibraries>(paths);
         result.problem = find_problem(*libraries);
         if (result.problem.empty()) {
-            libraries.release();  // never unloaded: drivers have threads
+            std::ignore = libraries.release();  // never unloaded: drivers have threads
         }
     } catch (const Error& error) {
         result.problem = error.message;

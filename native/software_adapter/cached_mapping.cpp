@@ -48,7 +48,11 @@ char* CachedMapping::map(const D3D12_RANGE* range) {
 
 void CachedMapping::unmap(const D3D12_RANGE* range) {
     const std::lock_guard lock(mutex_);
-    if (maps_ == 0 || --maps_ > 0) {
+    if (maps_ == 0) {
+        return;
+    }
+    --maps_;
+    if (maps_ > 0) {
         return;
     }
     const auto [begin, count] = bytes_of(range, size_);

@@ -210,7 +210,7 @@ void FaultyList::delay(const Blocks& before, const Blocks& after) {
                 ++end;
             }
             if (end > at) {
-                late_.push_back({before[i].begin + at, {written.begin() + at, written.begin() + end}});
+                late_.push_back({before[i].begin + at, {written.data() + at, written.data() + end}});
             }
             at = std::max(end, at + 1);
         }

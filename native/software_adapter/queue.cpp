@@ -48,7 +48,7 @@ std::shared_ptr<Flight> CommandQueue::check(std::span<ID3D12CommandList* const> 
         return nullptr;
     }
     ResourceStates states(ResourceStates::Time::executing, [&](uint64_t number) { return validation->find(number); });
-    const auto flight = std::make_shared<Flight>();
+    auto flight = std::make_shared<Flight>();
     std::string what;
     try {
         for (ID3D12CommandList* each : lists) {

@@ -38,9 +38,13 @@ RowDomain domain_of(const TensorDesc& desc, std::uint32_t axes) {
 bool has_sizes(const TensorDesc& desc, const RowDomain& domain) {
     int i = 0;
     for (int d = 0; d < desc.rank; ++d) {
-        if (desc.sizes[d] != 1 && (i == domain.rank || desc.sizes[d] != domain.sizes[i++])) {
+        if (desc.sizes[d] == 1) {
+            continue;
+        }
+        if (i == domain.rank || desc.sizes[d] != domain.sizes[i]) {
             return false;
         }
+        ++i;
     }
     return i == domain.rank;
 }

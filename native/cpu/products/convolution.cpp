@@ -86,13 +86,13 @@ std::vector<std::unique_ptr<ConvolutionMethod>> methods_of(const Convolution& co
         return result;
     }
     Convolution part = convolution;
-    std::vector<Phase> phases = backward_phases(convolution.windows(), convolution.sizes);
+    const std::vector<Phase> phases = backward_phases(convolution.windows(), convolution.sizes);
     if (Contributions::fits(convolution, phases)) {
         result.push_back(std::make_unique<Contributions>(convolution));
         return result;
     }
-    for (Phase& phase : phases) {
-        part.phase = std::move(phase);
+    for (const Phase& phase : phases) {
+        part.phase = phase;
         result.push_back(method_of(part));
     }
     return result;

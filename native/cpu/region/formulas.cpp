@@ -22,6 +22,7 @@ std::vector<std::optional<FormulaDraft>> write_formulas(const Region& region, Fo
         }
         FormulaDraft draft = write_formula(region, roots, root);
         std::vector<bool> is_repeated;
+        is_repeated.reserve(draft.operands.size());
         for (const Reference& each : draft.operands) {
             is_repeated.push_back(is_repeated_in_rows(region, each));
         }

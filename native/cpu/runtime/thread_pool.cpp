@@ -171,7 +171,7 @@ Shared& shared_pool() {
 int default_threads() {
     static const int count = [] {
         const char* const asked = std::getenv("DMLGRAPH_THREADS");
-        const int wanted = asked == nullptr ? 0 : std::atoi(asked);
+        const int wanted = asked == nullptr ? 0 : static_cast<int>(std::strtol(asked, nullptr, 10));
         return std::min(wanted > 0 ? wanted : processors(), most_threads);
     }();
     return count;

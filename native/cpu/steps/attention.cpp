@@ -32,7 +32,10 @@ std::vector<std::int64_t> integers(const Tensor& tensor) {
             from += at[d] * tensor.strides[d];
         }
         each = *reinterpret_cast<const std::int32_t*>(from);
-        for (std::size_t d = tensor.rank; d-- > 0 && ++at[d] == tensor.sizes[d];) {
+        for (std::size_t d = tensor.rank; d-- > 0;) {
+            if (++at[d] != tensor.sizes[d]) {
+                break;
+            }
             at[d] = 0;
         }
     }
