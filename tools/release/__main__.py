@@ -6,8 +6,9 @@
     python tools/release --check dist/*.whl                  # only checks
     python tools/release --notes v1.2.0                      # prints the text of the release with this tag
 
-It needs Linux, git, and `pip install ".[release]"`, which brings the compiler.  The headers of CPython come from
-Debian's packages, or from folders that are given.  What was compiled stays in the folder DMLGRAPH_RELEASE, by default
+It needs Linux, git, and `pip install ".[release]"`, which brings the compiler.  The headers of CPython 3.12 come from
+python3.12 on PATH, as pyenv and uv put it there, else from Debian's packages, or from a folder that is given.  What was
+compiled stays in the folder DMLGRAPH_RELEASE, by default
 ~/.cache/dmlgraph-release, and is used again.  A wheel that is not what it says ends the command with the status 1, and
 so does one that cannot be made; the others are made.
 """

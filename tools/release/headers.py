@@ -24,13 +24,13 @@ def prepare(python: str, folder: pathlib.Path, given: Mapping[str, pathlib.Path]
     Args:
         python: as in 3.11.
         folder: where they are kept.
-        given: folders of headers, by release, which are taken instead of Debian's.
+        given: folders of headers, by release, which are taken instead of those that can be found.
 
     Raises:
         ReleaseError: they cannot be had.
     """
     headers = folder / python
-    source = given.get(python) or _of_debian(python, folder / "debian")
+    source = given.get(python) or _of_interpreter(python) or _of_debian(python, folder / "debian")
     if not (source / "Python.h").exists():
         raise ReleaseError(f"{source} has no Python.h")
     found = re.search(r'PY_VERSION\s+"(\d+\.\d+)', (source / "patchlevel.h").read_text(encoding="utf-8"))
@@ -63,12 +63,23 @@ def declared(headers: pathlib.Path) -> Iterator[tuple[str, bool]]:
             yield from ((name, kind == "DATA") for kind, name in _DECLARATION.findall(text))
 
 
+def _of_interpreter(python: str) -> pathlib.Path | None:
+    """The headers that belong to python3.12 on PATH.  None if that is not there, or has none."""
+    ask = [f"python{python}", "-I", "-c", "import sysconfig; print(sysconfig.get_path('include'))"]
+    if shutil.which(ask[0]) is None:
+        return None
+    done = subprocess.run(ask, capture_output=True, text=True, check=False)  # pyenv's may be a text that fails
+    include = pathlib.Path(done.stdout.strip())
+    return include if done.returncode == 0 and (include / "Python.h").exists() else None
+
+
 def _of_debian(python: str, folder: pathlib.Path) -> pathlib.Path:
     """The headers in Debian's package, unpacked but not installed."""
     release = PYTHONS[python]
     if release is None or shutil.which("apt-get") is None:
         where = "Debian has none of that release" if release is None else "this is not Debian, whose packages have some"
-        raise ReleaseError(f"no headers of CPython {python}: {where}; give theirs: --headers {python}=FOLDER")
+        place = f"put a python{python} that has them on PATH, or give --headers {python}=FOLDER"
+        raise ReleaseError(f"no headers of CPython {python}: {where}; {place}")
     include = folder / python / "usr" / "include" / f"python{python}"
     if not include.exists():
         shutil.rmtree(folder / release, ignore_errors=True)

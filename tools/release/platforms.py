@@ -119,6 +119,5 @@ PLATFORMS = {
     )
 }
 
-# The releases of CPython, and the release of Debian that has the headers of each.  Debian never had 3.12 in a release:
-# its headers are given.
+# The releases of CPython, and the release of Debian that has the headers of each.  No release of Debian had 3.12.
 PYTHONS = {"3.11": "bookworm", "3.12": None, "3.13": "trixie", "3.14": "sid"}
