@@ -147,12 +147,13 @@ def _treated(
     from dmlgraph.doctor.files import write
     from dmlgraph.doctor.finding import Kind
 
-    if finding.node is None or finding.kind not in (Kind.FAULT, Kind.NOT_FINITE, Kind.UNSTABLE):
+    if finding.kind not in (Kind.FAULT, Kind.NOT_FINITE, Kind.UNSTABLE, Kind.VANISHING):
         yield f"{folder}: not written, because no node computes something else than it should"
         return
+    nodes = finding.group or ((finding.node,) if finding.node is not None else ())
     read = None if finding.group else finding.inputs
     runs = 3 if finding.kind is Kind.UNSTABLE else 1
-    found = diagnose(graph, finding.node, inputs, device, read=read, fuse=not no_fuse, runs=runs)
+    found = diagnose(graph, nodes, inputs, device, blamed=finding.node, read=read, fuse=not no_fuse, runs=runs)
     best = found.treatment.best
     if best is None:
         yield "no way round it was found"

@@ -1,6 +1,6 @@
-"""Diagnosis: a node that a device computes wrong, shrunk, with the ways round it.
+"""Diagnosis: a node that a device computes wrong, shrunk, with the ways round it; or several that are together.
 
-    found = diagnose(graph, "norm", inputs, choose("directml"))
+    found = diagnose(graph, ["norm"], inputs, choose("directml"))
     print(report.text(found))
     found.treatment.graph().save("net.yaml")
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,16 +36,17 @@ class Diagnosis:
 
     Attributes:
         graph: the whole one.
-        node: the name of the operator that is computed wrong.
+        nodes: the names of the operator that is computed wrong, or of those that are together, in execution order;
+            empty if nobody knows.
         device: where.
-        case: the node alone, shrunk; None: it is right alone, so that it is wrong only together with others.
+        case: a node alone, shrunk; None: each is right alone, so that they are wrong only together.
         outcome: of the case on the device; None without a case.
         treatment: the ways round it.
         executions: how often the device ran for all of this.
     """
 
     graph: Graph
-    node: str
+    nodes: Sequence[str]
     device: Choice
     case: Shrunk | None
     outcome: Outcome | None
@@ -53,31 +54,32 @@ class Diagnosis:
     executions: int
 
     @property
-    def operator(self) -> Operator:
-        """That of the node."""
-        node = self.graph.node(self.node)
-        assert isinstance(node, OperatorNode)
-        return node.operator
+    def operators(self) -> list[Operator]:
+        """Those of the nodes."""
+        found = map(self.graph.node, self.nodes)
+        return [each.operator for each in found if isinstance(each, OperatorNode)]
 
 
 def diagnose(
     graph: Graph,
-    node: str,
+    nodes: Sequence[str],
     inputs: Mapping[str, Array],
     device: Choice,
     *,
+    blamed: str | None = None,
     read: Mapping[str, Array] | None = None,
     fuse: bool = True,
     compare: Compare | None = None,
     runs: int = 1,
 ) -> Diagnosis:
-    """Shrinks a node and tries the ways round it.
+    """Shrinks a node and tries the ways round it, and round what several compute together.
 
     Args:
         graph: with its dims resolved.
-        node: the name of the operator that the device computes wrong.
+        nodes: the name of the operator that the device computes wrong, or of those that it does together; may be empty.
         inputs: of the graph, with which it does.
         device: where.
+        blamed: the one of several that may be wrong alone; by default a single node may.
         read: what the node reads on the device, by field; by default what the reference computes.
         fuse: as the graph is compiled.
         compare: an output of an operator with the expected one; by default to the bit where every device rounds alike.
@@ -87,18 +89,24 @@ def diagnose(
         GraphError: the node is not an operator.
         DmlGraphError: the reference cannot run the graph.
     """
-    wrong = graph.node(node)
+    alone = nodes[0] if len(nodes) == 1 else blamed
+    wrong = None if alone is None else graph.node(alone)
     if compare is None:
         compare = exactly if isinstance(wrong, OperatorNode) and is_exact(wrong.operator) else near
     trials = Trials(device, compare, fuse=fuse, runs=runs)
+    case = None if alone is None else _shrunk(graph, alone, inputs, trials, read or {})
+    outcome = None if case is None else trials.run(case.graph, case.inputs)
+    treatment = treat(graph, nodes, inputs, trials, case)
+    return Diagnosis(graph, nodes, device, case, outcome, treatment, trials.executions)
+
+
+def _shrunk(
+    graph: Graph, node: str, inputs: Mapping[str, Array], trials: Trials, read: Mapping[str, Array]
+) -> Shrunk | None:
+    """The node alone, as small as it is still wrong; None if it is right alone."""
     part, given = cut_node(graph, node, read_by(graph, node, inputs))
-    given |= {name: array for name, array in (read or {}).items() if name in given}
-    case = outcome = None
-    if trials.is_wrong(part, given):
-        case = shrink(part, given, trials.is_wrong)
-        outcome = trials.run(case.graph, case.inputs)
-    treatment = treat(graph, node, inputs, trials, case)
-    return Diagnosis(graph, node, device, case, outcome, treatment, trials.executions)
+    given |= {name: array for name, array in read.items() if name in given}
+    return shrink(part, given, trials.is_wrong) if trials.is_wrong(part, given) else None
 
 
 def read_by(graph: Graph, node: str, inputs: Mapping[str, Array]) -> dict[str, Array]:

@@ -43,5 +43,5 @@ def write(
         written[WITH_WORKAROUND] = "your graph with a workaround for this device and its driver"
     if treatment.detoured is not None:
         save(treatment.detoured, folder / DETOURED)
-        written[DETOURED] = "your graph with other nodes, for programs that read no workarounds"
+        written[DETOURED] = "your graph with other nodes or outputs, for programs that read no workarounds"
     return written

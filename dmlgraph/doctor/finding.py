@@ -20,6 +20,7 @@ class Kind(enum.Enum):
     FAULT = "fault"  # a node's result is not that of its inputs
     NOT_FINITE = "not finite"  # a fault: NaN or infinity where the result is finite
     UNSTABLE = "unstable"  # two runs on the same inputs differ
+    VANISHING = "vanishing"  # a fault of the whole graph that is gone when values between the nodes are outputs
     AMPLIFICATION = "amplification"  # no node is at fault: small differences grow
     LOST = "lost"  # the device is removed, or its process ends
     REFUSED = "refused"  # the device does not take the graph
@@ -37,7 +38,7 @@ class Finding:
         device: the name of the device.
         node: the first node that is computed wrong; None if nothing is wrong or no single node is at fault.
         group: the nodes that are wrong together, in execution order, where `node` alone is right or several nodes
-            became one; empty if it is wrong alone.
+            became one; empty if it is wrong alone.  Of a fault that vanishes, the nodes between which it is.
         inputs: what the node reads, by field; of a group by reference.  As the device had it.
         got: the outputs of the node, or of the last one of the group, on the device.
         expected: these outputs for the same inputs.

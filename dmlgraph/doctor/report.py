@@ -20,9 +20,12 @@ from dmlgraph.files.web_page import page
 from dmlgraph.formats.dxdispatch import writer as dxdispatch
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.measure.report import greatest, neighbours
+from dmlgraph.operators.declaration.operator import Operator
 
 Row = Sequence[str]
 HIDDEN = "The case has numbers of yours, which are not shown: --with-data adds them, and the reproducer."
+
+TOGETHER = "Each node is right alone: the fault is one of several together, and there is no smaller case."
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ def text(found: Diagnosis, *, with_names: bool = False, with_data: bool = False)
 
 def html(found: Diagnosis, *, with_names: bool = False, with_data: bool = False) -> str:
     """The report as a page that needs nothing else; the arguments are those of `text`."""
-    title = f"{found.operator.dml} on {found.device.device.adapter_name or found.device.device.name}"
+    what = _from_to([each.dml for each in found.operators]) or "A graph"
+    title = f"{what} on {found.device.device.adapter_name or found.device.device.name}"
     parts = [dataclasses.asdict(each) for each in sections(found, with_names, with_data)]
     return page("dmlgraph.doctor", title, {"title": title, "sections": parts})
 
@@ -62,8 +66,7 @@ def sections(found: Diagnosis, with_names: bool, with_data: bool) -> list[Sectio
         Section("What", head=("what", "value"), rows=list(_node(found, with_names))),
     ]
     if found.case is None:
-        message = "The node is right alone: it is wrong only together with others of the graph."
-        made.append(Section("Case", [message]))
+        made.append(Section("Case", [TOGETHER]))
     elif not shown:
         made.append(Section("Case", [HIDDEN]))
     else:
@@ -94,18 +97,32 @@ class _NoLibrary:
 
 def _node(found: Diagnosis, with_names: bool) -> Iterator[Row]:
     nodes = (each for each in found.graph.nodes if isinstance(each, OperatorNode))
-    operators = [each.name for each in nodes if not each.operator.is_view]
-    yield "operator", found.operator.dml
+    computed = [each.name for each in nodes if not each.operator.is_view]
+    yield "operator", ", ".join(dict.fromkeys(each.dml for each in found.operators)) or "-"
     yield "executions", str(found.executions)
-    yield "node", f"{operators.index(found.node) + 1} of {len(operators)}" + (f", '{found.node}'" * with_names)
+    places = sorted({computed.index(name) + 1 for name in found.nodes if name in computed})
+    shown = _from_to([str(place) for place in places]) or "some"
+    named = f", {', '.join(map(repr, found.nodes))}" if with_names and found.nodes else ""
+    yield "node", f"{shown} of {len(computed)}{named}"
     if not with_names:
         return
     yield "graph", found.graph.name
-    for field, desc in found.operator.tensors.items():
+    for operator in found.operators:
+        yield from _fields(operator)
+
+
+def _from_to(words: Sequence[str]) -> str:
+    """The first and the last of some words, which may be the same."""
+    return " … ".join(dict.fromkeys([*words[:1], *words[-1:]]))
+
+
+def _fields(operator: Operator) -> Iterator[Row]:
+    """The tensors and attributes of an operator."""
+    for field, desc in operator.tensors.items():
         for each in desc if isinstance(desc, tuple) else (desc,):
             if each is not None:
                 yield field, str(each)
-    for field, value in found.operator.attributes.items():
+    for field, value in operator.attributes.items():
         yield field, str(value)
 
 

@@ -1,6 +1,6 @@
 """Ways round a node that a device computes wrong: each is tried on the shrunk case, then on the whole graph.
 
-treatment = treat(graph, "norm", inputs, Trials(device), case)
+treatment = treat(graph, ["norm"], inputs, Trials(device), case)
 treatment.best.way.name  # the one that costs the fewest dispatches
 treatment.graph()  # with the section `workarounds` for this device and driver
 """
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import enum
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dmlgraph.base.errors import GraphError
+from dmlgraph.base.free_names import FreeNames
 from dmlgraph.compiler.detours import DETOURS, take
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import fuse_graph
@@ -24,8 +26,17 @@ from dmlgraph.doctor.shrink import Shrunk
 from dmlgraph.doctor.trials import Outcome, Trials, near_as_a_whole
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.graph.value import Value
 
 Array = np.ndarray[Any, Any]
+
+
+class How(enum.Enum):
+    """How a way is gone."""
+
+    IN_FILE = enum.auto()  # by a workaround in the graph's file
+    IN_PARTS = enum.auto()  # in two executions
+    WITH_OUTPUTS = enum.auto()  # with more outputs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class Way:
         workaround: what it is in a graph's file, but for the nodes of a detour.
         detour: of the node; None: it has none.
         alone: whether it means something for a graph of one node.
-        in_parts: whether it is two executions, which no workaround of a file makes.
+        how: it is gone.
     """
 
     name: str
@@ -46,7 +57,7 @@ class Way:
     workaround: Workaround
     detour: str | None = None
     alone: bool = True
-    in_parts: bool = False
+    how: How = How.IN_FILE
 
     def at(self, nodes: Sequence[str]) -> Workaround:
         """The workaround where these nodes are computed wrong."""
@@ -66,6 +77,7 @@ class Tried:
         case: of the shrunk case; None: it is not for one node, or there is no case.
         whole: of the whole graph; None: it did not help the case.
         impossible: why the node cannot go this way.
+        graph: what was tried last, of a way that is another graph.
     """
 
     way: Way
@@ -73,6 +85,7 @@ class Tried:
     case: Outcome | None = None
     whole: Outcome | None = None
     impossible: str = ""
+    graph: Graph | None = None
 
     @property
     def helps(self) -> bool:
@@ -97,10 +110,11 @@ class Treatment:
     """All ways that were tried.
 
     Attributes:
-        source: the graph with the node.
+        source: the whole graph.
         before: the whole graph as it is.
         tried: in order.
-        detoured: the graph with the best way for all devices; None if fusion undoes it, or it is more than nodes.
+        detoured: the graph with the best way for all devices: other nodes, or, where no workaround helps, outputs more;
+            None if fusion undoes it, or it is more than that.
     """
 
     source: Graph
@@ -111,7 +125,7 @@ class Treatment:
     @property
     def best(self) -> Tried | None:
         """The workaround that costs the fewest dispatches of those that help; None if none does."""
-        helpful = [each for each in self.tried if self.is_proved(each) and not each.way.in_parts]
+        helpful = [each for each in self.tried if self.is_proved(each) and each.way.how is How.IN_FILE]
         return min(helpful, key=lambda each: each.whole.dispatches if each.whole else 0, default=None)
 
     def is_proved(self, tried: Tried) -> bool:
@@ -130,29 +144,36 @@ class Treatment:
 
 
 def treat(
-    graph: Graph, node: str, inputs: Mapping[str, Array], trials: Trials, case: Shrunk | None = None
+    graph: Graph, nodes: Sequence[str], inputs: Mapping[str, Array], trials: Trials, case: Shrunk | None = None
 ) -> Treatment:
-    """Tries every way round a node.
+    """Tries every way round what is computed wrong.
 
     Args:
         graph: with its dims resolved.
-        node: the name of the operator that is computed wrong.
+        nodes: the operator that is computed wrong, or those that are together, in execution order; empty: not known.
         inputs: with which it is.
         trials: on the device.
         case: the node alone, shrunk; None: it is right alone.
     """
     before = trials.run(graph, inputs, near_as_a_whole)
-    search = _Search(graph, inputs, trials, [[node], _alike(graph, node)])
-    found = Treatment(graph, before, [search.tried(each, case) for each in ways(graph, node, trials)])
-    if found.best is None or found.best.way.detour in (None, "apart"):
-        return found
-    other, _ = take(graph, found.best.workaround.nodes, trials.device.device.level)
-    is_right = trials.run(other, inputs, near_as_a_whole).is_right
-    return dataclasses.replace(found, detoured=other if is_right else None)
+    sets = [nodes, _alike(graph, nodes[0])] if len(nodes) == 1 else [nodes[:1], nodes]
+    search = _Search(graph, inputs, trials, nodes, sets)
+    found = Treatment(graph, before, [search.tried(each, case) for each in ways(graph, nodes, trials)])
+    return dataclasses.replace(found, detoured=_detoured(found, inputs, trials))
 
 
-def ways(graph: Graph, node: str, trials: Trials) -> Iterator[Way]:
-    """The ways that there are for a node on a device, in order."""
+def _detoured(found: Treatment, inputs: Mapping[str, Array], trials: Trials) -> Graph | None:
+    """The graph with the best way for all devices, if that is right."""
+    if found.best is None:
+        return next((each.graph for each in found.tried if found.is_proved(each) and each.graph is not None), None)
+    if found.best.way.detour in (None, "apart"):
+        return None
+    other, _ = take(found.source, found.best.workaround.nodes, trials.device.device.level)
+    return other if trials.run(other, inputs, near_as_a_whole).is_right else None
+
+
+def ways(graph: Graph, nodes: Sequence[str], trials: Trials) -> Iterator[Way]:
+    """The ways that there are on a device, in order; `nodes` as in `treat`."""
     choice = trials.device
     plain = workaround_for(choice)
     if choice.metacommands:
@@ -162,15 +183,20 @@ def ways(graph: Graph, node: str, trials: Trials) -> Iterator[Way]:
         text = "DirectML does not compute float32 in float16."
         yield Way("without half precision", text, dataclasses.replace(plain, half_precision=False))
     if trials.fuse:
-        for rule in _rules_at(graph, node, choice):
+        for rule in _rules_at(graph, nodes, choice):
             text = f"The fusion rule {rule} does not run."
             yield Way(f"without {rule}", text, dataclasses.replace(plain, without=(rule,)), alone=False)
         yield Way("not fused", "Nothing is fused.", dataclasses.replace(plain, fuse=False), alone=False)
+    if not nodes:
+        return
     for name, detour in DETOURS.items():
         if name != "apart" or trials.fuse:
             yield Way(name, detour.meaning, plain, name, alone=name != "apart")
     text = "The graph is run in two executions, of which the second begins at the node, or behind it."
-    yield Way("in two executions", text, plain, alone=False, in_parts=True)
+    yield Way("in two executions", text, plain, alone=False, how=How.IN_PARTS)
+    if len(nodes) > 1:
+        text = "A value between the nodes is an output of the graph, too."
+        yield Way("with an output more", text, plain, alone=False, how=How.WITH_OUTPUTS)
 
 
 def workaround_for(choice: Choice) -> Workaround:
@@ -187,11 +213,15 @@ def workaround_for(choice: Choice) -> Workaround:
     return Workaround(name, adapter=device.adapter_name, driver_from=device.driver_version, driver_below=below)
 
 
-def _rules_at(graph: Graph, node: str, choice: Choice) -> list[str]:
-    """The fusion rules that changed a node for a device, or what it became."""
-    fused = fuse_graph(graph, choice.device)
-    became = {name for name, origins in fused.origins.items() if node in (name, *origins)} | {node}
-    entries = (each for each in fused.record if each.applied and became & {each.node, *each.removed, *each.added})
+def _rules_at(graph: Graph, nodes: Sequence[str], choice: Choice) -> list[str]:
+    """The fusion rules that changed some nodes for a device, or what they became; of no nodes, all that changed any."""
+    fused, meant = fuse_graph(graph, choice.device), set(nodes)
+    became = meant | {name for name, origins in fused.origins.items() if meant & {name, *origins}}
+    entries = (
+        each
+        for each in fused.record
+        if each.applied and (not nodes or became & {each.node, *each.removed, *each.added})
+    )
     return list(dict.fromkeys(each.rule for each in entries if each.rule not in DETOURS))
 
 
@@ -206,6 +236,18 @@ def _alike(graph: Graph, node: str) -> list[str]:
     return [each.name for each in graph.nodes if isinstance(each, OperatorNode) and kind(each) == kind(one)]
 
 
+def _with_output(graph: Graph, node: str) -> Graph:
+    """A copy of the graph in which what a node computes is an output."""
+    other = copy.copy(graph)
+    names = FreeNames(other.outputs)
+    operator = graph.node(node)
+    assert isinstance(operator, OperatorNode)
+    for port, desc in enumerate(operator.operator.output_descs):
+        if desc is not None:
+            other.output(names.take(graph.reference(node, port)), Value(other, node, port))
+    return other
+
+
 def _with(graph: Graph, workaround: Workaround) -> Graph:
     """A copy of the graph with one workaround more."""
     other = copy.copy(graph)
@@ -215,17 +257,23 @@ def _with(graph: Graph, workaround: Workaround) -> Graph:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Search:
-    """What ways are tried on; `sets` are the nodes that may have to go round, the fewest first."""
+    """What ways are tried on.
+
+    Attributes:
+        nodes: as in `treat`.
+        sets: nodes that may have to go round, the fewest first.
+    """
 
     graph: Graph
     inputs: Mapping[str, Array]
     trials: Trials
+    nodes: Sequence[str]
     sets: Sequence[Sequence[str]]
 
     def tried(self, way: Way, case: Shrunk | None) -> Tried:
         """Tries a way on the case, and where that helps on the whole."""
-        if way.in_parts:
-            return self._in_parts(way)
+        if way.how is not How.IN_FILE:
+            return (self._in_parts if way.how is How.IN_PARTS else self._with_outputs)(way)
         of_case = None
         if way.alone and case is not None:
             node = next(each.name for each in case.graph.nodes if has_work(each))
@@ -237,12 +285,29 @@ class _Search:
         return self._on_whole(way, of_case)
 
     def _in_parts(self, way: Way) -> Tried:
-        try:
-            parts = split(self.graph, self.sets[0][0])
-        except GraphError as error:
-            return Tried(way, way.workaround, impossible=error.problems[0].message)
-        whole = self.trials.run_in_parts(self.graph, parts, self.inputs, near_as_a_whole)
-        return Tried(way, way.workaround, whole=whole)
+        """In two executions: of several nodes the second begins at each but the first, until that is right."""
+        tried = Tried(way, way.workaround)
+        for node in self.nodes[1:] or self.nodes:
+            try:
+                parts = split(self.graph, node)
+            except GraphError as error:
+                return Tried(way, way.workaround, impossible=error.problems[0].message)
+            whole = self.trials.run_in_parts(self.graph, parts, self.inputs, near_as_a_whole)
+            tried = Tried(way, way.workaround, whole=whole)
+            if tried.helps:
+                break
+        return tried
+
+    def _with_outputs(self, way: Way) -> Tried:
+        """With what a node computes as outputs: of each but the last in turn, until that is right."""
+        tried = Tried(way, way.workaround)
+        for node in self.nodes[:-1]:
+            other = _with_output(self.graph, node)
+            whole = self.trials.run(other, self.inputs, near_as_a_whole)
+            tried = Tried(way, way.workaround, whole=whole, graph=other)
+            if tried.helps:
+                break
+        return tried
 
     def _on_whole(self, way: Way, case: Outcome | None) -> Tried:
         tried = Tried(way, way.at(self.sets[0]), case)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.base.errors import plural
+from dmlgraph.base.errors import listing, plural
 from dmlgraph.base.tables import lines
 from dmlgraph.doctor import picture
 from dmlgraph.doctor.finding import Finding, Kind
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph
 
 INDENT = "  "
+MOST_NAMED = 8  # nodes of a group
 
 SAID = {
     Kind.FAULT: "computes '{node}' wrong",
     Kind.NOT_FINITE: "makes NaN or infinity in '{node}' of finite numbers",
     Kind.UNSTABLE: "gives other results at each run",
+    Kind.VANISHING: "computes the whole graph wrong, and every node right when the values between are outputs",
     Kind.AMPLIFICATION: "computes every node right: small differences grow",
     Kind.LOST: "is lost in '{node}'",
     Kind.REFUSED: "refuses the graph",
@@ -44,7 +46,7 @@ def described(graph: Graph, finding: Finding) -> Iterator[str]:
     if finding.node is not None:
         yield f"{INDENT}{_operator(graph, finding.node)}"
     if len(finding.group) > 1:
-        yield f"{INDENT}together: {', '.join(finding.group)}"
+        yield f"{INDENT}together: {listing(finding.group, at_most=MOST_NAMED)}"
     if finding.rules:
         yield f"{INDENT}fused by {', '.join(finding.rules)}"
     if finding.why:

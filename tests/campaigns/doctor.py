@@ -23,7 +23,7 @@ from dmlgraph.devices.names import DeviceName
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.judge import Judge, is_exact
-from dmlgraph.doctor.search import most_executions
+from dmlgraph.doctor.runs import most_executions
 from dmlgraph.doctor.values import Values, arguments, at_first, given, operators, part, written
 from dmlgraph.measure.exposing import exposing, values_of
 from dmlgraph.measure.inputs import complete

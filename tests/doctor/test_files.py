@@ -30,7 +30,7 @@ def wrong_softmax() -> Choice:
 
 
 def test_all_of_them(tmp_path: pathlib.Path) -> None:
-    found = diagnose(graph(), "soft", {"x": X}, wrong_softmax())
+    found = diagnose(graph(), ["soft"], {"x": X}, wrong_softmax())
     written = write(found, tmp_path / "new")
     assert sorted(each.name for each in (tmp_path / "new").iterdir()) == sorted(written)
     assert list(written) == [
@@ -44,7 +44,7 @@ def test_all_of_them(tmp_path: pathlib.Path) -> None:
 
 
 def test_without_a_way_there_is_only_the_report(tmp_path: pathlib.Path) -> None:
-    found = diagnose(graph(), "before", {"x": X}, faulty(lambda _: True))
+    found = diagnose(graph(), ["before"], {"x": X}, faulty(lambda _: True))
     assert list(write(found, tmp_path)) == ["report.txt", "report.html", "case.yaml", "case.json", "cpp"]
 
 
@@ -54,9 +54,9 @@ def test_what_the_node_read_on_the_device_counts() -> None:
     def is_wrong(call: Call) -> bool:
         return call.operator.name == "activation_softmax" and bool((call.given[0] == 77).any())
 
-    assert diagnose(graph(), "soft", {"x": X}, faulty(is_wrong)).case is None
+    assert diagnose(graph(), ["soft"], {"x": X}, faulty(is_wrong)).case is None
     read = {"input": np.full((3, 20), 77, np.float32)}
-    assert diagnose(graph(), "soft", {"x": X}, faulty(is_wrong), read=read).case is not None
+    assert diagnose(graph(), ["soft"], {"x": X}, faulty(is_wrong), read=read).case is not None
 
 
 @pytest.mark.parametrize(("runs", "seen"), [(1, False), (2, True)])

@@ -27,7 +27,7 @@ from dmlgraph.doctor.bounds import ULPS
 from dmlgraph.doctor.cut import cut_node
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Finding, Kind
-from dmlgraph.doctor.search import most_executions
+from dmlgraph.doctor.runs import most_executions
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import Operator
 
@@ -309,3 +309,43 @@ def test_a_process_of_its_own_has_the_same_permissions(monkeypatch: pytest.Monke
     choice = choose("cpu", metacommands=False, half_precision=True)
     assert try_alone(dg.Graph("g"), choice, {}, fuse=False, seconds=8) is None
     assert asked == [("cpu", {}, {"fuse": False, "metacommands": False, "half_precision": True})]
+
+
+def hidden(graph: GraphDesc, names: set[str]) -> bool:
+    """Whether nodes of these names are all in a graph, and none of them is an output."""
+    return names <= {node.name for node in graph.nodes} - {output.name for output in graph.outputs}
+
+
+@pytest.mark.parametrize(("first", "last"), [(3, 5), (8, 8), (2, 11)])
+def test_several_nodes_that_are_wrong_as_one_are_found(first: int, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the device ran the sine and the nodes before as one, unless one of the values between is an output."""
+    inside = {f"n{index}" for index in range(first, last + 1)}
+
+    def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        is_wrong = operator.name == "sin" and hidden(graph, inside)
+        return (np.where(np.arange(8) == 3, 7, results[0]).astype(np.float32),) if is_wrong else results
+
+    device: Any = make_broken(monkeypatch, fault)
+    finding = find(chain(20, last + 1), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, fuse=False)
+    group = tuple(f"n{index}" for index in range(first, last + 2))
+    assert (finding.kind, finding.node, finding.group) == (Kind.FAULT, f"n{last + 1}", group)
+    assert finding.got[0][3] == 7
+    assert finding.executions <= 2 * most_executions(20)
+
+
+@pytest.mark.parametrize(("first", "last"), [(3, 3), (4, 6), (17, 17), (0, 0)])
+def test_a_fault_that_vanishes_when_values_are_outputs(first: int, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that values share: it is wrong in the whole graph alone, and right once one of them is an output."""
+    inside, all_nodes = {f"n{index}" for index in range(first, last + 1)}, {f"n{index}" for index in range(20)}
+
+    def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        is_wrong = operator.name == "sin" and hidden(graph, inside) and all_nodes <= {each.name for each in graph.nodes}
+        return (np.where(np.arange(8) == 3, 7, results[0]).astype(np.float32),) if is_wrong else results
+
+    device: Any = make_broken(monkeypatch, fault)
+    finding = find(chain(20, last + 1), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, fuse=False)
+    assert (finding.kind, finding.node) == (Kind.VANISHING, None)
+    assert finding.group == tuple(f"n{index}" for index in range(first, last + 2))
+    assert finding.why.startswith(f"the outputs are right once what 'n{first}' computes is an output, too; ")
+    assert finding.outputs["y"].differing == 1
+    assert finding.executions <= 2 * most_executions(20)

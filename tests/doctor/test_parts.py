@@ -67,7 +67,7 @@ def test_a_graph_that_is_right_only_in_parts() -> None:
         names = {each.operator.name for each in call.graph.nodes if isinstance(each, OperatorDescNode)}
         return call.operator.name == "multiply" and "negate" in names
 
-    found = diagnose(graph(), "product", {"x": X}, faulty(is_wrong), fuse=False)
+    found = diagnose(graph(), ["product"], {"x": X}, faulty(is_wrong), fuse=False)
     assert found.case is None
     results = {each.way.name: each.result for each in found.treatment.tried}
     assert results["in two executions"] == "the whole graph is right"

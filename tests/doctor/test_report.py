@@ -28,7 +28,7 @@ def graph() -> dg.Graph:
 
 
 def found(is_wrong: Any, node: str = "secret/softmax") -> Diagnosis:
-    return diagnose(graph(), node, {"invoices": X}, faulty(is_wrong))
+    return diagnose(graph(), [node], {"invoices": X}, faulty(is_wrong))
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +91,10 @@ def test_a_node_that_is_wrong_only_with_others() -> None:
     y = dg.gemm(g.input("a", sizes=[2, 3], dtype="float32"), g.input("b", sizes=[3, 2], dtype="float32"), name="p")
     g.output("y", dg.activation_relu(y))
     inputs = {"a": np.ones((2, 3), np.float32), "b": np.ones((3, 2), np.float32)}
-    diagnosis = diagnose(g, "p", inputs, faulty(is_wrong))
+    diagnosis = diagnose(g, ["p"], inputs, faulty(is_wrong))
     assert diagnosis.case is None
     text = report.text(diagnosis)
-    assert "it is wrong only together with others of the graph" in text
+    assert "the fault is one of several together" in text
     assert "without fuse_activation: The fusion rule fuse_activation does not run." in text
 
 

@@ -52,9 +52,9 @@ def test_a_decoder_whose_normalizations_are_wrong(tmp_path: pathlib.Path) -> Non
     sides = (Side(choose("reference"), fuse=False), Side(device, fuse=False))
     first = diff(graph, sides, IDS, Tolerance(64, 2e-2, 2e-2)).first
     assert first is not None
-    found = diagnose(graph, first.node, IDS, device)
+    found = diagnose(graph, [first.node], IDS, device)
 
-    assert found.operator.name == NORM
+    assert [each.name for each in found.operators] == [NORM]
     assert found.case is not None
     assert found.outcome is not None
     text = reproducer.text(found.case.graph, found.case.inputs, found.outcome)

@@ -12,8 +12,8 @@ import dmlgraph as dg
 from dmlgraph.devices import with_permissions
 from dmlgraph.doctor.cut import cut_node
 from dmlgraph.doctor.shrink import shrink
-from dmlgraph.doctor.trials import Trials
-from dmlgraph.doctor.ways import Treatment, treat, ways, workaround_for
+from dmlgraph.doctor.trials import Trials, near_as_a_whole
+from dmlgraph.doctor.ways import How, Treatment, treat, ways, workaround_for
 from dmlgraph.formats.yaml import dumps
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ def tower(layers: int = 2) -> dg.Graph:
 
 
 def treated(graph: dg.Graph, node: str, trials: Trials, inputs: dict[str, Array]) -> Treatment:
-    return treat(graph, node, inputs, trials, shrink(*cut_node(graph, node, inputs), trials.is_wrong))
+    return treat(graph, [node], inputs, trials, shrink(*cut_node(graph, node, inputs), trials.is_wrong))
 
 
 def results(found: Treatment) -> dict[str, str]:
@@ -80,7 +80,7 @@ def test_one_node_of_several_goes_round_where_that_is_enough() -> None:
         return call.operator.name == NORM and call.given[0].tobytes() == X.tobytes()
 
     g = tower()
-    found = treat(g, "norm0", {"x": X}, Trials(faulty(is_wrong)))
+    found = treat(g, ["norm0"], {"x": X}, Trials(faulty(is_wrong)))
     assert found.best is not None
     assert list(found.best.workaround.nodes) == ["norm0"]
 
@@ -95,7 +95,7 @@ def test_a_fused_node_is_taken_apart() -> None:
     def is_wrong(call: Call) -> bool:
         return call.operator.attributes.get("fused_activation") is not None
 
-    found = treat(g, "product", {"x": np.ones((3, 4), np.float32)}, Trials(faulty(is_wrong)))
+    found = treat(g, ["product"], {"x": np.ones((3, 4), np.float32)}, Trials(faulty(is_wrong)))
     helpful = [each.way.name for each in found.tried if each.helps]
     assert {"without fuse_activation", "not fused", "apart"} <= set(helpful)
     assert found.best is not None
@@ -126,10 +126,10 @@ def test_nothing_helps_where_everything_is_wrong() -> None:
 
 def test_half_precision_is_a_way_only_where_it_was_permitted() -> None:
     choice = faulty(lambda _: True)
-    names = [each.name for each in ways(tower(), "norm0", Trials(choice))]
+    names = [each.name for each in ways(tower(), ["norm0"], Trials(choice))]
     assert "without half precision" not in names
     permitted = with_permissions(choice, metacommands=False, half_precision=True)
-    names = [each.name for each in ways(tower(), "norm0", Trials(permitted))]
+    names = [each.name for each in ways(tower(), ["norm0"], Trials(permitted))]
     assert names[0] == "without half precision"
 
 
@@ -161,3 +161,56 @@ def test_a_workaround_is_for_this_driver_alone() -> None:
         "31.0.16",
     )
     assert found.is_for(faulty(lambda _: True).device)
+
+
+def squares() -> dg.Graph:
+    """Three functions one after another, and a sum with what is read first."""
+    g = dg.Graph("squares")
+    x = g.input("x", sizes=[3, 8], dtype="float32")
+    a = dg.exp(x, name="a")
+    b = dg.sin(a, name="b")
+    c = dg.tanh(b, name="c")
+    g.output("y", dg.add(c, x, name="d"))
+    return g
+
+
+Y = {"x": np.random.default_rng(3).normal(size=(3, 8)).astype(np.float32)}
+
+
+@pytest.mark.parametrize(("hidden", "with_output"), [("b", "b"), ("a", "a")])
+def test_ways_round_what_is_wrong_only_in_the_whole(hidden: str, with_output: str) -> None:
+    """A value that lies in memory which another one needs: unless it is an output, or it is copied."""
+
+    def is_wrong(call: Call) -> bool:
+        names = {each.name for each in call.graph.nodes}
+        inner = names - {each.name for each in call.graph.outputs}
+        return call.operator.name == "tanh" and hidden in inner and {"a", "b", "c", "d"} == names - {"x"}
+
+    found = treat(squares(), ["a", "b", "c"], Y, Trials(faulty(is_wrong)))
+    assert found.before.is_wrong
+    told = results(found)
+    assert told["not fused"] == told["apart"] == "the whole graph is still wrong"
+    assert told["in two executions"] == told["with an output more"] == "the whole graph is right"
+    assert found.best is not None
+    assert found.best.way.how is How.IN_FILE
+    trials = Trials(faulty(is_wrong))
+    assert trials.run(dg.loads(dumps(found.graph())), Y, near_as_a_whole).is_right
+    tried = next(each for each in found.tried if each.way.how is How.WITH_OUTPUTS)
+    assert tried.graph is not None
+    assert set(tried.graph.outputs) == {"y", with_output}
+
+
+def test_an_output_more_is_written_where_no_workaround_helps() -> None:
+    def is_wrong(call: Call) -> bool:
+        return call.operator.name == "add" and not {"a", "b", "c"} & {each.name for each in call.graph.outputs}
+
+    found = treat(squares(), ["b", "c"], Y, Trials(faulty(is_wrong)))
+    assert found.best is None
+    assert found.detoured is not None
+    assert list(found.detoured.outputs) == ["y", "b"]
+    assert Trials(faulty(is_wrong)).run(dg.loads(dumps(found.detoured)), Y).is_right
+
+
+def test_where_nothing_is_known_only_what_holds_for_all_is_tried() -> None:
+    found = treat(squares(), [], Y, Trials(faulty(lambda _: True)))
+    assert [each.way.name for each in found.tried] == ["without metacommands", "not fused"]

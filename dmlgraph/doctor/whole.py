@@ -1,0 +1,95 @@
+"""The outputs of a whole graph: are they those of the values between its nodes, and near what the reference makes?"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dmlgraph.doctor.judge import RUNS
+from dmlgraph.doctor.measures import Measures
+from dmlgraph.doctor.runs import Runs, is_same
+from dmlgraph.doctor.values import Values, on_host, operators, outputs_of, written
+
+Array = np.ndarray[Any, Any]
+
+# The normalised error of an output, in units of the data type's precision, from which on it is one that people notice.
+NOTICED = {"float16": 32, "float32": 1024, "float64": 1024}
+
+
+class Whole:
+    """What the outputs of a graph are compared with, once all values between its nodes are known.
+
+    Args:
+        runs: of the graph.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    # The values between the nodes.
+
+    @functools.cached_property
+    def _near(self) -> list[dict[str, Array]]:
+        """The outputs by the nodes' results on the device, and by the reference with every node a little off."""
+        ir, runs = self._runs.ir, self._runs
+        made = [on_host(ir, runs.given, runs.judge, seed) for seed in range(RUNS)]
+        return [outputs_of(ir, each) for each in (runs.values, *made)]
+
+    def is_exact(self, results: Mapping[str, Array]) -> bool:
+        """Whether the outputs are, to the bit, those that the values between the nodes led to."""
+        exact = outputs_of(self._runs.ir, self._runs.values)
+        return is_same([results[name] for name in exact], list(exact.values()))
+
+    def explains(self, results: Mapping[str, Array]) -> bool:
+        """Whether the outputs are those that the values between the nodes led to, or as near as rounding may be."""
+        exact, judge = outputs_of(self._runs.ir, self._runs.values), self._runs.judge
+        if all(judge.is_near(results[name], [value]) for name, value in exact.items()):
+            return True
+        return all(judge.is_near(results[name], [each[name] for each in self._near]) for name in exact)
+
+    # The reference.
+
+    @functools.cached_property
+    def _right(self) -> Values:
+        return on_host(self._runs.ir, self._runs.given)
+
+    @property
+    def _outputs(self) -> dict[str, Array]:
+        return outputs_of(self._runs.ir, self._right)
+
+    def measured(self, results: Mapping[str, Array]) -> dict[str, Measures]:
+        """The outputs against those that the reference makes of the inputs."""
+        return {name: Measures.of(results[name], value) for name, value in self._outputs.items()}
+
+    def is_near(self, results: Mapping[str, Array]) -> bool:
+        """Whether the outputs are so near to the reference's that nobody asks why."""
+        return all(_is_small(Measures.of(results[name], value), value) for name, value in self._outputs.items())
+
+    def growth(self) -> str:
+        """Where small differences grow most, in a sentence."""
+        most, where = 1.0, ""
+        for node in operators(self._runs.ir):
+            before = max((self._error(source) for source in node.sources if source is not None), default=0.0)
+            after = max(map(self._error, written(node)))
+            if 0 < before < np.inf and after / before > most:
+                most, where = after / before, node.name
+        times = "to something where nothing should be" if np.isinf(most) else f"{most:.3g} times"
+        return f"small differences grow most in '{where}': {times}" if where else ""
+
+    def _error(self, source: Any) -> float:
+        value = self._right[source]
+        if value.dtype.kind != "f":
+            return 0.0
+        return Measures.of(self._runs.values[source], value).normalised
+
+
+def _is_small(measures: Measures, expected: Array) -> bool:
+    """Whether a difference is one that rounding makes in a graph of ordinary depth."""
+    if expected.dtype.kind != "f":
+        return not measures.differing
+    return (
+        not measures.not_finite and measures.normalised <= NOTICED[expected.dtype.name] * np.finfo(expected.dtype).eps
+    )
