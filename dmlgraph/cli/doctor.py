@@ -125,6 +125,8 @@ def doctor(
         click.echo("\n".join(described(graph, finding)))
     if image is not None and finding.measures is not None:
         _draw(image, finding)
+    elif image is not None:
+        click.echo(f"{image}: not written, because no values of a node are wrong", err=as_json)
     if folder is not None:
         for line in _treated(graph, finding, arrays, choice, folder, no_fuse, with_names, with_data):
             click.echo(line, err=as_json)
@@ -154,11 +156,11 @@ def _treated(
     read = None if finding.group else finding.inputs
     runs = 3 if finding.kind is Kind.UNSTABLE else 1
     found = diagnose(graph, nodes, inputs, device, blamed=finding.node, read=read, fuse=not no_fuse, runs=runs)
-    best = found.treatment.best
-    if best is None:
+    advised = found.treatment.advised
+    if advised is None:
         yield "no way round it was found"
     else:
-        yield f"a way round it: {best.way.name}, with which the whole graph is right"
+        yield f"a way round it: {advised.way.name}, with which the whole graph is right"
     with writing(folder):
         written = write(found, folder, with_names=with_names, with_data=with_data)
     yield from (f"{folder / name}: {what}" for name, what in written.items())

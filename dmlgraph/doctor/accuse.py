@@ -62,7 +62,7 @@ def vanished(runs: Runs, found: Vanished, kind: Kind, outputs: Mapping[str, Meas
     names = (*found.names, *([found.reader] if found.reader else []))
     first, last = found.names[0], names[-1]
     healed = f"the outputs are right once what '{first}' computes is an output, too"
-    why = f"{healed}; {CAUSE}, across '{first}' … '{last}'" if first != last else f"{healed}; {CAUSE}"
+    why = f"{healed}\n{CAUSE}" + (f", across '{first}' … '{last}'" if first != last else "")
     return Finding(
         kind,
         runs.device.name,

@@ -45,7 +45,7 @@ class Finding:
         executions: how often the device ran something.
         measures: of the first wrong output.
         outputs: of the outputs of the whole graph, by name, against those expected of the graph's inputs.
-        why: what else is known, in a sentence; empty if nothing is.
+        why: what else is known, in a sentence or two, each in a line; empty if nothing is.
         rules: the fusing rules that made the node.
     """
 

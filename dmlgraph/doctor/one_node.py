@@ -81,4 +81,4 @@ def chains(runs: Runs, node: IrNode) -> Iterator[list[str]]:
 
 
 def too_early(reader: str, writer: str) -> str:
-    return f"'{reader}' reads what '{writer}' writes before it is there; both are right alone"
+    return f"'{reader}' reads what '{writer}' writes before it is there, or when it is gone; both are right alone"

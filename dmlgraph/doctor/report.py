@@ -148,12 +148,8 @@ def _verdict(found: Diagnosis) -> Iterator[str]:
     treatment = found.treatment
     if not treatment.before.is_wrong:
         yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
-    best = treatment.best
-    if best is None:
-        helpful = [each.way for each in treatment.tried if treatment.is_proved(each)]
-        yield f"{helpful[0].name}: {helpful[0].meaning}" if helpful else "No way helps."
-    else:
-        yield f"{best.way.name}: {best.way.meaning}"
+    advised = treatment.advised
+    yield "No way helps." if advised is None else f"{advised.way.name}: {advised.way.meaning}"
 
 
 def _ways(found: Diagnosis, with_names: bool) -> tuple[Row, list[Row]]:
@@ -172,7 +168,7 @@ def _cost(tried: Tried, found: Diagnosis) -> str:
     """How many dispatches a way that helps needs, marked where they are the fewest."""
     if not found.treatment.is_proved(tried) or tried.whole is None:
         return ""
-    return f"{tried.whole.dispatches}{' *' if tried is found.treatment.best else ''}"
+    return f"{tried.whole.dispatches}{' *' if tried is found.treatment.advised else ''}"
 
 
 def _lines(parts: Sequence[Section]) -> Iterator[str]:

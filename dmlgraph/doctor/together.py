@@ -99,7 +99,7 @@ def _as_part(runs: Runs, names: tuple[str, ...]) -> Suspect | None:
     through = [runs.ir[name].computation for name in names[1:]]
     if all(runs.judge.is_near(a, list(b), through) for a, *b in zip(got, *near, strict=True)):
         return None
-    why = "each is right alone: the device runs them as one"
+    why = "each is right alone: the device runs them as one, or in memory that they share"
     return Suspect(names, reader.name, got, expected, why=why)
 
 

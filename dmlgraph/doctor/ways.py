@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import enum
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,7 +125,15 @@ class Treatment:
     @property
     def best(self) -> Tried | None:
         """The workaround that costs the fewest dispatches of those that help; None if none does."""
-        helpful = [each for each in self.tried if self.is_proved(each) and each.way.how is How.IN_FILE]
+        return self._cheapest(each for each in self.tried if each.way.how is How.IN_FILE)
+
+    @property
+    def advised(self) -> Tried | None:
+        """The best workaround; if there is none, the best of the other ways that help."""
+        return self.best or self._cheapest(self.tried)
+
+    def _cheapest(self, tried: Iterable[Tried]) -> Tried | None:
+        helpful = filter(self.is_proved, tried)
         return min(helpful, key=lambda each: each.whole.dispatches if each.whole else 0, default=None)
 
     def is_proved(self, tried: Tried) -> bool:
@@ -192,11 +200,11 @@ def ways(graph: Graph, nodes: Sequence[str], trials: Trials) -> Iterator[Way]:
     for name, detour in DETOURS.items():
         if name != "apart" or trials.fuse:
             yield Way(name, detour.meaning, plain, name, alone=name != "apart")
-    text = "The graph is run in two executions, of which the second begins at the node, or behind it."
-    yield Way("in two executions", text, plain, alone=False, how=How.IN_PARTS)
     if len(nodes) > 1:
         text = "A value between the nodes is an output of the graph, too."
         yield Way("with an output more", text, plain, alone=False, how=How.WITH_OUTPUTS)
+    text = "The graph is run in two executions, of which the second begins at the node, or behind it."
+    yield Way("in two executions", text, plain, alone=False, how=How.IN_PARTS)
 
 
 def workaround_for(choice: Choice) -> Workaround:

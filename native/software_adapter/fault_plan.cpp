@@ -49,7 +49,7 @@ Number number_of(std::string_view word, std::string_view digits, int base, const
 
 [[noreturn]] void refuse_word(std::string_view word) {
     std::string text = std::string(fault_variable) + " has the unknown word '" + std::string(word) +
-                       "'; words: kernel=HEX, shader=HEX, dispatch=N, log";
+                       "'; words: kernel=HEX, shader=HEX, dispatch=N, reused, log";
     for (const FaultWord& each : fault_words) {
         text.append(", ").append(each.name).append(each.count ? "=N" : "");
     }
@@ -69,6 +69,8 @@ void apply(std::string_view word, FaultPlan& plan) {
         (name == "kernel" ? plan.kernel : plan.shader) = number_of<uint64_t>(word, digits, 16, needed.c_str());
     } else if (name == "dispatch") {
         plan.dispatch = number_of<uint64_t>(word, digits, 10, positive);
+    } else if (word == "reused") {
+        plan.reused = true;
     } else if (word == "log") {
         plan.logs = true;
     } else if (const auto* type = std::ranges::find(number_types, word, &NumberType::name);
@@ -114,6 +116,9 @@ std::shared_ptr<const FaultPlan> parse_fault(std::string_view text) {
     if (word != std::end(fault_words) && word->needs_type && !plan->type) {
         throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(word->name) +
                                     "' needs a data type, such as float32");
+    }
+    if (plan->reused && (word == std::end(fault_words) || !word->needs_type)) {
+        throw std::invalid_argument(std::string(fault_variable) + ": 'reused' goes with a fault of elements, such as 'row'");
     }
     if (plan->kind == FaultKind::nan && !plan->type->exponent) {
         throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(plan->type->name) +

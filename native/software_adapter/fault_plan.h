@@ -27,6 +27,7 @@ struct FaultPlan {
     uint64_t kernel = 0;    // 0: any
     uint64_t shader = 0;    // 0: any
     uint64_t dispatch = 0;  // its number in a list, among those of the kernel or shader if one is given; 0: any
+    bool reused = false;    // only where it writes memory that another dispatch of the list has written
     bool logs = false;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <span>
 #include <stdexcept>
@@ -126,6 +127,8 @@ void FaultyList::run(const DispatchCommand& dispatch) {
     late_.clear();
     if (is_meant(kernel, shader)) {
         run_wrongly(dispatch);
+    } else if (plan_->reused) {
+        run_for_elements(dispatch);
     } else {
         dispatch.run();
     }
@@ -174,6 +177,15 @@ FaultyList::Blocks FaultyList::writable(const DispatchCommand& dispatch) {
     return blocks;
 }
 
+// What is in some memory now.
+FaultyList::Blocks FaultyList::contents(const Blocks& blocks) {
+    Blocks now;
+    for (const Block& each : blocks) {
+        now.push_back({each.begin, std::vector<char>(each.begin, each.begin + each.bytes.size())});
+    }
+    return now;
+}
+
 // The elements that a dispatch writes, also where it writes what was there: those that change when the memory before is
 // another one. Leaves what it wrote in the memory.
 std::vector<char*> FaultyList::written_elements(const DispatchCommand& dispatch, const Blocks& before,
@@ -218,6 +230,17 @@ void FaultyList::delay(const Blocks& before, const Blocks& after) {
     }
 }
 
+std::vector<char*> FaultyList::run_for_elements(const DispatchCommand& dispatch) {
+    const Blocks before = writable(dispatch);
+    dispatch.run();
+    auto elements = written_elements(dispatch, before, contents(before));
+    if (plan_->reused) {
+        const auto again = [this](char* element) { return !written_.insert(element).second; };
+        std::erase_if(elements, std::not_fn(again));
+    }
+    return elements;
+}
+
 void FaultyList::run_wrongly(const DispatchCommand& dispatch) {
     static std::atomic<uint64_t> turns{0};
     if (plan_->kind == FaultKind::remove) {
@@ -231,17 +254,13 @@ void FaultyList::run_wrongly(const DispatchCommand& dispatch) {
         }
         return;
     }
-    const Blocks before = writable(dispatch);
-    dispatch.run();
-    Blocks after;
-    for (const Block& each : before) {
-        after.push_back({each.begin, std::vector<char>(each.begin, each.begin + each.bytes.size())});
-    }
     if (plan_->kind == FaultKind::late) {
-        delay(before, after);
+        const Blocks before = writable(dispatch);
+        dispatch.run();
+        delay(before, contents(before));
         return;
     }
-    const auto elements = written_elements(dispatch, before, after);
+    const auto elements = run_for_elements(dispatch);
     const std::size_t wanted = plan_->kind == FaultKind::ulp ? elements.size() : std::max<uint64_t>(plan_->count, 1);
     const std::size_t count = std::min(wanted, elements.size());
     const std::size_t first = (elements.size() - count) / 2;

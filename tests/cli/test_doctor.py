@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pathlib
 import sys
 
@@ -20,6 +21,23 @@ nodes:
   product: {op: multiply, a: x, b: w}
   y: {op: tanh, input: product}
 outputs: [y]
+"""
+# Values that need memory in turn.
+PRODUCTS = f"""\
+dmlgraph: 1
+inputs: {{x: {{dtype: float32, sizes: [1, 1, 8, 8]}}}}
+constants: {{w: {{dtype: float32, sizes: [1, 1, 8, 8], data: {[round(math.cos(i) / 2, 3) for i in range(64)]}}}}}
+nodes:
+  p0: {{op: gemm, a: x, b: w}}
+  t0: {{op: tanh, input: p0}}
+  p1: {{op: gemm, a: t0, b: w}}
+  t1: {{op: tanh, input: p1}}
+  p2: {{op: gemm, a: t1, b: w}}
+  t2: {{op: tanh, input: p2}}
+  p3: {{op: gemm, a: t2, b: w}}
+  t3: {{op: tanh, input: p3}}
+  p4: {{op: gemm, a: t3, b: w}}
+outputs: [p4]
 """
 
 
@@ -92,6 +110,34 @@ def test_a_fault_is_reported(directml_path: pathlib.Path, folder: pathlib.Path) 
     assert "multiply" in report
     assert "product" not in report
     assert len((folder / "diagnosis" / "case.yaml").read_text("utf-8").splitlines()) < 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the software adapter is that of Linux")
+def test_a_fault_that_vanishes_is_told_and_gone_round(directml_path: pathlib.Path, folder: pathlib.Path) -> None:
+    assert directml_path
+    from dmlgraph.devices.directml.software import adapter
+
+    (folder / "products.yaml").write_text(PRODUCTS, "utf-8")
+    planted = adapter.load()
+    planted.plant_fault("log")
+    assert call("run", "products.yaml", "--device", "directml:software", "--random", "0", "--no-fuse").exit_code == 0
+    try:
+        planted.plant_fault(f"kernel={planted.dispatched()[0]},dispatch=4,reused,row=8,float32")
+        command = "doctor", "products.yaml", "--device", "directml:software", "--no-fuse"
+        done = call(*command, "-o", "found", "--image", "i.svg")
+    finally:
+        planted.plant_fault("")
+    lines = done.stdout.splitlines()
+    assert done.exit_code == 1
+    assert lines[0] == (
+        "directml:software computes the whole graph wrong, and every node right when the values between are outputs"
+    )
+    assert "i.svg: not written, because no values of a node are wrong" in lines
+    assert "a way round it: with an output more, with which the whole graph is right" in lines
+    assert (folder / "found" / "detoured.yaml").exists()
+    report = (folder / "found" / "report.txt").read_text("utf-8")
+    assert "Each node is right alone" in report
+    assert "with an output more: A value between the nodes is an output of the graph, too." in report
 
 
 def test_nothing_is_written_of_a_sound_device(folder: pathlib.Path) -> None:

@@ -25,8 +25,10 @@ from dmlgraph.devices.names import DeviceName
 from dmlgraph.doctor.alone import try_alone
 from dmlgraph.doctor.bounds import ULPS
 from dmlgraph.doctor.cut import cut_node
+from dmlgraph.doctor.diagnosis import diagnose
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Finding, Kind
+from dmlgraph.doctor.one_node import too_early
 from dmlgraph.doctor.runs import most_executions
 from dmlgraph.measure.inputs import complete
 from dmlgraph.operators import Operator
@@ -114,7 +116,7 @@ def test_a_fault_is_named(kernel_of: dict[str, str], node: str, what: str, kind:
 def test_what_is_read_before_it_is_written_is_told_from_a_wrong_reader(kernel_of: dict[str, str]) -> None:
     finding = found(f"kernel={kernel_of['decay']},late")
     assert (finding.node, finding.group) == ("decay", ("decay", "total"))
-    assert finding.why == "'total' reads what 'decay' writes before it is there; both are right alone"
+    assert finding.why == too_early("total", "decay")
 
 
 @ON_LINUX
@@ -129,7 +131,7 @@ def test_a_late_write_that_changes_last_bits_only_is_named() -> None:
     planted.plant_fault(f"kernel={planted.dispatched()[0]},late")
     finding = find(graph, DEVICE, inputs)
     assert (finding.kind, finding.node, finding.group) == (Kind.UNSTABLE, "score", ("score", "weights"))
-    assert finding.why == "'weights' reads what 'score' writes before it is there; both are right alone"
+    assert finding.why == too_early("weights", "score")
     assert finding.executions <= most_executions(7)
     assert finding.measures is not None
     assert finding.measures.normalised < 1e-6
@@ -346,6 +348,39 @@ def test_a_fault_that_vanishes_when_values_are_outputs(first: int, last: int, mo
     finding = find(chain(20, last + 1), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, fuse=False)
     assert (finding.kind, finding.node) == (Kind.VANISHING, None)
     assert finding.group == tuple(f"n{index}" for index in range(first, last + 2))
-    assert finding.why.startswith(f"the outputs are right once what 'n{first}' computes is an output, too; ")
+    assert finding.why.splitlines()[0] == f"the outputs are right once what 'n{first}' computes is an output, too"
     assert finding.outputs["y"].differing == 1
     assert finding.executions <= 2 * most_executions(20)
+
+
+def products() -> dg.Graph:
+    """Products with functions between, whose values need memory in turn."""
+    graph = dg.Graph("products")
+    x = value = graph.input("x", sizes=[1, 1, 8, 8], dtype="float32")
+    w = graph.constant("w", np.random.default_rng(0).normal(size=(1, 1, 8, 8)).astype(np.float32) / 3)
+    for index in range(6):
+        value = dg.tanh(dg.gemm(value, w, name=f"p{index}"), name=f"t{index}")
+    graph.output("y", dg.add(value, x, name="sum"))
+    return graph
+
+
+@ON_LINUX
+def test_a_fault_in_memory_that_values_share_vanishes_when_they_are_outputs() -> None:
+    x = {"x": np.random.default_rng(1).normal(size=(1, 1, 8, 8)).astype(np.float32)}
+    planted = adapter.load()
+    planted.plant_fault("log")
+    with products().compile(DEVICE, fuse=False) as executable:
+        executable.run(x)
+    product = planted.dispatched()[0]
+    planted.plant_fault(f"kernel={product},dispatch=4,reused,row=8,float32")
+    finding = find(products(), DEVICE, x, fuse=False)
+    assert (finding.kind, finding.node) == (Kind.VANISHING, None)
+    assert "p3" in finding.group  # the fourth product
+    assert finding.outputs["y"].normalised > 1e-3
+    found = diagnose(products(), finding.group, x, choose(DEVICE), fuse=False).treatment
+    assert found.before.is_wrong
+    assert found.advised is not None
+    assert found.detoured is not None
+    with found.detoured.compile(DEVICE, fuse=False) as executable:
+        got = executable.run(x)["y"]
+    np.testing.assert_allclose(got, products().compile("reference").run(x)["y"], 1e-5, 1e-5)

@@ -116,6 +116,23 @@ ADAPTER_CHECK(a_late_write_is_seen_after_the_next_dispatch) {
     CHECK((bench.read<uint32_t>(one.buffer.get()) == std::vector<uint32_t>(4, 3)));  // nothing came after it
 }
 
+ADAPTER_CHECK(a_fault_where_memory_is_used_again) {
+    Bench bench;
+    const auto counted = [&](const std::string& fault) {
+        plant(fault);
+        OneBuffer one(bench, "count_groups", 4), other(bench, "count_groups", 4);
+        one.dispatch(bench, 3);
+        other.dispatch(bench, 4);
+        one.dispatch(bench, 4);
+        bench.execute();
+        return bench.read<uint32_t>(one.buffer.get());
+    };
+    const std::vector<uint32_t> right = {2, 2, 2, 1};
+    CHECK(counted("dispatch=1,reused,row=4,int32") == right);
+    CHECK(counted("dispatch=2,reused,row=4,int32") == right);
+    CHECK((counted("dispatch=3,reused,row=4,int32") == std::vector<uint32_t>{3, 3, 3, 1}));  // the last is new
+}
+
 ADAPTER_CHECK(a_dispatch_that_removes_the_device) {
     Bench bench;
     OneBuffer one(bench, "count_groups", 4);
@@ -128,8 +145,8 @@ ADAPTER_CHECK(a_dispatch_that_removes_the_device) {
 
 ADAPTER_CHECK(what_is_not_a_fault) {
     CHECK(refusal("dispatch=1,melt").starts_with(
-        "DMLGRAPH_SOFTWARE_FAULT has the unknown word 'melt'; words: kernel=HEX, shader=HEX, dispatch=N, log, ulp=N, "
-        "element"));
+        "DMLGRAPH_SOFTWARE_FAULT has the unknown word 'melt'; words: kernel=HEX, shader=HEX, dispatch=N, reused, log, "
+        "ulp=N, element"));
     CHECK(refusal("dispatch=1,element").find("'element' needs a data type, such as float32") != std::string::npos);
     CHECK(refusal("dispatch=1,nan,int8").find("'int8' has no NaN") != std::string::npos);
     CHECK(refusal("dispatch=1,late,remove").find("two faults: 'remove' is the second") != std::string::npos);
@@ -139,6 +156,7 @@ ADAPTER_CHECK(what_is_not_a_fault) {
     CHECK(refusal("kernel=xyz,late").find("needs the hexadecimal number of a kernel") != std::string::npos);
     CHECK(refusal("shader=xyz,late").find("needs the hexadecimal number of a shader") != std::string::npos);
     CHECK(refusal("kernel=1,shader=1,late").find("names both a kernel and a shader") != std::string::npos);
+    CHECK(refusal("dispatch=1,reused,late").find("'reused' goes with a fault of elements") != std::string::npos);
     CHECK(refusal("").empty());
 }
 
