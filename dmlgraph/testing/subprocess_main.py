@@ -2,6 +2,9 @@
 
 If a driver crashes it prints where it was.  If one hangs, the process that asked kills this one; if that process is
 gone, this one ends by itself: at once, or, while a driver holds the interpreter, when the system's timer says so.
+
+Windows serves one call at a time on a pipe that is not overlapped: while a thread waits there for input, the start of a
+library that asks what standard input is waits, too.  So nothing waits there: the pipe is looked at now and then.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import pathlib
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 _GRACE = 30  # seconds after the limit until the timer ends the process
+_LOOK = 0.5  # seconds between two looks at the pipe
 
 
 def main() -> None:
@@ -33,15 +38,41 @@ def main() -> None:
 
     write_text(request["answer"], json.dumps(answer))
     sys.stdout.flush()
-    os._exit(0)  # what drivers do at the end of a process is not waited for
+    _end(0)
+
+
+def _end(code: int) -> None:
+    """Ends the process; what drivers do at the end of one is not waited for."""
+    if sys.platform == "win32":
+        import _winapi
+
+        # ExitProcess, which os._exit calls, tells every library first, and waits for what it does then.
+        _winapi.TerminateProcess(_winapi.GetCurrentProcess(), code)
+    os._exit(code)
 
 
 def _end_with_the_other() -> None:
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
+    """Ends the process when the one that asked has closed the pipe, or is gone."""
+    _wait_for_the_end_of_input()
     if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
-    os._exit(1)
+    _end(1)
+
+
+def _wait_for_the_end_of_input() -> None:
+    if sys.platform == "win32":
+        import _winapi
+        import msvcrt
+
+        pipe = msvcrt.get_osfhandle(sys.stdin.fileno())
+        try:
+            while True:
+                _winapi.PeekNamedPipe(pipe, 0)
+                time.sleep(_LOOK)
+        except OSError:  # nobody can write into it any more
+            return
+    while os.read(sys.stdin.fileno(), 4096):
+        pass
 
 
 def _test(request: dict[str, Any]) -> dict[str, Any]:

@@ -233,13 +233,17 @@ def _how(code: int) -> str:
 
 
 class _Tail:
-    """The end of what a process prints, read in a thread: a pipe that nobody reads would stop the process."""
+    """The end of what a process prints, read in a thread: a pipe that nobody reads would stop the process.
+
+    The thread closes the pipe, too: on Windows, closing a file descriptor waits for whoever reads from it.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self.length = 0
-        self._pipes: tuple[IO[bytes], IO[bytes]] = (process.stdin, process.stdout)
+        self._stdin: IO[bytes] = process.stdin
+        self._stdout: IO[bytes] = process.stdout
         self._last, self._mark = time.monotonic(), sys.maxsize
         self._pieces: collections.deque[bytes] = collections.deque()
         # What the process started may hold the pipe open for ever.
@@ -247,8 +251,8 @@ class _Tail:
         self._thread.start()
 
     def _run(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while piece := os.read(self._pipes[1].fileno(), TAIL):
+        with contextlib.suppress(OSError), self._stdout:
+            while piece := os.read(self._stdout.fileno(), TAIL):
                 self._pieces.append(piece)
                 self.length += len(piece)
                 self._last = time.monotonic()
@@ -264,11 +268,10 @@ class _Tail:
         return time.monotonic() - self._last > 0.1
 
     def close(self) -> None:
-        """Waits a moment for the rest."""
+        """Lets the process see the end of its input, and waits a moment for the rest of what it prints."""
+        with contextlib.suppress(OSError):
+            self._stdin.close()
         self._thread.join(1)
-        for pipe in self._pipes:
-            with contextlib.suppress(OSError):
-                pipe.close()
 
     def under(self, report: str) -> str:
         """A report with the last lines below it; of lines that say where the process was, the first ones."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import pathlib
 import signal
@@ -21,7 +23,7 @@ from support.case_processes import BAD, GOOD, LONG, MODULE, RELU, SECONDS, case_
 
 from dmlgraph.testing.bundle import Bundle
 from dmlgraph.testing.records import Outcome, Result
-from dmlgraph.testing.subprocess_runner import list_devices, run_test
+from dmlgraph.testing.subprocess_runner import How, _Tail, list_devices, run_test
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no signals")
 
@@ -125,6 +127,35 @@ def test_what_it_starts_ends_with_it_and_what_it_prints_is_kept(
     assert len(done.report) < 40_000
     pid = int((tmp_path / "child").read_text("utf-8"))
     until(lambda: not psutil.pid_exists(pid) or is_gone(psutil.Process(pid)))
+
+
+def test_a_pipe_that_something_else_holds_is_closed_by_whoever_reads_it() -> None:
+    """On Windows, closing it meanwhile would wait for as long as it is read."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        tail = _Tail(process)
+        tail.close()
+        assert not process.stdout.closed
+        process.kill()
+        until(lambda: process.stdout is not None and process.stdout.closed)
+
+
+def test_one_ends_when_its_input_does(tmp_path: pathlib.Path) -> None:
+    """Also if whoever asked lives on, and does not kill it."""
+    request = {
+        **{"task": "test", "folder": str(tmp_path), "file": "g.yaml", "text": LONG, "dims": {}, "test": "long"},
+        **{"device": "reference", "how": dataclasses.asdict(How()), "seconds": 900, "answer": str(tmp_path / "answer")},
+    }
+    command = [sys.executable, "-P", "-m", MODULE, "test"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        process.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(3)
+        process.stdin.close()
+        assert process.wait(SECONDS) == 1
 
 
 @posix
