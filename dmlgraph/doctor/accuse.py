@@ -59,6 +59,9 @@ def vanished(runs: Runs, found: Vanished, kind: Kind, outputs: Mapping[str, Meas
         kind: of the fault: that the results are wrong, or that they change.
         outputs: of the whole graph, measured.
     """
+    if not found.names:
+        why = "the results depend on what memory held before: something reads it before it is written"
+        return Finding(Kind.UNSTABLE, runs.device.name, executions=runs.executions, outputs=outputs, why=why)
     names = (*found.names, *([found.reader] if found.reader else []))
     first, last = found.names[0], names[-1]
     healed = f"the outputs are right once what '{first}' computes is an output, too"

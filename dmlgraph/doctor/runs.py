@@ -14,13 +14,20 @@ from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
 from dmlgraph.doctor.judge import Judge
 from dmlgraph.doctor.values import Values, arguments, at_first, evaluate, operators, part, written
+from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.value import Value
 from dmlgraph.measure.exposing import exposing
+from dmlgraph.operators.element_wise import Max
+from dmlgraph.operators.reduction import Reduce
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
-    from dmlgraph.graph.graph import Graph
+    from dmlgraph.devices.executable import Executable
 
 Array = np.ndarray[Any, Any]
+
+# What memory is overwritten with: 48.6 as float32, 3.13 as float16, of a size for which results are judged.
+OTHER = np.full(4, 0x42, np.uint8).view(np.float32)
 
 
 def most_executions(nodes: int) -> int:
@@ -86,6 +93,7 @@ class Runs:
         """The outputs of two runs of the graph as it is."""
         self.executions += 2
         with compile_graph(self.graph, self.device, fuse=self.fuse) as executable:
+            self._overwrite(executable)
             results = []
             for _ in range(2):
                 found = executable.run(self.inputs, states=executable.new_states())
@@ -97,6 +105,7 @@ class Runs:
         self.executions += runs
         results = []
         with compile_ir(exposing(self.ir, batch), self.device) as executable:
+            self._overwrite(executable)
             for _ in range(runs):
                 found = executable.run(self.given)
                 results.append({source: np.array(found[self.ir.reference(*source)]) for source in batch})
@@ -116,6 +125,7 @@ class Runs:
         self.executions += runs if device is None else 0
         ir, inputs = part(self.ir, names, self.values, copied)
         with compile_ir(ir, device or self.device) as executable:
+            self._overwrite(executable)
             results = [executable.run(inputs) for _ in range(runs)]
         order = [self.ir.reference(*source) for source in written(self.ir[names[-1]])]
         return [tuple(np.array(found[name]) for name in order) for found in results]
@@ -142,6 +152,17 @@ class Runs:
                 found = executable.run(arrays)
                 results.append(tuple(np.array(found[name]) for name in order))
         return [*results[:before], results[-1]]
+
+    def _overwrite(self, executable: Executable) -> None:
+        """Puts other numbers into the memory of outputs and between the nodes, which executables use in turns.
+
+        What is read there before it is written would else be what the same graph left there, and right.
+        """
+        between = executable.stats.get("temporary_bytes", 0)
+        if between and executable.device == self.device.name:
+            outputs = sum(slot.desc.total_bytes for slot in executable.graph.outputs)
+            with compile_graph(_filling(between, outputs), self.device, fuse=False) as other:
+                other.run({"x": OTHER})
 
     # What is known of a node.
 
@@ -176,6 +197,28 @@ class Runs:
             for each in operators(self.ir)
             if any(source is not None and source.node == node.name for source in each.sources)
         ]
+
+
+def _filling(between: int, outputs: int) -> Graph:
+    """A graph that fills so many bytes between its nodes, and so many of an output."""
+    graph = Graph("filling")
+    x = graph.input("x", sizes=[1], dtype="float32")
+
+    def filled(size: int, name: str) -> Value:
+        wide = x.broadcast_to([1, 1, 1, -(-size // 4)])
+        return _made(graph.add(Max, {"a": wide, "b": wide}, {}, {}, name))  # devices compute it, unlike an identity
+
+    inner = filled(between, "inner")
+    greatest = graph.add(Reduce, {"input": inner}, {"function": "max", "axes": [3]}, {}, "greatest")
+    graph.output("greatest", _made(greatest))
+    graph.output("outer", filled(outputs, "outer"))
+    return graph
+
+
+def _made(values: Sequence[Value | None]) -> Value:
+    """The first output of a node."""
+    assert values[0] is not None
+    return values[0]
 
 
 def is_same(one: Sequence[Array], other: Sequence[Array]) -> bool:

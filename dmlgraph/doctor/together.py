@@ -29,7 +29,7 @@ class Vanished:
 
     Attributes:
         names: of the nodes in the fused graph, in execution order; the outputs of the graph are right as soon as one
-            of the first one is an output of its own.
+            of the first one is an output of its own.  Empty if the same run was right once, and wrong once.
         reader: of what the last one computes; None: the graph's outputs alone are.
     """
 
@@ -40,6 +40,8 @@ class Vanished:
 def together(runs: Runs, whole: Whole) -> Suspect | Vanished:
     """The nodes that are wrong when the device runs them as one, or between which a fault is."""
     first = healing(runs, whole.explains)
+    if first in runs.ir.outputs.values():  # that it is an output changes nothing
+        return Vanished((), None)
     inner = runs.ir[first.node]
     for reader in runs.readers(inner):
         if runs.may(2) and (suspect := _as_part(runs, (inner.name, reader.name))) is not None:

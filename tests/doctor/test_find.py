@@ -384,3 +384,33 @@ def test_a_fault_in_memory_that_values_share_vanishes_when_they_are_outputs() ->
     with found.detoured.compile(DEVICE, fuse=False) as executable:
         got = executable.run(x)["y"]
     np.testing.assert_allclose(got, products().compile("reference").run(x)["y"], 1e-5, 1e-5)
+
+
+@ON_LINUX
+def test_what_the_same_graph_left_in_memory_hides_no_late_write() -> None:
+    """Scores that come too late were read from memory in which the run before had left the same."""
+    graph = dg.load(Path(__file__).parents[2] / "examples" / "causal_attention" / "causal_attention.yaml")
+    inputs, _ = complete(graph, {}, seed=4)
+    planted = adapter.load()
+    with graph.compile(DEVICE) as executable:
+        planted.plant_fault("log")
+        executable.run(inputs)
+        late = planted.dispatched()[1]  # inside the softmax
+        planted.plant_fault("")
+        executable.run(inputs)
+        planted.plant_fault(f"kernel={late},late")
+        finding = find(graph, DEVICE, inputs)
+    assert (finding.kind, finding.node) == (Kind.UNSTABLE, "weights")
+
+
+def test_results_that_depend_on_what_memory_held_are_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the graph were right by chance when all values were outputs: not again with those that nodes compute."""
+
+    def fault(graph: GraphDesc, operator: Operator, results: tuple[Array, ...]) -> tuple[Array, ...]:
+        is_right = operator.name != "sin" or len(graph.outputs) > 9
+        return results if is_right else (results[0] + np.float32(1),)
+
+    device: Any = make_broken(monkeypatch, fault)
+    finding = find(chain(9, 4), device, {"x": np.linspace(-1, 1, 8, dtype=np.float32)}, fuse=False)
+    assert (finding.kind, finding.node, finding.group) == (Kind.UNSTABLE, None, ())
+    assert "what memory held before" in finding.why
