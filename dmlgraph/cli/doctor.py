@@ -128,7 +128,8 @@ def doctor(
     elif image is not None:
         click.echo(f"{image}: not written, because no values of a node are wrong", err=as_json)
     if folder is not None:
-        for line in _treated(graph, finding, arrays, choice, folder, no_fuse, with_names, with_data):
+        shown = {"with_names": with_names, "with_data": with_data}
+        for line in _treated(graph, finding, arrays, choice, folder, fuse=not no_fuse, seconds=time_limit, **shown):
             click.echo(line, err=as_json)
     if finding.kind is not Kind.SOUND:
         ctx.exit(1)
@@ -140,27 +141,34 @@ def _treated(
     inputs: Mapping[str, Array],
     device: Choice,
     folder: pathlib.Path,
-    no_fuse: bool,
+    *,
+    fuse: bool,
+    seconds: float,
     with_names: bool,
     with_data: bool,
 ) -> Iterator[str]:
     """What became of the wrong node, and the files that are written, in lines."""
     from dmlgraph.doctor.diagnosis import diagnose
+    from dmlgraph.doctor.ended import diagnose_ended
     from dmlgraph.doctor.files import write
     from dmlgraph.doctor.finding import Kind
 
-    if finding.kind not in (Kind.FAULT, Kind.NOT_FINITE, Kind.UNSTABLE, Kind.VANISHING):
+    if finding.kind in (Kind.FAULT, Kind.NOT_FINITE, Kind.UNSTABLE, Kind.VANISHING):
+        read = None if finding.group else finding.inputs
+        runs = 3 if finding.kind is Kind.UNSTABLE else 1
+        blamed = finding.node
+        found = diagnose(graph, finding.nodes, inputs, device, blamed=blamed, read=read, fuse=fuse, runs=runs)
+    elif finding.kind in (Kind.LOST, Kind.HANG):
+        found = diagnose_ended(graph, finding, inputs, device, fuse=fuse, seconds=seconds)
+    else:
         yield f"{folder}: not written, because no node computes something else than it should"
         return
-    nodes = finding.group or ((finding.node,) if finding.node is not None else ())
-    read = None if finding.group else finding.inputs
-    runs = 3 if finding.kind is Kind.UNSTABLE else 1
-    found = diagnose(graph, nodes, inputs, device, blamed=finding.node, read=read, fuse=not no_fuse, runs=runs)
-    advised = found.treatment.advised
-    if advised is None:
-        yield "no way round it was found"
-    else:
-        yield f"a way round it: {advised.way.name}, with which the whole graph is right"
+    if found.treatment is not None:
+        advised = found.treatment.advised
+        if advised is None:
+            yield "no way round it was found"
+        else:
+            yield f"a way round it: {advised.way.name}, with which the whole graph is right"
     with writing(folder):
         written = write(found, folder, with_names=with_names, with_data=with_data)
     yield from (f"{folder / name}: {what}" for name, what in written.items())

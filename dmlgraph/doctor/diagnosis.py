@@ -40,9 +40,10 @@ class Diagnosis:
             empty if nobody knows.
         device: where.
         case: a node alone, shrunk; None: each is right alone, so that they are wrong only together.
-        outcome: of the case on the device; None without a case.
-        treatment: the ways round it.
+        outcome: of the case on the device; None without a case, or if it takes the device with it.
+        treatment: the ways round it; None if none were tried, because they would take the device with them.
         executions: how often the device ran for all of this.
+        ended: how the case ends, if it gives no results.
     """
 
     graph: Graph
@@ -50,8 +51,9 @@ class Diagnosis:
     device: Choice
     case: Shrunk | None
     outcome: Outcome | None
-    treatment: Treatment
+    treatment: Treatment | None
     executions: int
+    ended: str = ""
 
     @property
     def operators(self) -> list[Operator]:
@@ -96,6 +98,7 @@ def diagnose(
     trials = Trials(device, compare, fuse=fuse, runs=runs)
     case = None if alone is None else _shrunk(graph, alone, inputs, trials, read or {})
     outcome = None if case is None else trials.run(case.graph, case.inputs)
+    nodes = nodes if case is None or alone is None else [alone]
     treatment = treat(graph, nodes, inputs, trials, case)
     return Diagnosis(graph, nodes, device, case, outcome, treatment, trials.executions)
 

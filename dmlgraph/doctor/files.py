@@ -6,6 +6,7 @@ import pathlib
 
 from dmlgraph.doctor import report, reproducer
 from dmlgraph.doctor.diagnosis import Diagnosis
+from dmlgraph.doctor.trials import Outcome
 from dmlgraph.files.whole import write_text
 from dmlgraph.formats.load_save import save
 
@@ -33,11 +34,13 @@ def write(
     write_text(folder / REPORT[1], report.html(found, **asked))
     written = dict.fromkeys(REPORT, "the report, for the vendor")
     case = found.case
-    if case is not None and found.outcome is not None and (case.is_anonymous or with_data):
+    if case is not None and (case.is_anonymous or with_data):
         kinds = ("the case as a graph file with a test", "the case for DxDispatch", "the case in C++ with a self-check")
-        names = reproducer.save(folder, case.graph, case.inputs, found.outcome)
+        names = reproducer.save(folder, case.graph, case.inputs, found.outcome or Outcome())
         written |= dict(zip(names, kinds, strict=True))
     treatment = found.treatment
+    if treatment is None:
+        return written
     if treatment.best is not None:
         save(treatment.graph(), folder / WITH_WORKAROUND)
         written[WITH_WORKAROUND] = "your graph with a workaround for this device and its driver"

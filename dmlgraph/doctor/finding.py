@@ -63,6 +63,11 @@ class Finding:
     rules: tuple[str, ...] = ()
 
     @property
+    def nodes(self) -> tuple[str, ...]:
+        """The node, or those that are wrong together; empty if nobody knows."""
+        return self.group or ((self.node,) if self.node is not None else ())
+
+    @property
     def wrong(self) -> int:
         """Which of the outputs is the first wrong one: it differs by most."""
         for index, (got, expected) in enumerate(zip(self.got, self.expected, strict=True)):

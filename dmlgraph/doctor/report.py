@@ -15,7 +15,8 @@ from typing import Any
 from dmlgraph.base.tables import lines
 from dmlgraph.doctor import reproducer
 from dmlgraph.doctor.diagnosis import Diagnosis
-from dmlgraph.doctor.ways import Tried
+from dmlgraph.doctor.trials import Outcome
+from dmlgraph.doctor.ways import Treatment, Tried
 from dmlgraph.files.web_page import page
 from dmlgraph.formats.dxdispatch import writer as dxdispatch
 from dmlgraph.graph.nodes import OperatorNode
@@ -71,7 +72,8 @@ def sections(found: Diagnosis, with_names: bool, with_data: bool) -> list[Sectio
         made.append(Section("Case", [HIDDEN]))
     else:
         made += _case(found)
-    made.append(Section("Ways round", list(_verdict(found)), *_ways(found, with_names)))
+    if found.treatment is not None:
+        made.append(Section("Ways round", list(_verdict(found.treatment)), *_ways(found.treatment, with_names)))
     return made
 
 
@@ -130,32 +132,32 @@ def _case(found: Diagnosis) -> Iterator[Section]:
     """The shrunk case: what came of it, and its files."""
     case, outcome = found.case, found.outcome
     assert case is not None
-    assert outcome is not None
-    if outcome.is_wrong:
+    if outcome is None:
+        told = [found.ended]
+    elif outcome.is_wrong:
         comparison = outcome.compared[outcome.worst]
         told = [greatest(comparison), *neighbours(outcome.worst, comparison, ("got", "expected"))]
     else:
         told = ["it was right when it was run again: its results change from run to run"]
     files = [
-        (reproducer.FILES[0], reproducer.text(case.graph, case.inputs, outcome)),
+        (reproducer.FILES[0], reproducer.text(case.graph, case.inputs, outcome or Outcome())),
         (reproducer.FILES[1], dxdispatch.dumps(case.graph, inputs=case.inputs)),
     ]
     smallest = "" if case.is_smallest else "; smaller ones were not tried, because the executions were used up"
     yield Section("Case", [f"the node alone, after {case.executions} executions{smallest}", *told], files=files)
 
 
-def _verdict(found: Diagnosis) -> Iterator[str]:
-    treatment = found.treatment
+def _verdict(treatment: Treatment) -> Iterator[str]:
     if not treatment.before.is_wrong:
         yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
     advised = treatment.advised
     yield "No way helps." if advised is None else f"{advised.way.name}: {advised.way.meaning}"
 
 
-def _ways(found: Diagnosis, with_names: bool) -> tuple[Row, list[Row]]:
+def _ways(treatment: Treatment, with_names: bool) -> tuple[Row, list[Row]]:
     """The ways as the head and the rows of a table."""
-    rows = [[each.way.name, _result(each, with_names), _cost(each, found)] for each in found.treatment.tried]
-    return ("way", "result", "dispatches"), [*rows, ["as it is", "", str(found.treatment.before.dispatches)]]
+    rows = [[each.way.name, _result(each, with_names), _cost(each, treatment)] for each in treatment.tried]
+    return ("way", "result", "dispatches"), [*rows, ["as it is", "", str(treatment.before.dispatches)]]
 
 
 def _result(tried: Tried, with_names: bool) -> str:
@@ -164,11 +166,11 @@ def _result(tried: Tried, with_names: bool) -> str:
     return f"{tried.result}: {errors[0]}" if errors and with_names else tried.result
 
 
-def _cost(tried: Tried, found: Diagnosis) -> str:
+def _cost(tried: Tried, treatment: Treatment) -> str:
     """How many dispatches a way that helps needs, marked where they are the fewest."""
-    if not found.treatment.is_proved(tried) or tried.whole is None:
+    if not treatment.is_proved(tried) or tried.whole is None:
         return ""
-    return f"{tried.whole.dispatches}{' *' if tried is found.treatment.advised else ''}"
+    return f"{tried.whole.dispatches}{' *' if tried is treatment.advised else ''}"
 
 
 def _lines(parts: Sequence[Section]) -> Iterator[str]:

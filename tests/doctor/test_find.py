@@ -378,6 +378,7 @@ def test_a_fault_in_memory_that_values_share_vanishes_when_they_are_outputs() ->
     assert "p3" in finding.group  # the fourth product
     assert finding.outputs["y"].normalised > 1e-3
     found = diagnose(products(), finding.group, x, choose(DEVICE), fuse=False).treatment
+    assert found is not None
     assert found.before.is_wrong
     assert found.advised is not None
     assert found.detoured is not None

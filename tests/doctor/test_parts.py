@@ -69,6 +69,7 @@ def test_a_graph_that_is_right_only_in_parts() -> None:
 
     found = diagnose(graph(), ["product"], {"x": X}, faulty(is_wrong), fuse=False)
     assert found.case is None
+    assert found.treatment is not None
     results = {each.way.name: each.result for each in found.treatment.tried}
     assert results["in two executions"] == "the whole graph is right"
     assert results["inputs_copied"] == "the whole graph is still wrong"

@@ -60,6 +60,7 @@ def test_a_decoder_whose_normalizations_are_wrong(tmp_path: pathlib.Path) -> Non
     text = reproducer.text(found.case.graph, found.case.inputs, found.outcome)
     assert len(text.splitlines()) < 20
     assert "model" not in text
+    assert found.treatment is not None
     assert found.treatment.best is not None
     assert found.treatment.best.way.name == "decomposed"
     assert len(found.treatment.best.workaround.nodes) == 5  # they are wrong together
