@@ -275,7 +275,7 @@ def _operand(given: object) -> Expression | None:
     """A number or expression as an expression; None for anything else."""
     if isinstance(given, Expression):
         return given
-    if isinstance(expression := getattr(given, "expression", None), Expression):  # of a `SizedInt`
+    if isinstance(expression := getattr(given, "expression", None), Expression):  # of a `Sized`
         return expression
     if isinstance(given, numbers.Integral) and not isinstance(given, bool):
         return number_of(int(given))

@@ -31,7 +31,10 @@ _MOST_PLACES = 1 << 25  # the most addresses of an output that are checked one b
 
 
 class DataType(enum.Enum):
-    """A DML_TENSOR_DATA_TYPE; the value is DirectML's."""
+    """A DML_TENSOR_DATA_TYPE; the value is DirectML's.
+
+    It is equal to its name, `dtype == "float32"`, and to NumPy's type.
+    """
 
     FLOAT32 = 1
     FLOAT16 = 2
@@ -67,11 +70,8 @@ class DataType(enum.Enum):
         if isinstance(value, str):
             found = _BY_NAME.get(value)
         else:
-            try:
-                # NumPy takes None for float64.
-                found = None if value is None else _BY_NUMPY.get(np.dtype(value))  # type: ignore[call-overload]
-            except TypeError:
-                found = None
+            # NumPy takes None for float64.
+            found = None if value is None else _BY_NUMPY.get(_numpy_type(value))
         if found is None:
             hint = suggestion(value.lower(), _BY_NAME, _ELSEWHERE) if isinstance(value, str) else None
             raise TensorError(
@@ -100,6 +100,14 @@ class DataType(enum.Enum):
             return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
         return 0, (1 << self.bits) - 1
 
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, str):
+            return _BY_NAME.get(other) is self
+        return self is other or (isinstance(other, (type, np.dtype)) and _BY_NUMPY.get(_numpy_type(other)) is self)
+
+    def __hash__(self) -> int:
+        return hash(self.name.lower())
+
     def __str__(self) -> str:
         return self.name.lower()
 
@@ -107,8 +115,17 @@ class DataType(enum.Enum):
         return f"DataType.{self.name}"
 
 
+def _numpy_type(given: Any) -> np.dtype[Any] | None:
+    """A type as NumPy's; None if it is no type of numbers."""
+    try:
+        found: np.dtype[Any] = np.dtype(given)
+    except TypeError:
+        return None
+    return found
+
+
 _BY_NAME = {str(dtype): dtype for dtype in DataType}
-_BY_NUMPY = {dtype.numpy: dtype for dtype in DataType}
+_BY_NUMPY: dict[np.dtype[Any] | None, DataType] = {dtype.numpy: dtype for dtype in DataType}
 # Names of the types in C, PyTorch and others; booleans are uint8 in DirectML.
 _ELSEWHERE = {
     **{"float": "float32", "single": "float32", "double": "float64", "half": "float16", "bool": "uint8"},

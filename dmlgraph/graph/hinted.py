@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,6 +18,7 @@ class Hinted:
     """
 
     __slots__ = ()
+    _INSTEAD: ClassVar[Mapping[str, str]] = {}  # hints by attributes that are not here
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -33,7 +34,7 @@ class Hinted:
                 from dmlgraph.operators.catalog.hints import attribute_hint
 
                 known = [each for each in dir(type(self)) if not each.startswith("_")]
-                hint = attribute_hint(name, known, type(self).__name__.lower())
+                hint = self._INSTEAD.get(name) or attribute_hint(name, known, type(self).__name__.lower())
             what = f"'{type(self).__name__}' object has no attribute '{name}'"
             raise AttributeError(f"{what}: {hint}" if hint else what, name=name, obj=self)
 

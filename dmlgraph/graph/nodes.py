@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlgraph.base.errors import nearest, plural
 from dmlgraph.base.scalar import Scalar
-from dmlgraph.base.sized import SizedInt
+from dmlgraph.base.sized import Sized
 from dmlgraph.base.tensor import DataType, TensorDesc
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.operators.declaration.operator import Operator
@@ -186,7 +186,7 @@ def reference_hint(reference: str, names: Iterable[str]) -> str | None:
 
 def kept(value: Any) -> Any:
     """A copy of the caller's value that later changes to its lists and arrays do not affect."""
-    if isinstance(value, SizedInt):
+    if isinstance(value, Sized):
         return value.expression
     if isinstance(value, Mapping):
         return {key: kept(each) for key, each in value.items()}

@@ -76,7 +76,7 @@ def values(
 def own(graph: Graph, value: Any, field: str | None = None) -> Value:
     """The value, which must be one of this graph."""
     if not isinstance(value, Value):
-        hint = "write 1 or 0" if isinstance(value, (bool, np.bool_)) else None
+        hint = "write 1 or 0" if isinstance(value, (bool, np.bool_)) else one_of(value)
         raise OperatorError(NOT_A_VALUE, code="not-a-value", field=field, got=value, hint=hint)
     if value.graph is not graph:
         raise GraphError(
@@ -97,8 +97,10 @@ def own(graph: Graph, value: Any, field: str | None = None) -> Value:
 
 
 def one_of(given: object) -> str | None:
-    """A hint for the outputs of a function given as one value."""
+    """A hint for the outputs of a function, or numbers in a list, given as one value."""
     fields = getattr(given, "_fields", None)
+    if fields is None and isinstance(given, (list, tuple)) and not any(isinstance(each, Value) for each in given):
+        return "np.array([…]) of the numbers is a constant"
     return None if fields is None else f"take one of its outputs: {listing(fields)}"
 
 
@@ -152,6 +154,9 @@ def _constant(
 
 
 def _dtype_of(value: Any) -> DataType | None:
+    """The data type of a value, or of an array that keeps its own; None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim and value.dtype not in (np.int64, np.float64):
+        return next((dtype for dtype in DataType if dtype == value.dtype), None)
     return value.dtype if isinstance(value, Value) else None
 
 

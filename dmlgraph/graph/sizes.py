@@ -7,12 +7,12 @@ sizes are asked for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.base.expressions import Expression
 from dmlgraph.base.fitting import fitted, probes
-from dmlgraph.base.sized import SizedInt
+from dmlgraph.base.sized import Sized
 from dmlgraph.graph.checking import Checker
 from dmlgraph.graph.dims import Dims
 from dmlgraph.graph.editing import checked
@@ -35,7 +35,7 @@ class Sizes:
         self._others = [(Checker(Dims(graph.dims | sample), graph.level), Network()) for sample in self._samples[1:]]
 
     def of(self, graph: Graph, name: str, port: int) -> tuple[int, ...]:
-        """The sizes of a value; those that follow dims are `SizedInt`s."""
+        """The sizes of a value; those that follow dims are `Sized`."""
         while len(self._samples[0]) and not self._infer(graph, name):
             pass
         sizes = graph.desc(name, port).sizes
@@ -75,5 +75,5 @@ def _missing(graph: Graph, network: Network, name: str) -> Iterator[str]:
             yield last
 
 
-def _sized(size: int, found: Expression | int | None) -> int:
-    return SizedInt(size, found) if isinstance(found, Expression) else size
+def _sized(size: int, found: Expression | int | None) -> Any:
+    return Sized(size, found) if isinstance(found, Expression) else size

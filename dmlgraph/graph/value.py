@@ -12,7 +12,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base.errors import OperatorError
 from dmlgraph.base.expressions import Size
 from dmlgraph.base.tensor import DataType, DataTypeLike, TensorDesc
-from dmlgraph.graph import calls, composed
+from dmlgraph.graph import calls, composed, numpy_functions
 from dmlgraph.graph.hinted import Hinted
 from dmlgraph.graph.nodes import OperatorNode, is_view
 from dmlgraph.operators.common.subscripts import as_text
@@ -44,21 +44,39 @@ def _both_ways(operator: Lazy, of_truths: Lazy | None = None) -> tuple[Method, M
 
 
 def _reduction(function: str, what: str) -> Reduction:
-    """A method of a value that reduces axes; it may be called by NumPy's functions, such as `np.sum`."""
+    """A method of a value that reduces axes, with the arguments of NumPy's."""
 
     def method(
         self: Value,
         axis: int | Sequence[int] | None = None,
-        dtype: None = None,
+        dtype: DataTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
         *,
         name: str | None = None,
     ) -> Value:
-        for field, given in (("dtype", dtype), ("out", out)):
-            if given is not None:
-                hint = "astype and reduce are two nodes" if field == "dtype" else "a value never changes"
-                raise OperatorError("cannot be given here", code="unknown-field", field=field, got=given, hint=hint)
+        _never_changes(out)
+        return composed.reduced(composed.converted(self, dtype), function, axis, keepdims, name)
+
+    method.__doc__ = f"""{what} of the elements along axes: `reduce`, and `squeeze` unless `keepdims`.
+
+        Of all axes, which is the default, one number is left, sizes [1].  With a data type the elements are cast first.
+        """
+    return method
+
+
+def _extreme(function: str, what: str) -> Reduction:
+    """The same for the greatest or the least: NumPy's methods of these take no data type."""
+
+    def method(
+        self: Value,
+        axis: int | Sequence[int] | None = None,
+        out: None = None,
+        keepdims: bool = False,
+        *,
+        name: str | None = None,
+    ) -> Value:
+        _never_changes(out)
         return composed.reduced(self, function, axis, keepdims, name)
 
     method.__doc__ = f"""{what} of the elements along axes: `reduce`, and `squeeze` unless `keepdims`.
@@ -66,6 +84,12 @@ def _reduction(function: str, what: str) -> Reduction:
         Of all axes, which is the default, one number is left, sizes [1].
         """
     return method
+
+
+def _never_changes(out: object) -> None:
+    if out is not None:
+        message, hint = "cannot be given here", "a value never changes: take the result"
+        raise OperatorError(message, code="unknown-field", field="out", got=out, hint=hint)
 
 
 NUMBERS = "a graph has numbers only when it runs, graph.compile(device=…).run({name: array})[output]"
@@ -77,13 +101,15 @@ class Value(Hinted):
     A value never changes; its node describes it.  `Value(graph, node, port)` raises GraphError for an output that does
     not exist.  A deep copy belongs to a copy of the graph; a shallow copy is the value itself.
 
-    Python's operators make nodes: `+ - * / % ** < <= > >= == != & | ^ ~ @ -x abs(x) x[…]`, and so do NumPy's functions
-    of elements, `np.exp(x)`.  A number on one side becomes a constant fill of one element, read through zero strides,
-    and a NumPy array a constant.  `==` also makes a node: compare values with `is`.  `& | ^ ~` are logical between
-    results of comparisons and logical operators, else bitwise; `%` has the sign of the divisor.
+    Python's operators make nodes: `+ - * / // % ** << >> < <= > >= == != & | ^ ~ @ -x abs(x) x[…]`, and so do NumPy's
+    functions, `np.exp(x)`.  A number on one side becomes a constant fill of one element, read through zero strides, and
+    a NumPy array a constant.  `==` also makes a node: compare values with `is`.  `& | ^ ~` are logical between results
+    of comparisons and logical operators, else bitwise; `%` has the sign of the divisor, and `/` of integers rounds
+    toward zero.
     """
 
     __slots__ = ("desc", "graph", "node", "port")
+    _INSTEAD = numpy_functions.METHODS | {"ndim": "write value.rank", "mT": "write value.swapaxes(-1, -2)"}
 
     graph: Graph
     node: str
@@ -198,22 +224,24 @@ class Value(Hinted):
         """NumPy's basic indexing: integers, ranges with steps, None and ...; bounds may be expressions over dims."""
         return calls.apply(ops.Subscript, self, index=as_text(index))
 
-    # NumPy's methods and functions: see `dmlgraph.graph.composed`.
+    # NumPy's methods and functions: see `composed` and `numpy_functions` of this folder.
 
     def astype(self, dtype: DataTypeLike, *, name: str | None = None) -> Value:
-        """In another data type: `cast`."""
+        """In another data type: `cast`.  `bool`, as in NumPy, is what is not 0: truth values, which are uint8."""
+        if dtype in (bool, np.bool_, "bool"):
+            return calls.apply(ops.LogicalNot, self == 0, name=name)
         return calls.apply(ops.Cast, self, dtype=dtype, name=name)
 
     sum = _reduction("sum", "The sum")
     mean = _reduction("average", "The mean")
-    max = _reduction("max", "The greatest")
-    min = _reduction("min", "The least")
+    max = _extreme("max", "The greatest")
+    min = _extreme("min", "The least")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Operand, **given: Any) -> Any:
-        return composed.universal(ufunc, method, inputs, given)
+        return numpy_functions.universal(ufunc, method, inputs, given)
 
     def __array_function__(self, function: Any, _: Any, given: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        return composed.function_of_values(function, given, keywords)
+        return numpy_functions.function_of_values(function, given, keywords)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         raise TypeError(f"a value is not an array: {NUMBERS}")
@@ -231,7 +259,8 @@ class Value(Hinted):
     __mul__, __rmul__ = _both_ways(lambda: ops.Multiply)
     __truediv__, __rtruediv__ = _both_ways(lambda: ops.Divide)
     __pow__, __rpow__ = _both_ways(lambda: ops.Pow)
-    __matmul__, __rmatmul__ = _both_ways(lambda: ops.Gemm)
+    __lshift__, __rlshift__ = _both_ways(lambda: ops.BitShiftLeft)
+    __rshift__, __rrshift__ = _both_ways(lambda: ops.BitShiftRight)
     __mod__, __rmod__ = _both_ways(lambda: ops.ModulusFloor)
     __and__, __rand__ = _both_ways(lambda: ops.BitAnd, lambda: ops.LogicalAnd)
     __or__, __ror__ = _both_ways(lambda: ops.BitOr, lambda: ops.LogicalOr)
@@ -247,6 +276,21 @@ class Value(Hinted):
         return calls.apply(ops.LogicalNot, self == other)
 
     __hash__ = object.__hash__
+
+    def __matmul__(self, other: Operand) -> Value:
+        return composed.product(self, other)
+
+    def __rmatmul__(self, other: Operand) -> Value:
+        return composed.product(other, self)
+
+    def __floordiv__(self, other: Operand) -> Value:
+        return numpy_functions.floor_divided(self, other)  # type: ignore[no-any-return]
+
+    def __rfloordiv__(self, other: Operand) -> Value:  # type: ignore[misc]
+        return numpy_functions.floor_divided(other, self)  # type: ignore[no-any-return]
+
+    def __pos__(self) -> Value:
+        return self
 
     def __invert__(self) -> Value:
         return calls.apply(ops.LogicalNot if self.is_truth() else ops.BitNot, self)
@@ -281,8 +325,10 @@ class Value(Hinted):
 
 
 def _numbers(given: tuple[Any, ...]) -> Any:
-    """Numbers that are given one by one, or as a list."""
-    return given[0] if len(given) == 1 and isinstance(given[0], (list, tuple)) else list(given)
+    """Numbers that are given one by one, or as a list or an array."""
+    if len(given) == 1 and isinstance(given[0], (list, tuple, np.ndarray)):
+        return given[0].tolist() if isinstance(given[0], np.ndarray) else given[0]
+    return list(given)
 
 
 Operand = Value | int | float | np.ndarray[Any, Any]

@@ -39,7 +39,6 @@ SENTENCES = {
     },
     "distributed": {"test_chunks.py", "test_cluster.py"},
     "files": {"test_untrusted.py"},
-    "graph": {"test_composed_numpy.py"},  # what to write instead
     "formats": {
         "test_batches.py", "test_earlier.py", "test_experimental.py", "test_microsoft.py", "test_names.py",
         "test_reader.py", "test_sparse.py", "test_yaml.py",

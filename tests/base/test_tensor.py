@@ -393,3 +393,14 @@ def test_an_element_lies_where_the_strides_say(tensor: TensorDesc) -> None:
 
 def test_like_is_packed_and_not_owned() -> None:
     assert desc(strides=[0, 1], owned=True).like(dtype="int8") == desc("int8")
+
+
+def test_a_data_type_is_equal_to_its_names() -> None:
+    dtype: Any = DataType.FLOAT32
+    assert [dtype == other for other in ("float32", np.float32, np.dtype("float32"), DataType.FLOAT32)] == [True] * 4
+    assert [dtype == other for other in ("float16", "float", np.float64, np.dtype("int32"), int, list, None, 1)] == [
+        False
+    ] * 8
+    assert dtype in {"float32"}
+    assert np.dtype("float32") == dtype
+    assert {dtype: 1}["float32"] == 1

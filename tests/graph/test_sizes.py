@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 from typing import Any
 
@@ -81,3 +82,41 @@ def test_a_deep_graph_is_no_recursion() -> None:
     for _ in range(3000):
         value = dg.negate(value)
     assert expressions(value) == ["N"]
+
+
+def made_of_sizes(x: dg.Value) -> list[Any]:
+    size = x.shape[1]
+    products = [size * 0.5, 0.5 * size, np.float32(2) * size, size * np.int64(3)]
+    quotients = [1.0 / size, np.float64(6) / size, size / 4, 100 // size, size % 5]
+    powers = [size**-0.5, 2.0**-size, np.sqrt(size), size**2]
+    return [*products, *quotients, *powers, -size, +size, size - 1, math.ceil(size / 5), math.floor(size / 5)]
+
+
+def test_arithmetic_on_sizes_follows_the_dims(g: dg.Graph, x: dg.Value) -> None:
+    for place, number in enumerate(made_of_sizes(x)):
+        g.output(f"y{place}", x * number)
+    ones = np.ones((1, 6, 4), np.float32)
+    results = g.compile("reference", dims={"N": 1, "M": 6}).run({"x": ones})
+    other = dg.Graph(dims={"N": 1, "M": 6}).input("x", sizes=["N", "M", 4], dtype="float32")
+    for place, number in enumerate(made_of_sizes(other)):
+        np.testing.assert_allclose(results[f"y{place}"], ones * float(number), rtol=1e-6)
+
+
+def test_a_size_is_taken_as_a_number(x: dg.Value) -> None:
+    size: Any = x.shape[0]
+    assert (size, hash(size), f"{size:>3}", str(size / 4)) == (2, hash(2), "  2", "0.5")
+    assert [size == 2, size != 3, 1 < size <= 2, bool(size)] == [True] * 4
+    assert ([1, 2, 3][size], list(range(size)), np.zeros((size, 3)).shape, [0] * size) == (3, [0, 1], (2, 3), [0, 0])
+    np.testing.assert_array_equal(np.arange(size) * size + np.ones(2) * size, [2, 4])
+    assert (math.sqrt(size + 2), int(size / 2), round(size / 3, 1), divmod(size, 2), np.exp(size - 2)) == (
+        2,
+        1,
+        0.7,
+        (1, 0),
+        1,
+    )
+    with pytest.raises(ZeroDivisionError):
+        size / 0
+    for wrong in (lambda: range(size / 2), lambda: size * None):
+        with pytest.raises(TypeError):
+            wrong()

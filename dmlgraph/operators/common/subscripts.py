@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from dmlgraph.base.errors import OperatorError, shorten
 from dmlgraph.base.expressions import Expression
-from dmlgraph.base.sized import SizedInt
+from dmlgraph.base.sized import Sized
 from dmlgraph.operators.declaration.constraints import between, require, rule
 
 ALLOWED = "integers, ranges such as 1:-1 or ::2, None, ... in one text or NumPy's index"
@@ -67,7 +67,7 @@ def _text(entry: object) -> str:
 
 
 def _number_text(number: object) -> str:
-    if isinstance(number, (Expression, SizedInt)):
+    if isinstance(number, (Expression, Sized)):
         return number.text if isinstance(number, Expression) else number.expression.text
     try:
         if isinstance(number, bool) or not hasattr(number, "__index__"):

@@ -115,6 +115,11 @@ def level_problem(
         legal = next((at for at in facts.levels if at > level and fits(at, what)), None)
         return f"legal from {legal}" if legal else "legal at no level"
 
+    def cast() -> str | None:
+        """What to do about an input of a data type that no level takes."""
+        known = field in cls.input_fields and not any(fits(at, "dtype") for at in facts.levels)
+        return "'cast' converts to another data type" if known else None
+
     row = facts.rows(tensor, level, function)
     if row is None or facts.introduced > level:
         first = max(facts.introduced, min(facts.levels))
@@ -126,6 +131,7 @@ def level_problem(
             field="dtype",
             got=str(dtype),
             allowed=row.describe_dtypes(),
+            hint=cast(),
         )
     if not row.least_rank <= rank <= row.greatest_rank:
         return Problem(
