@@ -44,7 +44,7 @@ class EditableGraph(StatefulGraph):
 
     A value may be given as its reference, and a node by its name or by one of its values.  Values of nodes that a
     change describes anew are no longer valid: `g.value(reference)` gives them again.  The tests beside the graph stay,
-    but for those of inputs and states that are removed.
+    but for those of inputs and states that are removed, and what they expect of removed outputs.
     """
 
     _outputs: dict[str, Output]  # by name
@@ -84,7 +84,7 @@ class EditableGraph(StatefulGraph):
         draft.finish(self._graph)
 
     def remove_output(self, name: str) -> None:
-        """Takes an output off the graph; its nodes stay.
+        """Takes an output off the graph, with what tests expect of it; its nodes stay.
 
         Raises:
             GraphError: no output has this name.
@@ -95,6 +95,7 @@ class EditableGraph(StatefulGraph):
                 "is not an output of the graph", code="unknown-output", field=f"outputs.{name}", hint=hint
             )
         del self._outputs[name]
+        self._graph.origin.forget_output(name)
 
     def take_over(self, name: str, value: Value, count: int) -> None:
         """Lets a node compute what the node of a value does, of the same description; whoever reads it reads that then.
@@ -187,10 +188,17 @@ class EditableGraph(StatefulGraph):
             {field: value for field, value in {**before, **changed}.items() if field not in left_out}
             for before, changed in ((node.attributes, attributes), (node.outputs, outputs))
         )
-        tensors |= {field: value for field, value in fields.items() if field in tensors}
+        tensors |= {field: self._read(value, field) for field, value in fields.items() if field in tensors}
         with Report(node=node.name) as report:
             made, _, read = graph.described(node.name, operator, tensors, attributes, outputs, report)
         return made, read
+
+    def _read(self, given: Any, field: str) -> Any:
+        """What is given for a tensor, or a list of tensors: references stand for values."""
+        if isinstance(given, (list, tuple)):
+            return [self._read(each, f"{field}.{place}") for place, each in enumerate(given)]
+        with Report(field=field):
+            return self._graph.value(given) if isinstance(given, str) else given
 
     def _name(self, node: Value | str) -> str:
         """The name of a node that is given by it or by a value."""

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 def _refuse(node: Any, name: str, *_: object) -> NoReturn:
-    raise AttributeError(f"a node never changes: g.set('{node.name}', {name}=…) changes the graph")
+    raise AttributeError(f"a node never changes, nor its {name}: g.set('{node.name}', field=…) gives the graph another")
 
 
 @dataclass_transform(frozen_default=True)

@@ -41,7 +41,7 @@ class Origin:
         return dataclasses.replace(self, fixed=dict(self.fixed), places=dict(self.places))
 
     def forget(self, removed: Collection[str]) -> None:
-        """Drops what is said of removed nodes, and the tests that give or expect one of them."""
+        """Drops what is said of removed nodes, the tests that give or expect one of them, and what trains by one."""
         for name in removed:
             self.places.pop(name, None)
         self.tests = {
@@ -49,6 +49,13 @@ class Origin:
             for name, test in self.tests.items()
             if not any(section != "expect" and of in removed for section, of, _ in test.contents)
         }
+        self.training = self.training and self.training.without(removed)
+
+    def forget_output(self, name: str) -> None:
+        """Drops what is expected of a removed output, and the training whose loss it is."""
+        left = {key: test.without(name) for key, test in self.tests.items()}
+        self.tests = {key: test for key, test in left.items() if test is not None}
+        self.training = self.training and self.training.without([name])
 
     def located(self, problem: Problem) -> Problem:
         """The problem with its place in the file: its field's, else its node's."""

@@ -14,7 +14,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from dmlgraph.base.free_names import FreeNames
@@ -70,6 +70,14 @@ class Training:
     lora: Lora | None = None
     straight_through: bool = False
     recompute: Literal["cheap"] | None = None
+
+    def without(self, removed: Collection[str]) -> Training | None:
+        """The same for a graph without some nodes or outputs; None if the loss, or all that is trained, is removed."""
+        losses = [self.loss] if isinstance(self.loss, str) else self.loss.tensors.values()
+        parameters = tuple(each for each in self.parameters if each not in removed)
+        if any(each in removed or each.partition(".")[0] in removed for each in losses):
+            return None
+        return dataclasses.replace(self, parameters=parameters) if parameters or self.lora else None
 
     def check(self, graph: Graph) -> None:
         """Checks the names and the rate against a graph.

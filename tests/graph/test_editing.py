@@ -13,6 +13,7 @@ from support.problems import expect, raises
 
 import dmlgraph as dg
 from dmlgraph.formats.yaml import dumps
+from dmlgraph.formats.yaml.tests import check_tests
 
 X = np.array([[1, -2, 3], [0.5, 4, -8]], np.float32)
 W = np.array([[1, 2], [-1, 0.5], [3, 0]], np.float32)
@@ -202,6 +203,45 @@ tests:
     assert list(g.origin.tests) == []
 
 
+def test_what_is_expected_of_removed_outputs_goes() -> None:
+    text = """
+dmlgraph: 1
+inputs: {x: {dtype: float32, sizes: [1]}}
+nodes: {y: {op: abs, input: x}, z: {op: negate, input: x}}
+outputs: [y, z]
+tests:
+  both: {inputs: {x: {value: 1}}, expect: {y: {value: 1}, z: {value: -1}}}
+  steps: {inputs: {x: {value: 1}}, steps: 2, collect: [y, z], expect: {y: {value: 1}, z: {value: -1}}}
+  same: {inputs: {x: {value: 1}}, expect: {same_as: reference}}
+  only: {inputs: {x: {value: 1}}, expect: {z: {value: -1}}}
+"""
+    g = dg.loads(text)
+    g.remove_output("z")
+    g.remove("z")
+    again = dg.loads(dumps(g))
+    check_tests(again)
+    assert list(again.origin.tests) == ["both", "steps", "same"]
+    assert [list(test.expect) for test in again.origin.tests.values()] == [["y"], ["y"], []]
+    assert again.origin.tests["steps"].collect == ("y",)
+    assert list(g.origin.tests["same"].same_as) == ["y"]
+
+
+def test_what_is_trained_goes_with_its_parameters_and_its_loss() -> None:
+    text = """
+dmlgraph: 1
+inputs: {x: {dtype: float32, sizes: [1]}}
+constants: {w: {dtype: float32, data: [1]}, b: {dtype: float32, data: [2]}}
+nodes: {p: {op: multiply, a: x, b: w}, y: {op: add, a: p, b: b}, loss: {op: multiply, a: y, b: y}}
+outputs: [y, loss]
+training: {loss: loss, parameters: [w, b], optimizer: {op: sgd, rate: 0.1}}
+"""
+    g = dg.loads(text)
+    g.replace("b", g.constant("c", np.zeros(1, np.float32)))
+    assert dg.loads(dumps(g)).origin.training.parameters == ("w",)
+    g.remove_output("loss")
+    assert dg.loads(dumps(g)).origin.training is None
+
+
 # set
 
 
@@ -375,3 +415,10 @@ def test_workarounds_of_removed_nodes_go() -> None:
     ]
     assert len(graph.origin.workarounds) == 3
     assert dg.loads(dumps(part)).outputs.keys() == {"a"}
+
+
+def test_set_takes_references_for_tensors(g: dg.Graph) -> None:
+    g.set("s", a="h", b="r")
+    assert [source[0] for source in g.sources("s") if source] == ["h", "r"]
+    with raises(dg.GraphError, "unknown-node", node="t"):
+        g.set("s", a="t")

@@ -128,6 +128,14 @@ class GraphTest:
                 with report.at():
                     arrays(graph)
 
+    def without(self, output: str) -> GraphTest | None:
+        """The test without what it expects of an output; None if it expects nothing else."""
+        expect = {name: each for name, each in self.expect.items() if name != output}
+        same_as = {name: each for name, each in self.same_as.items() if name != output}
+        collect = tuple(name for name in self.collect if name != output)
+        left = dataclasses.replace(self, expect=expect, same_as=same_as, collect=collect)
+        return left if expect or same_as or self.expect_states or self.states_same_as else None
+
     @property
     def contents(self) -> Iterator[tuple[str, str, Content]]:
         """Every content: its section, the name of its tensor, and it."""
@@ -139,6 +147,11 @@ class GraphTest:
     def plain(self, files: Mapping[Content, str]) -> dict[str, Any]:
         """The test as a mapping for a graph file; `files`: other names for the files of its contents."""
         plain: dict[str, Any] = self.tree.plain
+        if self.collect or "collect" in plain:
+            plain["collect"] = list(self.collect)
+        if isinstance(plain.get("expect"), dict):
+            known = {*self.expect, *self.same_as, "same_as"}
+            plain["expect"] = {name: each for name, each in plain["expect"].items() if name in known}
         for section, name, content in self.contents:
             if content in files:
                 plain[section][name] = {"file": files[content]}
