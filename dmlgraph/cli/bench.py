@@ -14,19 +14,11 @@ import click
 
 from dmlgraph.base.report import Report
 from dmlgraph.base.tables import lines, narrowed, show_bytes, show_seconds
+from dmlgraph.cli.array_options import ArrayFile, complete_inputs, with_inputs
+from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import (
-    ArrayFile,
-    chosen,
-    complete_inputs,
-    load_graph,
-    with_device,
-    with_dims,
-    with_inputs,
-    with_permissions,
-    without_fusion,
-    writing,
-)
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import chosen, with_device, with_permissions, without_fusion, writing
 from dmlgraph.cli.parameter_types import GRAPH, NEW_FILE, Whole
 from dmlgraph.cli.reports import print_report
 from dmlgraph.files.whole import write_text

@@ -12,10 +12,13 @@ import click
 from dmlgraph.base.errors import DmlGraphError, GraphError, Problem, plural
 from dmlgraph.base.report import Report
 from dmlgraph.cli import check_formats, reports
+from dmlgraph.cli.graph_files import graph_files_of, load_graph
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import each_size, graph_files_of, load_graph, shown, skipping_others, with_sizes
+from dmlgraph.cli.model_options import each_size, with_sizes
+from dmlgraph.cli.options import skipping_others
 from dmlgraph.cli.output import print_document
 from dmlgraph.cli.parameter_types import GRAPHS
+from dmlgraph.cli.standard_input import shown
 
 if TYPE_CHECKING:
     from dmlgraph.compiler.desc import GraphDesc

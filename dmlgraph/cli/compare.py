@@ -7,16 +7,9 @@ import pathlib
 import click
 
 from dmlgraph.base.errors import listing
-from dmlgraph.cli.options import (
-    ArrayFile,
-    chosen,
-    options_of_models,
-    with_device,
-    with_dims,
-    with_inputs,
-    with_tolerance,
-    without_fusion,
-)
+from dmlgraph.cli.array_options import ArrayFile, with_inputs
+from dmlgraph.cli.model_options import options_of_models, with_dims
+from dmlgraph.cli.options import chosen, with_device, with_tolerance, without_fusion
 from dmlgraph.cli.parameter_types import FILE
 
 

@@ -8,7 +8,10 @@ import click
 
 from dmlgraph.base.errors import listing
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import load_graph, split_pair, with_dims, with_force, with_output, writing
+from dmlgraph.cli.array_options import split_pair
+from dmlgraph.cli.graph_files import load_graph
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import with_force, with_output, writing
 from dmlgraph.cli.parameter_types import GRAPH
 
 

@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.base.report import Report
+from dmlgraph.cli.array_options import ArrayFile, complete_inputs, with_inputs
+from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import (
-    ArrayFile,
-    chosen,
-    complete_inputs,
-    is_stdin,
-    load_graph,
-    with_device,
-    with_dims,
-    with_inputs,
-    with_permissions,
-    with_tolerance,
-    without_fusion,
-)
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import chosen, with_device, with_permissions, with_tolerance, without_fusion
 from dmlgraph.cli.parameter_types import GRAPH
+from dmlgraph.cli.standard_input import is_stdin
 
 if TYPE_CHECKING:
     from dmlgraph.graph.graph import Graph

@@ -6,16 +6,10 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.options import (
-    ArrayFile,
-    as_declared,
-    load_graph,
-    parse_arrays,
-    with_dims,
-    with_force,
-    with_output,
-    writing,
-)
+from dmlgraph.cli.array_options import ArrayFile, as_declared, parse_arrays
+from dmlgraph.cli.graph_files import load_graph
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import with_force, with_output, writing
 from dmlgraph.cli.output import print_document
 from dmlgraph.cli.parameter_types import FILE, GRAPH
 

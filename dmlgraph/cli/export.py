@@ -10,17 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import (
-    ArrayFile,
-    as_declared,
-    each_size,
-    load_graph,
-    with_force,
-    with_inputs,
-    with_output,
-    with_sizes,
-    writing,
-)
+from dmlgraph.cli.array_options import ArrayFile, as_declared, with_inputs
+from dmlgraph.cli.graph_files import load_graph
+from dmlgraph.cli.model_options import each_size, with_sizes
+from dmlgraph.cli.options import with_force, with_output, writing
 from dmlgraph.cli.parameter_types import GRAPH
 
 if TYPE_CHECKING:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dmlgraph.cli.options import chosen, permissions, read_stdin, with_device, with_dim, with_permissions
+from dmlgraph.cli.model_options import with_dim
+from dmlgraph.cli.options import chosen, permissions, with_device, with_permissions
 from dmlgraph.cli.parameter_types import Whole
+from dmlgraph.cli.standard_input import read_stdin
 
 if TYPE_CHECKING:
     from dmlgraph.devices.names import DeviceName

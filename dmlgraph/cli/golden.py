@@ -8,18 +8,11 @@ import click
 
 from dmlgraph.base.errors import plural
 from dmlgraph.base.report import Report
+from dmlgraph.cli.array_options import ArrayFile, complete_inputs, with_inputs
+from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import (
-    ArrayFile,
-    chosen,
-    complete_inputs,
-    load_graph,
-    with_device,
-    with_dims,
-    with_inputs,
-    with_output,
-    writing,
-)
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import chosen, with_device, with_output, writing
 from dmlgraph.cli.parameter_types import GRAPH
 
 

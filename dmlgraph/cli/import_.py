@@ -9,7 +9,8 @@ import time
 import click
 
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import options_of_models, with_dims, with_force, with_output, writing
+from dmlgraph.cli.model_options import options_of_models, with_dims
+from dmlgraph.cli.options import with_force, with_output, writing
 from dmlgraph.cli.parameter_types import FILE, NEW_FOLDER
 
 WEIGHTS = "weights.safetensors"

@@ -10,8 +10,10 @@ import click
 
 from dmlgraph.base.report import Report
 from dmlgraph.cli import reports
+from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import chosen, load_graph, with_device, with_dims, with_json
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import chosen, with_device, with_json
 from dmlgraph.cli.parameter_types import GRAPH
 
 

@@ -6,16 +6,10 @@ import pathlib
 
 import click
 
+from dmlgraph.cli.array_options import split_pairs
 from dmlgraph.cli.messages import visible
-from dmlgraph.cli.options import (
-    parsing_dims,
-    permissions,
-    split_pairs,
-    with_device,
-    with_dim,
-    with_permissions,
-    without_fusion,
-)
+from dmlgraph.cli.model_options import parsing_dims, with_dim
+from dmlgraph.cli.options import permissions, with_device, with_permissions, without_fusion
 from dmlgraph.cli.parameter_types import FILE, NEW_FOLDER, Whole
 
 

@@ -6,7 +6,7 @@ import pathlib
 
 import click
 
-from dmlgraph.base.errors import DmlGraphError
+from dmlgraph.base.errors import DmlGraphError, listing
 
 
 class Whole(click.IntRange):
@@ -39,6 +39,31 @@ class NewFile(click.Path):
         return path
 
 
+class GraphFile(click.Path):
+    """A graph file, or `-`; for a folder it says which graph files are in it."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, allow_dash=True, path_type=pathlib.Path)
+        self.name = "file"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> pathlib.Path:
+        """The path of the file.
+
+        Raises:
+            BadParameter: it is a folder.
+        """
+        path = pathlib.Path(super().convert(value, param, ctx))  # type: ignore[arg-type]
+        if path.is_dir() and (ctx is None or not ctx.resilient_parsing):
+            from dmlgraph.formats.yaml.discover import graph_files
+
+            found = graph_files([path])[0]
+            advice = (
+                f"name a graph file in it: {listing(found, at_most=4)}" if found else "there is no graph file in it"
+            )
+            self.fail(f"'{path}' is a folder; {advice}", param, ctx)
+        return path
+
+
 def no_folder(path: pathlib.Path) -> DmlGraphError:
     """The error for a file whose folder is missing."""
     folder = path.parent
@@ -47,7 +72,7 @@ def no_folder(path: pathlib.Path) -> DmlGraphError:
 
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=pathlib.Path)
-GRAPH = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=pathlib.Path)  # `load_graph` reads it
+GRAPH = GraphFile()  # `load_graph` reads it
 GRAPHS = click.Path(exists=True, allow_dash=True, path_type=pathlib.Path)  # `each_graph_file` finds them
 NEW_FILE = NewFile()
 NEW_FOLDER = click.Path(file_okay=False, path_type=pathlib.Path)

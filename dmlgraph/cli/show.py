@@ -11,20 +11,13 @@ import click
 
 from dmlgraph.base.errors import DmlGraphError, plural
 from dmlgraph.base.report import Report
-from dmlgraph.cli.options import (
-    ArrayFile,
-    chosen,
-    complete_inputs,
-    is_stdin,
-    load_graph,
-    with_device,
-    with_dims,
-    with_inputs,
-    with_output,
-    writing,
-)
+from dmlgraph.cli.array_options import ArrayFile, complete_inputs, with_inputs
+from dmlgraph.cli.graph_files import load_graph
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import chosen, with_device, with_output, writing
 from dmlgraph.cli.output import print_document
 from dmlgraph.cli.parameter_types import GRAPH
+from dmlgraph.cli.standard_input import is_stdin
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:

@@ -13,22 +13,12 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from dmlgraph.base.errors import DeviceError, DmlGraphError, plural
+from dmlgraph.cli.graph_files import each_graph_file, load_graph
 from dmlgraph.cli.messages import tell, visible
-from dmlgraph.cli.options import (
-    each_graph_file,
-    is_stdin,
-    load_graph,
-    permissions,
-    read_stdin,
-    remark_on,
-    shown,
-    skipping_others,
-    with_device,
-    with_permissions,
-    with_sizes,
-    writing,
-)
+from dmlgraph.cli.model_options import with_sizes
+from dmlgraph.cli.options import permissions, remark_on, skipping_others, with_device, with_permissions, writing
 from dmlgraph.cli.parameter_types import FILE, GRAPHS, NEW_FILE, Number, Whole
+from dmlgraph.cli.standard_input import is_stdin, read_stdin, shown
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:

@@ -14,16 +14,11 @@ import click
 
 from dmlgraph.base.errors import DmlGraphError, plural
 from dmlgraph.base.report import Report
+from dmlgraph.cli.array_options import split_pairs
+from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
-from dmlgraph.cli.options import (
-    chosen,
-    load_graph,
-    split_pairs,
-    with_device,
-    with_dims,
-    with_permissions,
-    writing,
-)
+from dmlgraph.cli.model_options import with_dims
+from dmlgraph.cli.options import chosen, with_device, with_permissions, writing
 from dmlgraph.cli.parameter_types import FILE, GRAPH, NEW_FILE, Whole
 from dmlgraph.files.whole import write_text
 

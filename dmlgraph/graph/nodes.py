@@ -21,7 +21,8 @@ T = TypeVar("T")
 
 
 def _refuse(node: Any, name: str, *_: object) -> NoReturn:
-    raise AttributeError(f"a node never changes, nor its {name}: g.set('{node.name}', field=…) gives the graph another")
+    field = "field" if name in {each.name for each in dataclasses.fields(node)} else name
+    raise AttributeError(f"a node never changes: g.set('{node.name}', {field}=…) changes the graph")
 
 
 @dataclass_transform(frozen_default=True)

@@ -218,7 +218,7 @@ def test_a_count_of_one_is_singular(folder: pathlib.Path) -> None:
     [
         (["run"], "Missing argument 'FILE'"),
         (["run", "none.yaml"], "File 'none.yaml' does not exist"),
-        (["run", "."], "File '.' is a directory"),
+        (["run", "."], "'.' is a folder; name a graph file in it: ramp.yaml"),
         (["run", "ramp.yaml", "--device", "cpuu"], "did you mean 'cpu'?"),
         (["run", "ramp.yaml", "--input", "x"], "'x' is not NAME=FILE.npy"),
         (["run", "ramp.yaml", "--input", "x=x.npy", "--input", "x=x.npy"], "'x' is given twice"),

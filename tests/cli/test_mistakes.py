@@ -119,3 +119,10 @@ def test_directml_is_told_to_be_the_software_adapter() -> None:
     assert tested.exit_code == 0
     assert tested.stdout.splitlines()[-1] == "1 passed, 3 left out"
     assert tested.stderr == said
+
+
+def test_a_folder_is_answered_with_the_graph_files_in_it(folder: pathlib.Path) -> None:
+    (folder / "sub").mkdir()
+    assert "'sub' is a folder; there is no graph file in it" in call("run", "sub").output
+    (folder / "sub" / "a.yaml").write_text(GRAPH, "utf-8")
+    assert f"'sub' is a folder; name a graph file in it: {pathlib.Path('sub', 'a.yaml')}" in call("lower", "sub").output

@@ -230,7 +230,7 @@ def test_what_is_trained_goes_with_its_parameters_and_its_loss() -> None:
     text = """
 dmlgraph: 1
 inputs: {x: {dtype: float32, sizes: [1]}}
-constants: {w: {dtype: float32, data: [1]}, b: {dtype: float32, data: [2]}}
+constants: {w: {dtype: float32, sizes: [1], data: [1]}, b: {dtype: float32, sizes: [1], data: [2]}}
 nodes: {p: {op: multiply, a: x, b: w}, y: {op: add, a: p, b: b}, loss: {op: multiply, a: y, b: y}}
 outputs: [y, loss]
 training: {loss: loss, parameters: [w, b], optimizer: {op: sgd, rate: 0.1}}
