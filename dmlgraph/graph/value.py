@@ -58,6 +58,7 @@ def _reduction(function: str, what: str) -> Reduction:
         _never_changes(out)
         return composed.reduced(composed.converted(self, dtype), function, axis, keepdims, name)
 
+    method.__qualname__ = "Value." + {"average": "mean"}.get(function, function)
     method.__doc__ = f"""{what} of the elements along axes: `reduce`, and `squeeze` unless `keepdims`.
 
         Of all axes, which is the default, one number is left, sizes [1].  With a data type the elements are cast first.
@@ -79,6 +80,7 @@ def _extreme(function: str, what: str) -> Reduction:
         _never_changes(out)
         return composed.reduced(self, function, axis, keepdims, name)
 
+    method.__qualname__ = f"Value.{function}"
     method.__doc__ = f"""{what} of the elements along axes: `reduce`, and `squeeze` unless `keepdims`.
 
         Of all axes, which is the default, one number is left, sizes [1].
@@ -192,7 +194,7 @@ class Value(Hinted):
 
     def transpose(self, *permutation: int | Sequence[int], name: str | None = None) -> Value:
         """The dimensions in another order, by default reversed."""
-        given = {"permutation": _numbers(permutation)} if permutation else {}
+        given = {"permutation": _numbers(permutation)} if permutation not in ((), (None,)) else {}
         return calls.apply(ops.Transpose, self, name=name, **given)
 
     def flatten(self, axis: int = 1, *, name: str | None = None) -> Value:

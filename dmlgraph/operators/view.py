@@ -186,7 +186,8 @@ class Transpose(View, dml="TRANSPOSE"):
     def sizes_after(self) -> tuple[int, ...]:
         rank, given = self.input.rank, list(self.permutation)
         message, allowed = "must name every dimension once", f"the numbers 0 to {rank - 1} in any order"
-        require(rule(len(given) == rank, "permutation", message, "count", got=given, allowed=allowed))
+        hint = f"in Python value.swapaxes({given[0]}, {given[1]}) swaps two" if len(given) == 2 else None
+        require(rule(len(given) == rank, "permutation", message, "count", got=given, allowed=allowed, hint=hint))
         return self._permuted(self.input.sizes)
 
     def _permuted(self, numbers: tuple[int, ...]) -> tuple[int, ...]:

@@ -390,8 +390,8 @@ def test_what_a_graph_shows_says_how_it_is_changed(g: dg.Graph) -> None:
 
 def test_a_field_of_a_node_says_how_it_is_changed(g: dg.Graph) -> None:
     node: Any = g.node("h")
-    for name in ("alpha", "name"):
-        with pytest.raises(AttributeError, match=rf"g\.set\('h', {name}=…\)"):
+    for name, shown in (("alpha", "alpha"), ("name", "field")):
+        with pytest.raises(AttributeError, match=rf"g\.set\('h', {shown}=…\)"):
             setattr(node, name, 2)
     with pytest.raises(AttributeError, match=r"g\.set"):
         node.operator.alpha = 2

@@ -306,3 +306,23 @@ def test_a_value_is_no_number_or_array() -> None:
             function(x)
     with pytest.raises(TypeError, match=r"value\.sizes"):
         len(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda x: x.sum(dim=1), r"Value\.sum\(\) .*did you mean 'axis'"),
+        (lambda x: x.mean(1, keepdim=True), r"Value\.mean\(\) .*did you mean 'keepdims'"),
+        (lambda x: x.max(keepdim=True), r"Value\.max\(\) .*did you mean 'keepdims'"),
+    ],
+)
+def test_pytorchs_names_of_arguments_are_answered(function: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        function(dg.Graph().input("x", sizes=X.shape, dtype="float32"))
+
+
+def test_transpose_of_two_axes_names_swapaxes() -> None:
+    x = dg.Graph().input("x", sizes=X.shape, dtype="float32")
+    with raises(dg.OperatorError, "count", field="permutation", hint="in Python value.swapaxes(1, 2) swaps two"):
+        x.transpose(1, 2)
+    assert x.transpose(None).sizes == (4, 3, 2)

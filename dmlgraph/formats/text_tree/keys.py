@@ -9,8 +9,8 @@ from dmlgraph.base.report import Report
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.operators.catalog.foreign_fields import Meant, meant_field
 
-_MERGE = "<<"  # of YAML 1.1
-_MERGED = Meant(None, "YAML 1.2 has no merge keys: write the entries here; a template repeats nodes")
+MERGE = "<<"  # of YAML 1.1
+MERGED = Meant(None, "YAML 1.2 has no merge keys: write the entries here; a template repeats nodes")
 
 
 def known_keys(
@@ -34,8 +34,8 @@ def known_keys(
     for key in unknown:
         item, place = tree.value.pop(key), tree.keys.pop(key)
         path = f"{within}.{key}" if within else key
-        meant = _MERGED if key == _MERGE else meant_field(key, known, item.plain)
-        if key == _MERGE and isinstance(item.value, dict):  # read as it is meant, too
+        meant = MERGED if key == MERGE else meant_field(key, known, item.plain)
+        if key == MERGE and isinstance(item.value, dict):  # read as it is meant, too
             tree.value |= {each: tree.value.get(each, merged) for each, merged in item.value.items() if each in known}
             tree.keys |= {each: tree.keys.get(each, place) for each in item.value if each in known}
         if meant.field is not None and meant.field not in tree.value:

@@ -9,6 +9,7 @@ from typing import Any
 from dmlgraph.base.errors import Problem, shorten
 from dmlgraph.base.expressions import DECLARED
 from dmlgraph.base.report import Report
+from dmlgraph.formats.text_tree.keys import MERGE, MERGED
 from dmlgraph.formats.text_tree.tree import Tree
 from dmlgraph.operators.catalog.hints import operator_hint
 from dmlgraph.operators.catalog.registry import find
@@ -55,7 +56,9 @@ def operator_of(tree: Tree) -> type[Operator] | None:
 def report_operator(name: str, tree: Tree, report: Report) -> None:
     """Reports what is wrong with the operator of a node that has none."""
     op = tree.value.get("op")
-    if op is None:
+    if op is None and MERGE in tree.value:
+        report.problem("is not known here", tree.keys[MERGE], "unknown-field", MERGE, node=name, hint=MERGED.hint)
+    elif op is None:
         other = next((key for key in ("type", "op_type", "operator", "kind") if key in tree.value), None)
         hint = f"write 'op' in place of '{other}'" if other else "such as {op: add, a: x, b: y}"
         report.problem("the operator is missing", tree, "missing", "op", node=name, hint=hint)

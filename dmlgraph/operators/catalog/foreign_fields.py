@@ -81,6 +81,7 @@ FIELDS = (
     Foreign("weight weights kernel w", "filter"),
     # Axes.
     Foreign("axis dim dims dimension", "axes axis"),
+    Foreign("keepdim keep_dims", "keepdims"),
     Foreign(
         "keepdims keepdim keep_dims",
         instead="leave it out: reduced axes stay with size 1; squeeze removes them",

@@ -48,7 +48,8 @@ def tensor_hint(operator: type[Operator]) -> str | None:
     meant = next((entry for entry in named if entry.operator == "reduce"), None)
     if meant is None:
         return None
-    return f"'{operator.name}' combines tensors element by element; along axes it is {_in_file(meant)}"
+    along = f"{_in_file(meant)}, in Python value.{operator.name}(axis)"
+    return f"'{operator.name}' combines tensors element by element; along axes it is {along}"
 
 
 def operator_hint(name: object) -> str:
