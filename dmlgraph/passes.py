@@ -39,4 +39,4 @@ def fuse(
     Raises:
         GraphError: a name is not a rule.
     """
-    return pipeline.fuse(graph, target(level or graph.level), enabled(rules), check)
+    return pipeline.fuse(graph, target(level or graph.level), enabled(rules, graph), check)

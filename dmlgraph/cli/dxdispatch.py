@@ -6,24 +6,32 @@ import pathlib
 
 import click
 
-from dmlgraph.cli.array_options import ArrayFile, as_declared, parse_arrays
-from dmlgraph.cli.graph_files import load_graph
-from dmlgraph.cli.model_options import with_dims
 from dmlgraph.cli.options import with_force, with_output, writing
 from dmlgraph.cli.output import print_document
-from dmlgraph.cli.parameter_types import FILE, GRAPH
+from dmlgraph.cli.parameter_types import FILE
 
 
-@click.group()
+class _Group(click.Group):
+    """The group; what it does not have is answered with the command that does it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] == "export":
+            raise click.UsageError("there is no command 'export' here: write 'dmlgraph export FILE -o MODEL.json'", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Group)
 def dxdispatch() -> None:
-    """Import and export DxDispatch models.
+    """Import DxDispatch models.
 
-    DxDispatch is DirectML's command-line runner; its models are JSON files.
+    DxDispatch is DirectML's command-line runner; its models are JSON files.  `dmlgraph export FILE -o MODEL.json`
+    writes them.
 
     \b
-    Examples:
+    Example:
       dmlgraph dxdispatch import model.json -o graph.yaml
-      dmlgraph dxdispatch export examples/ramp.yaml -o ramp.json
     """
 
 
@@ -74,44 +82,3 @@ def import_(
     else:
         with writing(output):
             document.save(graph, output, force=force)
-
-
-@dxdispatch.command()
-@click.argument("file", type=GRAPH)
-@with_output("The model to write; by default it is printed.")
-@with_force
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    callback=parse_arrays,
-    metavar="NAME=FILE.npy",
-    help="The content of an input's buffer; zeros by default.",
-)
-@with_dims
-def export(
-    file: pathlib.Path,
-    output: pathlib.Path | None,
-    force: bool,
-    inputs: dict[str, ArrayFile],
-    dims: dict[str, int],
-) -> None:
-    """Convert a graph file to a DxDispatch model.
-
-    Every operator becomes a dispatchable and every value a buffer; the model prints the outputs.  Large arrays go into
-    .npy files beside the model.
-
-    \b
-    Examples:
-      dmlgraph dxdispatch export examples/ramp.yaml
-      dmlgraph dxdispatch export examples/ramp.yaml --input x=examples/ramp.x.npy --dim N=1 -o ramp.json
-    """
-    from dmlgraph.formats.dxdispatch import writer
-
-    graph = load_graph(file, dims)
-    arrays = as_declared(graph, inputs)
-    if output is None:
-        print_document(writer.dumps(graph, inputs=arrays))
-    else:
-        with writing(output):
-            writer.save(graph, output, inputs=arrays, force=force)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from dmlgraph.compiler.ir import IrGraph
     from dmlgraph.graph.graph import Graph
 
-SUFFIXES = (".onnx", ".json")
-FUSED_SUFFIXES = (".json", ".yaml", ".yml")
+JSON = ".json"
+SUFFIXES = (".onnx", JSON)
+FUSED_SUFFIXES = (JSON, ".yaml", ".yml")
 CPP = "cpp"
 
 
@@ -80,6 +82,9 @@ def export(
     ONNX model constants above 1 MB are in a file beside it.  All nodes that ONNX cannot express are reported, with
     reasons.  ONNX needs the extra onnx: pip install "dmlgraph[onnx]".
 
+    In a model for DxDispatch every operator is a dispatchable and every value a buffer, and the outputs are printed.
+    Inputs are zeros, but for those of --input; large arrays go into .npy files beside it.
+
     --fuse writes what DirectML would run: every node after fusion, with its fields.  A .json has it for DxDispatch; a
     .yaml is a graph file with the key 'fused', which is not fused again.
 
@@ -90,7 +95,7 @@ def export(
     \b
     Examples:
       dmlgraph export examples/ramp.yaml -o ramp.onnx
-      dmlgraph export examples/ramp.yaml -o ramp.json --dim N=1
+      dmlgraph export examples/ramp.yaml -o ramp.json --dim N=1 --input x=examples/ramp.x.npy
       dmlgraph export examples/ramp.yaml -o fused.yaml --fuse
       dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp
       dmlgraph export examples/ramp.yaml --to cpp --self-check -o ramp_check
@@ -100,13 +105,11 @@ def export(
         choices = _Choices(fuse is not False, level, self_check, inputs)
         _export_cpp(files, output, choices, dims)
         return
-    for given, option in (
-        (level is not None, "--level"),
-        (self_check, "--self-check"),
-        (bool(inputs), "--input"),
-    ):
+    for given, option in ((level is not None, "--level"), (self_check, "--self-check")):
         if given:
             raise click.BadParameter("is for --to cpp", param_hint=option)
+    if inputs and output.suffix.lower() != JSON:
+        raise click.BadParameter(f"is for {JSON} and --to cpp", param_hint="--input")
     allowed = FUSED_SUFFIXES if fuse else SUFFIXES
     if output.suffix.lower() not in allowed:
         what = f"'{output}' must end in {' or '.join(allowed)}{' with --fuse' if fuse else ''}"
@@ -117,11 +120,15 @@ def export(
         raise click.BadParameter("several are for --to cpp", param_hint="FILE")
     if any(len(sizes) > 1 for sizes in dims.values()):
         raise click.BadParameter("several sizes are for --to cpp", param_hint="--dim")
+    from dmlgraph.formats.dxdispatch import writer
     from dmlgraph.formats.load_save import save
 
     graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
+    write: Callable[..., None] = save
+    if inputs:
+        write = functools.partial(writer.save, inputs=as_declared(graph, inputs))
     with writing(output), Report(place=graph.origin.located):
-        save(_fused(graph) if fuse else graph, output, force=force)
+        write(_fused(graph) if fuse else graph, output, force=force)
 
 
 def _fused(graph: Graph) -> IrGraph:

@@ -12,7 +12,7 @@ from dmlgraph.cli.array_options import ArrayFile, complete_inputs, with_inputs
 from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.model_options import with_dims
-from dmlgraph.cli.options import chosen, with_device, with_output, writing
+from dmlgraph.cli.options import chosen, with_device, with_force, with_output, writing
 from dmlgraph.cli.parameter_types import GRAPH
 
 
@@ -27,6 +27,7 @@ from dmlgraph.cli.parameter_types import GRAPH
     metavar="NAME",
     help="Record this value between nodes, named as in the graph file; without it, all.",
 )
+@with_force
 @with_inputs
 @with_dims
 def golden(
@@ -34,6 +35,7 @@ def golden(
     output: pathlib.Path,
     device: str,
     names: tuple[str, ...],
+    force: bool,
     inputs: dict[str, ArrayFile],
     dims: dict[str, int],
 ) -> None:
@@ -47,8 +49,11 @@ def golden(
     Example:
       dmlgraph golden examples/ramp.yaml -o values.npz
     """
-    from dmlgraph.doctor.golden import record
+    from dmlgraph.doctor.golden import check_recorded, record
 
+    if not force:
+        with writing(output):
+            check_recorded(output)
     choice = chosen(device)
     graph = load_graph(file, dims, [choice])
     tell(graph.warnings())

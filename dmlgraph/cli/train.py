@@ -18,8 +18,9 @@ from dmlgraph.cli.array_options import split_pairs
 from dmlgraph.cli.graph_files import load_graph
 from dmlgraph.cli.messages import tell
 from dmlgraph.cli.model_options import with_dims
-from dmlgraph.cli.options import chosen, with_device, with_permissions, writing
+from dmlgraph.cli.options import chosen, with_device, with_force, with_permissions, writing
 from dmlgraph.cli.parameter_types import FILE, GRAPH, NEW_FILE, Whole
+from dmlgraph.files.mark import check_ours
 from dmlgraph.files.whole import write_text
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 LINES = 20  # how often the loss is shown
 IN_FLIGHT = 2  # steps whose data is read while the device works
-SAVED = (".safetensors", ".onnx", ".yaml", ".yml")
+WEIGHTS = ".safetensors"
+SAVED = (WEIGHTS, ".onnx", ".yaml", ".yml")
 _OWN = "dmlgraph.checkpoint/"  # before the names of what a checkpoint has beside the states
 
 
@@ -76,6 +78,7 @@ def _check_suffix(_: click.Context, __: click.Parameter, value: pathlib.Path | N
 @click.option(
     "--save", type=NEW_FILE, callback=_check_suffix, help="Write the weights, .safetensors, or the model, .onnx, .yaml."
 )
+@with_force
 @click.option("--checkpoint", type=NEW_FILE, help="Write everything here, and go on from here if the file is there.")
 @click.option("--every", type=Whole(min=1), default=100, show_default=True, help="Steps from checkpoint to checkpoint.")
 @click.option("--picture", type=NEW_FILE, metavar="FILE.svg", help="Draw the loss.")
@@ -105,6 +108,8 @@ def train(
       dmlgraph train model.onnx --training how.yaml --dim batch=32 --input image=images --input label=labels.npy \
         --save tuned.onnx
     """
+    if options["save"] is not None and options["save"].suffix.lower() != WEIGHTS and not options["force"]:
+        check_ours(options["save"])  # before the training rather than after it
     choice = chosen(device)
     graph = load_graph(file, dims, [choice], described)
     with Report(place=graph.origin.located):
@@ -207,10 +212,10 @@ class _Run:
         target, picture = self.options["save"], self.options["picture"]
         if target is not None:
             with writing(target):
-                if target.suffix.lower() == ".safetensors":
+                if target.suffix.lower() == WEIGHTS:
                     safetensors.save(target, {node.name: self.states[node.name] for node in self.model.states})
                 else:
-                    save(self.training.tuned(self.model, self.states), target)
+                    save(self.training.tuned(self.model, self.states), target, force=self.options["force"])
         if picture is not None:
             title = f"{self.model.name}: {self.loss} of {plural(len(self.losses), 'step')}"
             with writing(picture):

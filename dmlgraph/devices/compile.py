@@ -53,7 +53,7 @@ def fuse_graph(graph: Graph, device: Device | None = None, *, fuse: bool | Itera
     target = directml.target(graph.level) if device is None else device.target
     workarounds = Applied.of(graph, device)
     other, kept, record = workarounds.take(graph)
-    fused = pipeline.fuse(other, target, workarounds.rules(enabled(fuse)), kept=kept)
+    fused = pipeline.fuse(other, target, workarounds.rules(enabled(fuse, graph)), kept=kept)
     return dataclasses.replace(fused, record=(*record, *fused.record)) if record else fused
 
 

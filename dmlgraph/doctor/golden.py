@@ -10,6 +10,7 @@ One of another library is a .npz, a .safetensors file or a folder of .npy files 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -26,6 +27,7 @@ from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.judge import RUNS, Judge
 from dmlgraph.doctor.measures import Measures
 from dmlgraph.doctor.values import Values, arguments, at_first, evaluate, given, operators, rounded_otherwise, written
+from dmlgraph.files.mark import NOT_WRITTEN, not_ours
 from dmlgraph.files.untrusted import reason
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.arrays import read_array
@@ -126,6 +128,21 @@ class Golden:
             reference = name if _has(graph, name) else outputs.get(name)
             if reference is not None:
                 yield reference, value
+
+
+def check_recorded(path: pathlib.Path) -> None:
+    """Refuses to overwrite a file that holds something else than recorded values.
+
+    Raises:
+        DmlGraphError: it does.
+        OSError: it cannot be read.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return
+    with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+        if f"{META}.npy" in archive.namelist():
+            return
+    raise not_ours(path, NOT_WRITTEN)
 
 
 def digest(graph: Graph) -> str:

@@ -17,6 +17,7 @@ from dmlgraph.base.errors import DmlGraphError
 
 _DIGITS = 16
 MARK = f"Made by dmlgraph, sha256 {'0' * _DIGITS}: it overwrites this file only while the rest is as it was written."
+NOT_WRITTEN = "exists, and dmlgraph has not written it"
 _SIGNED = re.compile(rb"Made by dmlgraph, sha256 ([0-9a-f]{%d}): it overwrites this file only while" % _DIGITS)
 
 
@@ -41,9 +42,13 @@ def check_ours(path: pathlib.Path) -> None:
     if found is not None and found[1].decode() == _digest(data, found):
         return
     if data.strip():
-        what = "has been changed since dmlgraph wrote it" if found else "exists, and dmlgraph has not written it"
-        hint = "give another name, or --force, in Python force=True, to overwrite it"
-        raise DmlGraphError(f"'{path}' {what}", code="unwritable", hint=hint)
+        raise not_ours(path, "has been changed since dmlgraph wrote it" if found else NOT_WRITTEN)
+
+
+def not_ours(path: pathlib.Path, what: str) -> DmlGraphError:
+    """The error for a file that is not to be overwritten."""
+    hint = "give another name, or --force, in Python force=True, to overwrite it"
+    return DmlGraphError(f"'{path}' {what}", code="unwritable", hint=hint)
 
 
 def _digest(data: bytes, mark: re.Match[bytes]) -> str:

@@ -299,3 +299,14 @@ def test_a_file_must_say_how_it_is_trained(folder: pathlib.Path) -> None:
     result = call()
     assert result.exit_code == 1
     assert "error[missing]: field 'training': the file does not say how the graph is trained" in result.stderr
+
+
+def test_a_file_that_somebody_wrote_is_refused_before_the_training(folder: pathlib.Path) -> None:
+    (folder / "mine.yaml").write_text("dmlgraph: 1  # mine\n", "utf-8")
+    result = call("--steps", "1", "--save", "mine.yaml")
+    assert result.exit_code == 1
+    assert "step 1" not in result.output
+    assert "error[unwritable]: 'mine.yaml' exists, and dmlgraph has not written it" in result.stderr
+    assert (folder / "mine.yaml").read_text("utf-8") == "dmlgraph: 1  # mine\n"
+    assert call("--steps", "1", "--save", "mine.yaml", "--force").exit_code == 0
+    assert list(dg.load(folder / "mine.yaml").outputs) == ["y"]

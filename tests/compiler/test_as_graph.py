@@ -56,6 +56,17 @@ def test_a_saved_fused_graph_runs_the_same_bits_and_is_not_fused_again(device: A
         np.testing.assert_allclose(got["y"], executable.run({"x": x})["y"], rtol=1e-5, atol=1e-5)
 
 
+def test_rules_of_a_fused_graph_are_refused(tmp_path: pathlib.Path) -> None:
+    passes.fuse(attention()).graph.save(tmp_path / "fused.yaml")
+    g = dg.load(tmp_path / "fused.yaml")
+    for call in (lambda: g.compile("reference", fuse=["share"]), lambda: passes.fuse(g, rules=["share"])):
+        with raises(dg.GraphError, "conflict", field="fuse", got="share"):
+            call()
+    unnamed: list[Any] = [True, False, []]
+    for fuse in unnamed:
+        g.compile("reference", fuse=fuse).close()
+
+
 # A strided buffer that is an output of other sizes: no view of a strided value is an output without a copy.
 UNEXPRESSED = {("views", 5)}
 

@@ -11,7 +11,7 @@ from support.problems import raises
 import dmlgraph as dg
 from dmlgraph.doctor.find import find
 from dmlgraph.doctor.finding import Kind
-from dmlgraph.doctor.golden import Golden, record
+from dmlgraph.doctor.golden import Golden, check_recorded, record
 from dmlgraph.formats import safetensors
 
 X = {"x": np.array([[1, -2, 3]], np.float32)}
@@ -109,3 +109,16 @@ def test_values_of_onnx_runtime_agree_with_the_imported_graph(tmp_path: pathlib.
     assert find(graph, "cpu", inputs, against=golden).kind is Kind.SOUND
     wrong = Golden({"y": y, "h": h * np.float32(1.001)})
     assert find(graph, "cpu", inputs, against=wrong).kind is Kind.RECORDED
+
+
+def test_only_recorded_values_are_overwritten(tmp_path: pathlib.Path) -> None:
+    golden, path = record(network(), "reference", X), tmp_path / "values.npz"
+    check_recorded(path)
+    golden.save(path)
+    check_recorded(path)
+    np.savez(path, x=X["x"])
+    with raises(dg.DmlGraphError, "unwritable"):
+        check_recorded(path)
+    (tmp_path / "graph.yaml").write_text("dmlgraph: 1", "utf-8")
+    with raises(dg.DmlGraphError, "unwritable"):
+        check_recorded(tmp_path / "graph.yaml")

@@ -147,7 +147,6 @@ COMMANDS: dict[str, Callable[[str], list[Any]]] = {
     "diff": lambda file: ["diff", file, "--device", "reference", "--device", "cpu"],
     "test": lambda file: ["test", file, "--device", "reference"],
     "export": lambda file: ["export", file, "-o", "made.json"],
-    "dxdispatch export": lambda file: ["dxdispatch", "export", file],
     "import": lambda file: ["import", file, "-o", "folder"],
 }
 

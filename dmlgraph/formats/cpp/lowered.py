@@ -65,7 +65,7 @@ def lowered(
         BindingError: a tensor does not fit a buffer.
     """
     level = min(level or graph.level, graph.level)
-    fused = pipeline.fuse(graph, target(level), enabled(fuse))
+    fused = pipeline.fuse(graph, target(level), enabled(fuse, graph))
     ir, exposed = exposing(fused.graph) if expose else (fused.graph, {})
     plain = lower(ir, level)
     problems = [

@@ -318,7 +318,8 @@ def test_an_operator_that_combines_tensors_says_what_takes_one(x: dg.Value) -> N
         with pytest.raises(dg.OperatorError) as caught:
             getattr(dg, name)(x)
         assert caught.value.hint == (
-            f"'{name}' combines tensors element by element; along axes it is 'reduce' with function: {function}, in Python value.{name}(axis)"
+            f"'{name}' combines tensors element by element; along axes it is 'reduce' with function: {function}, "
+            f"in Python value.{name}(axis)"
         )
     with pytest.raises(dg.OperatorError) as caught:
         dg.multiply(x)  # type: ignore[call-arg]
