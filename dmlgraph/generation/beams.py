@@ -9,7 +9,8 @@ from dmlgraph.devices.states import States
 from dmlgraph.generation.decoder import SCORES, TOKEN
 
 if TYPE_CHECKING:
-    from dmlgraph.generation.generator import Generator, Text
+    from dmlgraph.generation.generator import Generator
+    from dmlgraph.generation.text import Text
 
 
 class Beam(NamedTuple):

@@ -1,7 +1,8 @@
 """The graphs that generation makes of a decoder graph: to read a prompt, to go on, to verify drafts, to search.
 
 A decoder graph has one input, the tokens {batch, tokens}, and an output `logits` {batch, tokens or 1, vocabulary}; what
-it knows of the text so far are growing states, all of one length.
+it knows of the text so far are growing states, all of one length.  It may have another input, `padding` {batch},
+uint32: how many of the first rows of each sequence do not count.  Then texts of different lengths can share its runs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from dmlgraph.devices.executable import Array, Executable
 
 BATCH, TOKENS, CAPACITY = "batch", "tokens", "capacity"
+PADDING = "padding"
 LOGITS = "logits"
 TOKEN = "token"  # the output of a graph that goes on
 SCORES = "scores"
@@ -45,6 +47,7 @@ class Decoder:
         capacity: of the states, as the graph was given.
         capacities: whether it can be made with others.
         can_rewind: whether all that it knows of a text is in growing states.
+        is_shared: whether texts of different lengths can be the sequences of its batch: it has the input `padding`.
     """
 
     make: Make
@@ -54,6 +57,7 @@ class Decoder:
     capacity: int
     capacities: bool
     can_rewind: bool
+    is_shared: bool
 
     @classmethod
     def of(cls, given: Graph | Make, capacity: int | None = None) -> Decoder:
@@ -80,9 +84,16 @@ class Decoder:
             raise GraphError("the graph cannot have this capacity", code="fixed-dim", field=field, got=capacity)
         changed = graph.next_values
         can_rewind = not any(node.grows is None and node.name in changed for node in graph.states)
-        is_open = not isinstance(given, Graph) or CAPACITY in _dims(given)
+        dims = _dims(given) if isinstance(given, Graph) else (BATCH, CAPACITY)
+        padding = _padding(graph)
+        if padding is not None and (padding.desc.dtype, padding.desc.sizes) != (DataType.UINT32, (1,)):
+            raise _lacks(
+                "the padding must be uint32 {batch}", PADDING, f"{padding.desc.dtype} {list(padding.desc.sizes)}"
+            )
+        is_shared = can_rewind and BATCH in dims and padding is not None
         vocabulary = graph.outputs[logits].sizes[-1]
-        return cls(make, tokens.name, logits, vocabulary, min(growing.values()), is_open, can_rewind)
+        least = min(growing.values())
+        return cls(make, tokens.name, logits, vocabulary, least, CAPACITY in dims, can_rewind, is_shared)
 
     def reader(self, dims: Mapping[str, int], *, marks: bool) -> Graph:
         """Reads tokens, an input, and gives nothing; `marks`: for a penalty, which tokens the text has."""
@@ -92,7 +103,7 @@ class Decoder:
         return graph
 
     def stepper(self, dims: Mapping[str, int], how: Sampling) -> Graph:
-        """Reads the token that the state of the input's name has, and chooses the next: `token` {1, 1}."""
+        """Reads the token that the state of the input's name has, and chooses the next: `token` {batch, 1}."""
         graph, _, logits = self._parts({**dims, TOKENS: 1})
         tokens = graph.make_state(self.input)
         chosen = choose(logits, tokens, how, rows=1)
@@ -133,6 +144,8 @@ class Decoder:
         logits = graph.outputs[self.logits]
         for name in graph.outputs:
             graph.remove_output(name)
+        if _padding(graph) is not None:
+            graph.make_state(PADDING)  # none at first
         return graph, graph.value(self.input), logits
 
 
@@ -177,13 +190,18 @@ def _dims(graph: Graph) -> dict[str, str]:
 
 def _tokens(graph: Graph) -> InputNode:
     """The input with the tokens."""
-    inputs = [node for node in graph.inputs if not node.desc.owned]
+    inputs = [node for node in graph.inputs if not node.desc.owned and node.name != PADDING]
     if len(inputs) != 1:
         raise _lacks("must have one input, the tokens", "inputs", listing(node.name for node in inputs) or "no inputs")
     desc = inputs[0].desc
     if desc.dtype not in _INTEGERS or desc.rank != 2:
         raise _lacks("the tokens must be integers {batch, tokens}", inputs[0].name, f"{desc.dtype} {list(desc.sizes)}")
     return inputs[0]
+
+
+def _padding(graph: Graph) -> InputNode | None:
+    """The input with the padding of each sequence."""
+    return next((node for node in graph.inputs if node.name == PADDING), None)
 
 
 def _logits(graph: Graph) -> str:

@@ -1,10 +1,20 @@
-"""Drafts: what may come next in a text, guessed by what came after the same tokens before."""
+"""Drafts: what may come next in a text, which the decoder then verifies at once.
+
+A draft is what came after the same tokens before in the text, or what another decoder, a smaller one, writes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dmlgraph.generation.generator import Generator
+    from dmlgraph.generation.text import Text
 
 LONGEST, SHORTEST = 3, 1  # tokens that must be the same
+
+Drafter = Callable[[Sequence[int], int], list[int]]  # the text, and the most tokens that are wanted
 
 
 def draft(tokens: Sequence[int], count: int) -> list[int]:
@@ -18,3 +28,26 @@ def draft(tokens: Sequence[int], count: int) -> list[int]:
             if list(tokens[start : start + length]) == last:
                 return list(tokens[start + length : start + length + count])
     return []
+
+
+class Writer:
+    """Drafts of another decoder: the likeliest tokens.  It keeps what it knows of the text.
+
+    Args:
+        generator: the other decoder's; it must be able to rewind.
+    """
+
+    def __init__(self, generator: Generator) -> None:
+        self._generator = generator
+        self._text: Text | None = None
+
+    def __call__(self, tokens: Sequence[int], count: int) -> list[int]:
+        """`count` tokens, or as many as its capacity lets it write after the text."""
+        room = min(count + 1, self._generator.capacity - len(tokens))
+        if room <= 0 or count == 0:
+            return []
+        if self._text is None:
+            self._text = self._generator(tokens, max_new_tokens=room, stop=(), temperature=0)
+        else:
+            self._text.become(list(tokens), room)
+        return list(self._text)[:count]  # one more, so that it has read its drafts if all are right

@@ -7,10 +7,11 @@ are chosen, and `tokenizer.json`.  Without it, a folder has one model.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pathlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from dmlgraph.base.errors import DocumentError, GraphError, listing
 from dmlgraph.base.levels import FeatureLevel
@@ -24,7 +25,7 @@ from dmlgraph.graph.graph import Graph
 
 CONFIG, TOKENIZER = "genai_config.json", "tokenizer.json"
 CAPACITY = 2048  # of a model whose texts may be longer, or that does not say it
-_STATES = "auto"  # of a model: its caches
+_STATES: tuple[Literal["auto", "padded"], ...] = ("auto", "padded")  # of a model: its caches, for one text or several
 _SUFFIXES = (".onnx", ".yaml", ".yml")
 _OTHER_PARTS = ("encoder", "embedding", "vision", "speech", "audio")
 _WITHOUT = {"top_k": 0, "top_p": 1.0, "repetition_penalty": 1.0}  # what leaves a step of `Sampling` out
@@ -36,6 +37,7 @@ class Model:
 
     Attributes:
         make: the decoder graph, or what makes it of sizes by name.
+        padded: what makes it with the input `padding`; None if `make` says all.
         capacity: the most tokens of a text; None: as the graph says.
         sampling: how its tokens are chosen; None if nothing says it.
         stop: the tokens that end a text.
@@ -49,6 +51,7 @@ class Model:
     stop: Sequence[int] = ()
     beams: int = 1
     tokenizer: pathlib.Path | None = None
+    padded: Make | None = None
 
 
 def opened(
@@ -87,11 +90,11 @@ def _in_file(path: pathlib.Path, dims: Mapping[str, int], target: FeatureLevel |
     if not holds_model(path):
         return Model(load(path, dims=dims), tokenizer=tokenizer)
 
-    def make(sizes: Mapping[str, int]) -> Graph:
-        options: dict[str, Any] = {"states": _STATES}
-        return load(path, dims={**dims, **sizes}, target=target, **options)
+    def make(states: Literal["auto", "padded"], sizes: Mapping[str, int]) -> Graph:
+        return load(path, dims={**dims, **sizes}, target=target, states=states)
 
-    return Model(make, capacity=dims.get("capacity", CAPACITY), tokenizer=tokenizer)
+    auto, padded = (functools.partial(make, states) for states in _STATES)
+    return Model(auto, capacity=dims.get("capacity", CAPACITY), tokenizer=tokenizer, padded=padded)
 
 
 def _configured(folder: pathlib.Path, dims: Mapping[str, int], target: FeatureLevel | None) -> Model:

@@ -9,22 +9,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dmlgraph.base.errors import BindingError, GraphError
+from dmlgraph.base.errors import BindingError, GraphError, ModelError
 from dmlgraph.devices import choose
 from dmlgraph.devices.ladder import Ladder
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.devices.states import States
+from dmlgraph.generation.batch import Batch, Member
 from dmlgraph.generation.beams import Beam, search
-from dmlgraph.generation.decoder import CAPACITY, TOKEN, TOKENS, Decoder, Make
-from dmlgraph.generation.drafts import draft
+from dmlgraph.generation.decoder import CAPACITY, TOKENS, Decoder, Make
+from dmlgraph.generation.drafts import Drafter, Writer, draft
 from dmlgraph.generation.folder import Model, opened
-from dmlgraph.generation.sampling import RANDOM, SEEN, Sampling, counts, random_state
+from dmlgraph.generation.sampling import Sampling
+from dmlgraph.generation.text import Text, checked_count
 from dmlgraph.graph.graph import Graph
 
 if TYPE_CHECKING:
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 GREEDY = Sampling(temperature=0)
 FIRST_CAPACITY, GROWTH = 256, 4  # of the ladder of a device whose steps cost as much as the capacity
-LENGTH, STOP, FULL = "length", "stop", "capacity"  # why a text ends
+DRAFTS = 4  # of another decoder
 
 
 class Generator:
@@ -45,14 +48,16 @@ class Generator:
         capacity: the most tokens of a text; by default the graph's, or for a model its own, at most 2048.
         chunks: by how many tokens a prompt is read; more are read at once where the prompt has as many.
         steps: tokens to a wait.
-        drafts: how many tokens are guessed and verified at once, where the text was the same before; 0: none.
+        drafts: how many tokens are guessed and verified at once; 0: none.  None: 4 if there is a `draft`, else 0.
+        draft: the generator, or the model, of a smaller decoder with the same tokens, which guesses; None: guessed are
+            the tokens that came where the text was the same before.
 
     Attributes:
         sampling: how tokens are chosen if a call does not say it.
         stop: the tokens that end a text if a call does not say it.
 
     Raises:
-        GraphError: it is not a decoder graph: says what it lacks.
+        GraphError: it is not a decoder graph: says what it lacks; or `draft` has other tokens, or cannot rewind.
         DmlGraphError: the file or the folder cannot be read.
     """
 
@@ -64,7 +69,8 @@ class Generator:
         capacity: int | None = None,
         chunks: Sequence[int] = (16, 128),
         steps: int = 8,
-        drafts: int = 0,
+        drafts: int | None = None,
+        draft: Generator | Graph | Make | Model | str | os.PathLike[str] | None = None,
         threads: int | None = None,
         metacommands: bool = True,
         half_precision: bool = False,
@@ -73,12 +79,12 @@ class Generator:
             model = opened(model, target=choose(device, threads=threads).device.level)
         known = model if isinstance(model, Model) else Model(model)
         if capacity is not None:
-            known = dataclasses.replace(known, capacity=_positive("capacity", capacity))
+            known = dataclasses.replace(known, capacity=checked_count("capacity", capacity))
         self.decoder = Decoder.of(known.make, known.capacity)
         self.sampling, self.stop = known.sampling or GREEDY, tuple(known.stop)
-        self.chunks = sorted({_positive("chunks", each) for each in chunks})
-        self.steps = _positive("steps", steps) if self.decoder.can_rewind else 1
-        self.drafts = _positive("drafts", drafts, least=0)
+        self.chunks = sorted({checked_count("chunks", each) for each in chunks})
+        self.steps = checked_count("steps", steps) if self.decoder.can_rewind else 1
+        self.drafts = checked_count("drafts", (0 if draft is None else DRAFTS) if drafts is None else drafts, least=0)
         self._how: dict[str, Any] = {
             "device": device,
             "threads": threads,
@@ -87,6 +93,32 @@ class Generator:
         }
         self._ladders: dict[object, Ladder] = {}
         self._prepared: set[tuple[object, int, int]] = set()
+        self._padded = known.padded
+        self._draft = None if draft is None else self._checked_draft(draft, capacity)
+
+    def _checked_draft(self, given: Any, capacity: int | None) -> Generator:
+        """The generator of a smaller decoder.
+
+        Raises:
+            GraphError: it has other tokens, or one of both cannot be rewound.
+        """
+        made = given if isinstance(given, Generator) else Generator(given, capacity=capacity, **self._how)
+        if made.decoder.vocabulary != self.decoder.vocabulary:
+            raise GraphError(
+                "drafts must be of the same tokens",
+                code="conflict",
+                field="draft",
+                got=f"{made.decoder.vocabulary} tokens",
+                allowed=f"{self.decoder.vocabulary} tokens",
+            )
+        if not (made.decoder.can_rewind and self.decoder.can_rewind):
+            message = "drafts must be rewound, which a decoder with states that are updated whole cannot"
+            raise GraphError(message, code="states", field="draft")
+        return made
+
+    def drafter(self) -> Drafter:
+        """What guesses the tokens of a text."""
+        return draft if self._draft is None else Writer(self._draft)
 
     @property
     def capacity(self) -> int:
@@ -165,47 +197,86 @@ class Generator:
             BindingError: the prompt is empty, has an unknown token, or does not fit with as many new ones.
             GraphError: a field of `Sampling` is outside its range.
         """
+        return self._begun(Text, ids, max_new_tokens, stop, self._sampling(sampling))
+
+    def _sampling(self, given: Mapping[str, Any]) -> Sampling:
+        """How tokens are chosen."""
         known = {field.name for field in dataclasses.fields(Sampling)}
-        for name in sampling.keys() - known:
+        for name in given.keys() - known:
             allowed = ", ".join(sorted(known))
             raise GraphError("is not a field of Sampling", code="unknown-field", field=name, allowed=allowed)
-        how = dataclasses.replace(self.sampling, **sampling)
+        how = dataclasses.replace(self.sampling, **given)
         if self.drafts and how.repetition_penalty is not None:
             message = "drafts cannot be verified with a penalty that depends on them"
             raise GraphError(message, code="conflict", field="repetition_penalty", hint="drafts=0")
+        return how
+
+    def _begun(
+        self,
+        make: Callable[[Generator, list[int], Sampling, frozenset[int], int | None], Text],
+        ids: Sequence[int],
+        most: int | None,
+        stop: Collection[int] | None,
+        how: Sampling,
+    ) -> Text:
+        """A text after a prompt."""
         prompt = self.checked(ids)
         if not prompt:
             raise BindingError("the prompt has no tokens", code="count", field="ids", allowed="at least 1")
-        ends = frozenset(self.stop if stop is None else self.checked(stop, "stop"))
-        return Text(self, prompt, how, ends, max_new_tokens)
+        return make(self, prompt, how, frozenset(self.stop if stop is None else self.checked(stop, "stop")), most)
+
+    @functools.cached_property
+    def shared(self) -> Decoder | None:
+        """The decoder whose runs texts of different lengths share; None if there is no such one.
+
+        It has the input `padding`.  A model that counts positions from the size of its past cannot have it.
+        """
+        if self.decoder.is_shared or self._padded is None:
+            return self.decoder if self.decoder.is_shared else None
+        try:
+            made = Decoder.of(self._padded, self.capacity)
+        except ModelError:
+            return None
+        return made if made.is_shared else None
 
     def together(
-        self, prompts: Iterable[Sequence[int]], *, at_once: int = 4, **settings: Any
+        self,
+        prompts: Iterable[Sequence[int]],
+        *,
+        at_once: int = 4,
+        max_new_tokens: int | None = None,
+        stop: Collection[int] | None = None,
+        **sampling: Any,
     ) -> Iterator[tuple[int, int]]:
-        """What comes after several prompts, as (the number of the prompt, token); each has a set of states of its own.
+        """What comes after several prompts, as (the number of the prompt, token).
+
+        Texts share runs if `shared` is there and no drafts are made; otherwise they take turns, and each has a set of
+        states of its own.  The tokens are those that each has alone.
 
         Args:
             prompts: of any lengths; a new one begins when another has ended.
             at_once: how many texts are written at the same time.
-            settings: as in a call.
+            max_new_tokens, stop, sampling: as in a call, for every text.
 
         Raises:
             BindingError, GraphError: as a call, when the prompt begins.
         """
-        waiting = enumerate(prompts)
-        texts: dict[int, Text] = {}
-        _positive("at_once", at_once)
-        while True:
-            while len(texts) < at_once and (following := next(waiting, None)) is not None:
-                texts[following[0]] = self(following[1], **settings)
-            if not texts:
-                return
+        how = self._sampling(sampling)
+        waiting, texts = enumerate(prompts), dict[int, Text]()
+        begun = list(itertools.islice(waiting, checked_count("at_once", at_once)))
+        make: Callable[..., Text] = Text
+        if len(begun) > 1 and not self.drafts and self.shared is not None:
+            make = functools.partial(Member, Batch(self, self.shared, len(begun), how.structure))
+        while begun or texts:
+            for number, ids in begun:
+                texts[number] = self._begun(make, ids, max_new_tokens, stop, how)
             for number, text in list(texts.items()):
                 token = next(text, None)
                 if token is None:
                     del texts[number]
                 else:
                     yield number, token
+            begun = list(itertools.islice(waiting, at_once - len(texts)))
 
     def beams(
         self,
@@ -224,7 +295,7 @@ class Generator:
             length_penalty: a score is divided by the number of tokens to this power.
         """
         text = self(ids, max_new_tokens=max_new_tokens, stop=stop, **dataclasses.asdict(GREEDY))
-        return search(self, text, _positive("count", count), length_penalty)
+        return search(self, text, checked_count("count", count), length_penalty)
 
     def checked(self, ids: Iterable[int], field: str = "ids") -> list[int]:
         """Tokens as a list.
@@ -244,212 +315,3 @@ class Generator:
         """Waits for what is compiled in the background, and forgets the executables."""
         for each in self._ladders.values():
             each.close()
-
-
-class Text(Iterator[int]):
-    """A text that goes on: an iterator of its new tokens.
-
-    Attributes:
-        tokens: the prompt and the new tokens that were given.
-        states: what the decoder knows of the text.
-        stop: the tokens that end it.
-        left: how many tokens may come.
-        reason: why it has ended: "stop", "length" or "capacity"; None if it may go on.
-    """
-
-    def __init__(
-        self, generator: Generator, prompt: list[int], how: Sampling, stop: frozenset[int], most: int | None
-    ) -> None:
-        self._generator, self._decoder = generator, generator.decoder
-        self._how, self._structure, self.stop = how, how.structure, stop
-        self.tokens = prompt
-        self.reason: str | None = None
-        self._ready: list[int] = []  # new tokens that nobody has taken yet
-        self._drawn = 0  # for how many tokens random numbers were used
-        self._is_settled = False  # whether the states that do not grow belong to the last token
-        self.left = self._checked_most(most, len(prompt))
-        self.states = self._stepper(1, None).new_states()
-
-    @property
-    def _rows(self) -> int:
-        """How many tokens the states know."""
-        return min(self.states.lengths.values())
-
-    def _checked_most(self, most: int | None, length: int) -> int:
-        """How many tokens may come after so many."""
-        room = self._generator.capacity - length
-        if most is None:
-            most = max(room, 0)
-        _positive("max_new_tokens", most, least=0)
-        if room < most or room < 0:
-            raise BindingError(
-                "the text does not fit",
-                code="capacity",
-                field="max_new_tokens",
-                got=f"{length} tokens and {most} new ones",
-                allowed=f"a capacity of {self._generator.capacity}",
-            )
-        return most
-
-    # Going on.
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> int:
-        if not self._ready and self.reason is None:
-            self._advance()
-        if not self._ready:
-            raise StopIteration
-        token = self._ready.pop(0)
-        self.tokens.append(token)
-        return token
-
-    def extend(self, ids: Sequence[int], *, max_new_tokens: int | None = None) -> None:
-        """Puts tokens behind the text, which may then go on: the next turn of a conversation.
-
-        Raises:
-            BindingError: as a call of the generator; then nothing has changed.
-        """
-        self._restart(self.tokens + self._generator.checked(ids), max_new_tokens)
-
-    def rewind(self, count: int, *, max_new_tokens: int | None = None) -> None:
-        """Takes the last tokens off the text, which may then go on, with other random numbers.
-
-        Raises:
-            BindingError: the text has fewer, or the decoder has states that cannot be rewound; nothing has changed.
-        """
-        most = len(self.tokens) - 1
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or not 0 <= count <= most:
-            raise BindingError(
-                "cannot rewind so many tokens", code="range", field="count", got=count, allowed=f"0 to {most}"
-            )
-        self._restart(self.tokens[: len(self.tokens) - count], max_new_tokens)
-
-    def _restart(self, tokens: list[int], most: int | None) -> None:
-        """Makes the text another one, which may go on: the states then know no more than all of it but the last token.
-
-        Raises:
-            BindingError: it does not fit, or the decoder has states that cannot be rewound.
-        """
-        most = self._checked_most(most, len(tokens))
-        self._forget(len(tokens) - 1)
-        self.tokens, self.left = tokens, most
-        self._ready, self.reason, self._is_settled = [], None, False
-
-    def _forget(self, rows: int) -> None:
-        """Takes off the states what they know beyond so many tokens."""
-        if self._rows > rows:
-            if not self._decoder.can_rewind:
-                raise BindingError("the decoder has states that cannot be rewound", code="states", field="count")
-            self.states.rewind(self._rows - rows)
-
-    def _advance(self) -> None:
-        """Makes the next tokens, as many as one wait gives, or ends the text."""
-        if self.left == 0:
-            self.reason = LENGTH if len(self.tokens) < self._generator.capacity else FULL
-            return
-        self.read()
-        guess = draft(self.tokens, self._generator.drafts) if self._decoder.can_rewind else []
-        fits = self._rows + self._generator.drafts + 1 <= self._generator.capacity
-        found = self._verified(guess) if guess and fits else self._stepped(min(self._generator.steps, self.left))
-        found = found[: self.left]
-        ends = next((place for place, token in enumerate(found) if token in self.stop), None)
-        if ends is not None:
-            found, self.reason = found[:ends], STOP
-            if self._decoder.can_rewind:
-                self._forget(len(self.tokens) + ends - 1)
-        self._drawn += len(found) + (ends is not None)
-        self.left -= len(found)
-        self._ready = found
-
-    def _stepped(self, steps: int) -> list[int]:
-        executable = self._stepper(self._rows + steps, self.states)
-        self._settle()
-        result = executable.run(states=self.states, steps=steps, collect=[TOKEN])
-        return [int(each) for each in result[TOKEN].ravel()]
-
-    def _stepper(self, rows: int, states: States | None) -> Executable:
-        structure = self._structure
-        key = "step", structure
-        return self._generator.executable(
-            key, lambda dims: self._decoder.stepper(dims, structure), tokens=1, rows=rows, states=states
-        )
-
-    def _verified(self, guess: list[int]) -> list[int]:
-        """The tokens after a draft, as far as it was right, and one more."""
-        count, structure = self._generator.drafts, self._structure
-        guess = guess + guess[-1:] * (count - len(guess))
-        executable = self._generator.executable(
-            ("verify", structure),
-            lambda dims: self._decoder.verifier(dims, structure),
-            tokens=count + 1,
-            rows=self._rows + count + 1,
-            states=self.states,
-        )
-        self._settle()
-        chosen = [int(each) for each in self._run(executable, [self.tokens[-1], *guess])[TOKEN].ravel()]
-        pairs = zip(guess, chosen, strict=False)
-        right = next((place for place, (one, other) in enumerate(pairs) if one != other), count)
-        self._forget(self._rows - (count - right))
-        self._is_settled = False
-        self._drawn += count - right  # the numbers of the others were used, too
-        return chosen[: right + 1]
-
-    # The prompt.
-
-    def read(self) -> None:
-        """Reads what the states do not know yet, all tokens but the last."""
-        chunks, marks = self._generator.chunks, self._how.repetition_penalty is not None
-        while (left := len(self.tokens) - 1 - self._rows) > 0:
-            self._is_settled = False
-            size = max((each for each in chunks if each <= left), default=chunks[0])
-            pads = self._decoder.can_rewind and self._rows + size <= self._generator.capacity
-            if size > left and not pads:
-                self._read_one(self.tokens[self._rows])
-                continue
-            executable = self._generator.executable(
-                ("read", marks),
-                lambda dims: self._decoder.reader(dims, marks=marks),
-                tokens=size,
-                rows=self._rows + size,
-                states=self.states,
-                rungs=chunks,
-            )
-            part = self.tokens[self._rows : self._rows + min(size, left)]
-            self._run(executable, part + part[-1:] * (size - len(part)))
-            self._forget(self._rows - (size - len(part)))
-
-    def _read_one(self, token: int) -> None:
-        """Reads a token by a step, whose choice nobody wants."""
-        executable, name = self._stepper(self._rows + 1, self.states), self._decoder.input
-        self.states[name] = np.array([[token]], self.states[name].dtype)
-        executable.run(states=self.states)
-
-    def _run(self, executable: Executable, tokens: Sequence[int]) -> dict[str, Any]:
-        return executable.run({self._decoder.input: self._decoder.given(executable, tokens)}, states=self.states)
-
-    def _settle(self) -> None:
-        """Gives the states that do not grow what belongs to the last token, unless the runs before have done so."""
-        if self._is_settled:
-            return
-        name, how = self._decoder.input, self._how
-        values: dict[str, Any] = dict(how.settings())
-        if RANDOM in values:
-            each = counts(min(how.top_k or self._decoder.vocabulary, self._decoder.vocabulary))
-            values[RANDOM] = random_state(how.seed, self._drawn * each)
-        if how.repetition_penalty is not None:
-            values[SEEN] = np.zeros((1, self._decoder.vocabulary), np.float32)
-            values[SEEN][0, self.tokens[: self._rows]] = 1
-        self.states[name] = np.array([self.tokens[-1:]], self.states[name].dtype)
-        for state, value in values.items():
-            self.states[state] = value
-        self._is_settled = True
-
-
-def _positive(field: str, given: object, least: int = 1) -> int:
-    if isinstance(given, bool) or not isinstance(given, (int, np.integer)) or given < least:
-        raise BindingError(
-            "is not such a number", code="range", field=field, got=given, allowed=f"a whole number of at least {least}"
-        )
-    return int(given)

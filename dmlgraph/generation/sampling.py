@@ -106,9 +106,9 @@ _RANGES = (
 
 
 def random_state(seed: int, drawn: int = 0) -> Array:
-    """The state of the random generator, uint32 [6], after so many counts were used."""
+    """The state of the random generator of a sequence, uint32 [1, 6], after so many counts were used."""
     counter = [drawn >> 32 * place & _WORD for place in range(4)]
-    return np.array([*counter, seed & _WORD, seed >> 32], np.uint32)
+    return np.array([[*counter, seed & _WORD, seed >> 32]], np.uint32)
 
 
 def counts(elements: int) -> int:
@@ -153,7 +153,8 @@ def choose(logits: Value, tokens: Value, how: Sampling, *, rows: Size) -> Value:
         best = dg.top_k1(scores, axis=2, k=count, axis_direction="decreasing")
         scores = best.output_value
     kept = _kept(scores, how, is_sorted=best is not None)
-    choice = dg.reduce(kept + _noise(kept, [sizes_of(tokens)[0], rows, count], how), function="argmax", axes=[2])
+    noise = _noise(scores.graph, tokens.sizes[0], [1, rows, count], how)
+    choice = dg.reduce(kept + noise, function="argmax", axes=[2])
     if best is not None:
         choice = dg.gather_elements(best.output_index, choice, axis=2)
     return choice.squeeze(2)
@@ -179,16 +180,26 @@ def _kept(scores: Value, how: Sampling, *, is_sorted: bool) -> Value:
     return scores
 
 
-def _noise(scores: Value, sizes: list[Size], how: Sampling) -> Value:
-    """Gumbel noise: the greatest of scores with it is each with its probability."""
-    g = scores.graph
+def _noise(g: Graph, batch: int, sizes: list[Size], how: Sampling) -> Value:
+    """Gumbel noise: the greatest of scores with it is each with its probability.
+
+    Args:
+        batch: how many sequences; each has its own generator, so that its numbers do not depend on the others.
+        sizes: of one.
+    """
     with g.scope(SCOPE):
-        random = g.state("random", sizes=[6], dtype="uint32", initial=random_state(how.seed))
-    bits = dg.random_generator(random, sizes=sizes)
-    g.update(random, bits.output_state)
-    upper = dg.bit_shift_right(bits.output, g.fill_value_constant(sizes=[1], dtype="uint32", value=9))
+        random = g.state("random", sizes=[batch, 6], dtype="uint32", initial=random_state(how.seed).repeat(batch, 0))
+    parts = [random] if batch == 1 else [random[place : place + 1] for place in range(batch)]
+    bits = [dg.random_generator(each, sizes=sizes) for each in parts]
+    g.update(random, _joined([each.output_state for each in bits]))
+    words = _joined([each.output for each in bits])
+    upper = dg.bit_shift_right(words, g.fill_value_constant(sizes=[1], dtype="uint32", value=9))
     waited = dg.log(dg.cast(upper, dtype=_FLOAT), scale_bias={"scale": 2**-23, "bias": 2**-24})
     return -dg.log(waited, scale_bias={"scale": -1, "bias": 0})
+
+
+def _joined(parts: list[Value]) -> Value:
+    return parts[0] if len(parts) == 1 else dg.join(parts, axis=0)
 
 
 def _number(g: Graph, name: str, value: float) -> Value:

@@ -16,6 +16,7 @@ import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.generation import Generator, generator
 from dmlgraph.generation.drafts import draft
+from dmlgraph.generation.text import Text
 
 DEVICES: tuple[DeviceName, ...] = ("reference", "cpu", "directml:software")
 PROMPT = tokens_of("The expression list after it is evaluated to a ").tolist()
@@ -151,14 +152,14 @@ def test_several_texts_of_unlike_lengths(cpu: Generator) -> None:
 @pytest.mark.parametrize("device", DEVICES)
 def test_drafts_that_are_verified_at_once(device: DeviceName, monkeypatch: pytest.MonkeyPatch) -> None:
     prompt = tokens_of("a sequence type is a sequence type is a sequence").tolist()
-    verified, original = [], generator.Text._verified
+    verified, original = [], Text._verified
 
-    def counted(self: generator.Text, guess: list[int]) -> list[int]:
+    def counted(self: Text, guess: list[int]) -> list[int]:
         found = original(self, guess)
         verified.append(len(found))
         return found
 
-    monkeypatch.setattr(generator.Text, "_verified", counted)
+    monkeypatch.setattr(Text, "_verified", counted)
     text = Generator(decoder(96), device=device, drafts=4)(prompt, max_new_tokens=NEW)
     assert list(text) == greedy(prompt, NEW)
     assert max(verified) >= 3
