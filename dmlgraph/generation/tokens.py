@@ -51,6 +51,14 @@ class Tokenizer:
         found: str = self._own.decode(tokens)
         return found
 
+    def differs(self, other: Tokenizer) -> str | None:
+        """A token that the other lacks, or numbers otherwise; None if it has all of them."""
+        numbers = other._own.get_vocab()
+        for text, number in self._own.get_vocab().items():
+            if numbers.get(text) != number:
+                return f"'{text}' is {numbers.get(text, 'no token')} there, and {number} here"
+        return None
+
     def pieces(self, tokens: Iterable[int], before: Sequence[int] = ()) -> Iterator[str]:
         """The text of tokens as they come, in whole characters; `before`: those that it goes on from."""
         stream = self._stream(ids=list(before), skip_special_tokens=True)

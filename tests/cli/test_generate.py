@@ -58,11 +58,26 @@ def test_sampling_and_beams(folder: pathlib.Path) -> None:
     assert len(generate(*options, "--beams", "2")) == 13
 
 
+def test_drafts(folder: pathlib.Path, expected: str, tmp_path: pathlib.Path) -> None:
+    options = folder, "--prompt", PROMPT, "--device", "cpu", "--max-tokens", "20"
+    assert generate(*options, "--draft", folder, "--drafts", "3") == f"{expected}\n"
+    assert generate(*options, "--drafts", "3") == f"{expected}\n"
+    write_graph(tmp_path)
+    write_tokenizer(tmp_path)
+    tokenizer = tmp_path / "tokenizer.json"
+    tokenizer.write_text(tokenizer.read_text("utf-8").replace('"A": 34', '"A": 35').replace('"B": 35', '"B": 34'), "utf-8")
+    result = CliRunner().invoke(main, ["generate", *map(str, options), "--draft", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "error[conflict]" in result.stderr
+    assert "field 'draft'" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
         (("--temperature", "-1"), 1, "temperature"),
         (("--beams", "2", "--seed", "1"), 2, "leave out --seed"),
+        (("--beams", "2", "--drafts", "4"), 2, "leave out --drafts"),
         (("--max-tokens", "1000"), 1, "does not fit"),
         (("--max-tokens", "0"), 2, "max-tokens"),
         (("--dim", "unknown=1"), 1, "unknown"),

@@ -173,6 +173,71 @@ def test_drafts_are_what_came_after_the_same_tokens() -> None:
     assert draft([1, 2, 3], 2) == draft([1], 2) == draft([1, 1], 0) == []
 
 
+def smaller(tokens: int = VOCABULARY) -> dg.Graph:
+    """Another decoder, which only knows the last token, and is right about a fifth of the tokens."""
+    likeliest = [int(Reader().after([token]).argmax()) for token in range(VOCABULARY)]
+    g = dg.Graph("smaller", dims={"count": 1, "capacity": 96})
+    ids = g.input("ids", sizes=[1, "count"], dtype="uint32")
+    g.append(g.state("known", sizes=[1, "capacity"], dtype="uint32", grows=1), ids)
+    table = np.eye(tokens, dtype=np.float32)[likeliest[:tokens]]
+    logits = dg.gather(g.constant("table", table), ids.reshape("count"), axis=0)
+    g.output("logits", logits.reshape(1, "count", tokens))
+    return g
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("own", [True, False], ids=["the same decoder", "a smaller one"])
+def test_drafts_of_another_decoder(device: DeviceName, own: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, verified, original = greedy(PROMPT, NEW), [], Text._verified
+
+    def counted(self: Text, guess: list[int]) -> list[int]:
+        found = original(self, guess)
+        verified.append(len(found))
+        return found
+
+    monkeypatch.setattr(Text, "_verified", counted)
+    writer = Generator(decoder(96), device=device, draft=decoder(96) if own else smaller())
+    assert writer.drafts == 4
+    text = writer(PROMPT, max_new_tokens=NEW)
+    assert list(text) == expected
+    if own:
+        assert verified == [5] * 4 + [4 + 1]  # all are right
+    else:
+        assert min(verified) == 1 < max(verified)
+    text.rewind(7, max_new_tokens=4)
+    assert list(text) == expected[-7:-3]
+    text.extend(PROMPT[:4], max_new_tokens=5)
+    assert list(text) == greedy(PROMPT + expected[:-3] + PROMPT[:4], 5)
+
+
+def test_a_draft_keeps_what_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the prompt once, and later only the tokens that it did not write itself."""
+    read, original = [], Text.read
+
+    def counted(self: Text) -> None:
+        read.append((self._decoder, len(self.tokens) - 1 - self.rows))
+        original(self)
+
+    monkeypatch.setattr(Text, "read", counted)
+    helper = Generator(decoder(96), device="cpu")
+    assert list(Generator(decoder(96), device="cpu", draft=helper)(PROMPT, max_new_tokens=NEW)) == greedy(PROMPT, NEW)
+    counts = [count for owner, count in read if owner is helper.decoder]
+    assert counts == [len(PROMPT) - 1] + [0] * (len(counts) - 1)
+
+
+def test_a_draft_that_has_less_room_stops_helping(expected: list[int]) -> None:
+    writer = Generator(decoder(96), device="cpu", draft=Generator(decoder(len(PROMPT) + 7), device="cpu"))
+    assert list(writer(PROMPT, max_new_tokens=NEW)) == expected
+
+
+def test_drafts_must_have_the_same_tokens_and_be_rewound() -> None:
+    with raises(dg.GraphError, "conflict", field="draft", got="90 tokens"):
+        Generator(decoder(96), device="cpu", draft=smaller(90))
+    for one, other in ((decoder(96), with_a_counter()), (with_a_counter(), decoder(96))):
+        with raises(dg.GraphError, "states", field="draft"):
+            Generator(one, device="cpu", draft=other)
+
+
 def test_sampled_drafts_have_the_probabilities_of_the_model() -> None:
     """The first token after a draft that is verified: 300 seeds, within four standard deviations."""
     prompt = tokens_of("a sequence type is a sequence").tolist()
