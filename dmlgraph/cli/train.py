@@ -215,7 +215,11 @@ class _Run:
                 if target.suffix.lower() == WEIGHTS:
                     safetensors.save(target, {node.name: self.states[node.name] for node in self.model.states})
                 else:
-                    save(self.training.tuned(self.model, self.states), target, force=self.options["force"])
+                    tuned = self.training.tuned(self.model, self.states)
+                    keep = target.suffix.lower() == ".onnx"
+                    fixed = save(tuned, target, keep_dims=keep, force=self.options["force"])
+                    for dim, why in fixed.items():
+                        click.echo(f"{dim} stays {tuned.dims[dim]}: it is in {why}", err=True)
         if picture is not None:
             title = f"{self.model.name}: {self.loss} of {plural(len(self.losses), 'step')}"
             with writing(picture):

@@ -132,7 +132,9 @@ def is_special(path: str | os.PathLike[str]) -> bool:
     return pathlib.Path(path).exists() and not pathlib.Path(path).is_file() and not pathlib.Path(path).is_dir()
 
 
-def save(graph: Graph | IrGraph, path: str | os.PathLike[str], *, force: bool = False) -> None:
+def save(
+    graph: Graph | IrGraph, path: str | os.PathLike[str], *, force: bool = False, keep_dims: bool = False
+) -> dict[str, str]:
     """Writes a graph to a YAML file, as an ONNX model, or as a model for DxDispatch; the suffix says which.
 
     Args:
@@ -140,20 +142,29 @@ def save(graph: Graph | IrGraph, path: str | os.PathLike[str], *, force: bool = 
         path: the file, `.yaml`, `.yml`, `.onnx` or `.json`; large constants go into one file beside it, of a graph file
             a safetensors file of its name.
         force: overwrite a file that somebody has changed since dmlgraph wrote it, or that it has not written.
+        keep_dims: for an ONNX model: whether the graph's dims are dims of the model, wherever sizes follow them, rather
+            than their sizes.  A graph file always has them.
+
+    Returns:
+        With `keep_dims`, the dims that became sizes nevertheless, each with what keeps it.
 
     Raises:
-        DmlGraphError: the suffix is another one, or the file is there and is not as dmlgraph wrote it.
+        DmlGraphError: the suffix is another one, `keep_dims` is not for it, or the file is there and is not as dmlgraph
+            wrote it.
         GraphError: the graph is fused, and goes to ONNX or has strides that a graph file cannot express.
         ModelError: every node that ONNX cannot express.
         OSError: a file cannot be written.
     """
     suffix = pathlib.PurePath(path).suffix.lower()
     readable = cast("Graph", graph)  # a fused one is read with the same methods
+    if keep_dims and suffix != ".onnx":
+        message, hint = "is for ONNX models", "a graph file always has the dims of its graph"
+        raise DmlGraphError(message, code="unknown-field", field="keep_dims", got=os.fspath(path), hint=hint)
     if suffix == ".onnx":
         from dmlgraph.formats import onnx
 
-        onnx.save(readable, path, force=force)
-    elif suffix == ".json":
+        return onnx.save(readable, path, force=force, keep_dims=keep_dims)
+    if suffix == ".json":
         from dmlgraph.formats.dxdispatch import writer
 
         writer.save(readable, path, force=force)
@@ -170,3 +181,4 @@ def save(graph: Graph | IrGraph, path: str | os.PathLike[str], *, force: bool = 
         allowed = ".yaml or .yml for a graph file, .onnx, or .json for DxDispatch"
         message = "the suffix does not say what to write"
         raise DmlGraphError(message, code="file-name", field="path", got=os.fspath(path), allowed=allowed)
+    return {}

@@ -65,7 +65,8 @@ def test_drafts(folder: pathlib.Path, expected: str, tmp_path: pathlib.Path) -> 
     write_graph(tmp_path)
     write_tokenizer(tmp_path)
     tokenizer = tmp_path / "tokenizer.json"
-    tokenizer.write_text(tokenizer.read_text("utf-8").replace('"A": 34', '"A": 35').replace('"B": 35', '"B": 34'), "utf-8")
+    text = tokenizer.read_text("utf-8").replace('"A": 34', '"A": 35').replace('"B": 35', '"B": 34')
+    tokenizer.write_text(text, "utf-8")
     result = CliRunner().invoke(main, ["generate", *map(str, options), "--draft", str(tmp_path)])
     assert result.exit_code == 1
     assert "error[conflict]" in result.stderr

@@ -251,6 +251,7 @@ def test_a_model_is_trained_and_written_under_its_own_names(model: Weights) -> N
     np.testing.assert_allclose(json.loads(result.stdout)["losses"], losses, rtol=1e-5)
     tuned = onnx.load("tuned.onnx")
     assert [each.name for each in (*tuned.graph.input, *tuned.graph.output)] == ["x", "scores"]
+    assert tuned.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "batch"
     held = {each.name: onnx.numpy_helper.to_array(each) for each in tuned.graph.initializer}
     for name, array in weights.items():
         np.testing.assert_allclose(held[name], array, rtol=1e-5, atol=1e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import pathlib
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support import pytorch
 
 import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
@@ -113,15 +113,6 @@ def batch(step: int) -> tuple[Array, Array]:
 
 
 @pytest.fixture(scope="module")
-def expected() -> list[float]:
-    """The losses of 100 steps in PyTorch, as record_pytorch.py wrote them."""
-    told = json.loads(pathlib.Path(__file__).with_name("pytorch_losses.json").read_text("utf-8"))
-    losses: list[float] = told["resnet"]
-    assert len(losses) == 100
-    return losses
-
-
-@pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dg.Graph, dg.Graph]:
     """The imported network, and a step of its training."""
     path = tmp_path_factory.mktemp("model") / "model.onnx"
@@ -137,10 +128,8 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> tuple[dg.Graph, dg.Graph
 
 @pytest.mark.parametrize("device", STEPS)
 @pytest.mark.usefixtures("directml_path")
-def test_each_step_follows_pytorch(
-    graphs: tuple[dg.Graph, dg.Graph], expected: list[float], device: DeviceName
-) -> None:
-    exe = graphs[1].compile(device)
+def test_each_step_follows_pytorch(graphs: tuple[dg.Graph, dg.Graph], device: DeviceName) -> None:
+    exe, expected = graphs[1].compile(device), pytorch.losses("resnet")
     losses = []
     for step in range(STEPS[device]):
         image, labels = batch(step)

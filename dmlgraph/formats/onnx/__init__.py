@@ -131,10 +131,18 @@ def _place(path: str | os.PathLike[str]) -> Location:
     return Location(os.fspath(path), 1, 1)
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
+def save(
+    graph: Graph, path: str | os.PathLike[str], *, force: bool = False, keep_dims: bool = False
+) -> dict[str, str]:
     """Writes a graph as an ONNX model; its constants above 1 MB go into a file beside it.
 
-    `force` overwrites a file that somebody has changed, too.
+    Args:
+        graph, path: what is written, and where.
+        force: overwrite a file that somebody has changed, too.
+        keep_dims: whether its dims are dims of the model, wherever sizes follow them, rather than their sizes.
+
+    Returns:
+        The dims that became sizes although they were to stay, each with what keeps it.
 
     Raises:
         DmlGraphError: the file is there, and is not as dmlgraph wrote it.
@@ -145,7 +153,7 @@ def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> 
     need()
     from dmlgraph.formats.onnx import export
 
-    export.save(graph, path, force=force)
+    return export.save(graph, path, force=force, keep_dims=keep_dims)
 
 
 def need() -> None:

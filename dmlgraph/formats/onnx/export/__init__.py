@@ -18,6 +18,7 @@ from dmlgraph.base.memory import enough_memory
 from dmlgraph.compiler.ir import IrGraph, not_saved
 from dmlgraph.files.mark import MARK, check_ours, signed
 from dmlgraph.files.whole import NewFiles
+from dmlgraph.formats.onnx.export.dims import keeping
 from dmlgraph.formats.onnx.export.emitter import Array
 from dmlgraph.formats.onnx.export.writer import Writer, Written
 from dmlgraph.graph.graph import Graph
@@ -26,13 +27,19 @@ EXTERNAL_BYTES = 1 << 20  # constants of more bytes are in a file beside the mod
 ALIGNMENT = 4096  # of their places in it, so that it can be mapped into memory
 
 
-def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> None:
+def save(
+    graph: Graph, path: str | os.PathLike[str], *, force: bool = False, keep_dims: bool = False
+) -> dict[str, str]:
     """Writes the graph as an ONNX model; constants above 1 MB go into a file beside it, `model.onnx.data`.
 
     Args:
         graph: not fused.
         path: the model.
         force: overwrite a file that somebody has changed, or that dmlgraph has not written: see `dmlgraph.files.mark`.
+        keep_dims: whether its dims are dims of the model, wherever sizes follow them, rather than their sizes.
+
+    Returns:
+        The dims that became sizes although they were to stay, each with what keeps it.
 
     Raises:
         DmlGraphError: the file is there, and is not as dmlgraph wrote it.
@@ -44,7 +51,8 @@ def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> 
     if not force:
         check_ours(path)
     with enough_memory("write", graph):
-        written = _written(graph)
+        written, fixed = keeping(graph, _written) if keep_dims else (_written(graph), {})
+        _check(written)
         data_name = f"{path.name}.data"
         large = {name: each for name, each in written.constants.items() if each.nbytes > EXTERNAL_BYTES}
         offset = 0
@@ -64,6 +72,7 @@ def save(graph: Graph, path: str | os.PathLike[str], *, force: bool = False) -> 
                     stream.write(np.ascontiguousarray(array).data)
         with new.open(path) as stream:
             stream.write(signed(written.model.SerializeToString()))
+    return fixed
 
 
 def to_model(graph: Graph) -> onnx.ModelProto:
@@ -73,6 +82,7 @@ def to_model(graph: Graph) -> onnx.ModelProto:
         GraphError, ModelError: as in `save`.
     """
     written = _written(graph)
+    _check(written)
     for name, array in written.constants.items():
         written.model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     return written.model
@@ -83,9 +93,7 @@ def _written(graph: Graph) -> Written:
         raise not_saved("ONNX")
     if not graph.outputs:
         raise GraphError(f"the graph '{graph.name}' has no outputs", code="no-outputs", hint="name at least one")
-    written = Writer(graph).write()
-    _check(written)
-    return written
+    return Writer(graph).write()
 
 
 def _check(written: Written) -> None:
