@@ -126,6 +126,19 @@ def test_what_only_this_machine_has_is_found(
     assert re.search(problem, found)
 
 
+def test_instructions_of_arm64_are_known_by_their_bytes() -> None:
+    """sdot by lanes 0 to 3, and smmla; neither sdot of whole vectors nor fmla."""
+    words = {
+        "dotprod": (0x4F92E006, 0x4FB2E066, 0x4F80E844, 0x4FA0E844),
+        "i8mm": (0x4E91A402, 0x4E9FA7FF),
+        "others": (0x4E929401, 0x4F921006, 0x4E20CC41),
+    }
+    code = b"".join(word.to_bytes(4, "little") for of_level in words.values() for word in of_level)
+    for level, pattern in checks.LEVELS["aarch64"].items():
+        found = [match.group() for match in re.finditer(pattern, code, re.DOTALL)]
+        assert found == [word.to_bytes(4, "little") for word in words[level]]
+
+
 def test_a_binary_for_another_platform_is_found(problems: Callable[..., list[str]], tmp_path: pathlib.Path) -> None:
     assert any("is missing" in each for each in problems(tag="cp312-cp312-" + LINUX))
     found = problems(tag="cp311-cp311-manylinux_2_28_aarch64")

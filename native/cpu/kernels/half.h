@@ -12,7 +12,7 @@ namespace {
 // The results must lie elsewhere.
 [[maybe_unused]] DMLGRAPH_ONCE void to_single(const Half* x, float* out, std::size_t count) {
     std::size_t i = 0;
-#if defined(__AVX2__)
+#if defined(__AVX2__) || defined(__aarch64__) || defined(_M_ARM64)
     for (; i + lanes <= count; i += lanes) {
         store(out + i, load_halves(x + i));
     }
@@ -31,7 +31,7 @@ namespace {
 // The results must lie elsewhere.
 [[maybe_unused]] DMLGRAPH_ONCE void to_half(const float* x, Half* out, std::size_t count) {
     std::size_t i = 0;
-#if defined(__AVX2__)
+#if defined(__AVX2__) || defined(__aarch64__) || defined(_M_ARM64)
     for (; i + lanes <= count; i += lanes) {
         store_halves(out + i, load(x + i));
     }

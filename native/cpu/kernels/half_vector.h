@@ -68,6 +68,12 @@ DMLGRAPH_INLINE void store_halves(Half* to, Vector x) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), halves_of(x));
 }
 DMLGRAPH_INLINE Vector rounded(Vector x) { return _mm256_cvtph_ps(halves_of(x)); }
+#elif defined(__aarch64__) || defined(_M_ARM64)
+DMLGRAPH_INLINE Vector load_halves(const Half* from) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
+}
+DMLGRAPH_INLINE void store_halves(Half* to, Vector x) { vst1_u16(&to->bits, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
+DMLGRAPH_INLINE Vector rounded(Vector x) { return vcvt_f32_f16(vcvt_f16_f32(x)); }
 #else
 DMLGRAPH_INLINE Vector load_halves(const Half* from) {
     float singles[lanes];

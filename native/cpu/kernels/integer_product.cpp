@@ -30,6 +30,30 @@ struct PartOfWords {
     const u32* others = nullptr;
 };
 
+#if defined(__ARM_FEATURE_DOTPROD)
+// Words of elements that follow one another, 16 at a time; returns how many.
+DMLGRAPH_INLINE std::int64_t interleaved(const u8* const (&in)[most_depths_of_word], std::int64_t count, u8 flip,
+                                         u32 there, u32* out) {
+    constexpr int together = 16;
+    const uint8x16_t flips = vdupq_n_u8(flip);
+    const uint16x8_t kept = vreinterpretq_u16_u32(vdupq_n_u32(there));
+    std::int64_t i = 0;
+    for (; i + together <= count; i += together) {
+        const auto bytes = [&](int k) { return veorq_u8(vld1q_u8(in[k] + i), flips); };
+        const uint8x16x2_t left = vzipq_u8(bytes(0), bytes(1)), right = vzipq_u8(bytes(2), bytes(3));
+        DMLGRAPH_UNROLL
+        for (int half = 0; half < 2; ++half) {
+            const uint16x8x2_t made =
+                vzipq_u16(vreinterpretq_u16_u8(left.val[half]), vreinterpretq_u16_u8(right.val[half]));
+            u32* const to = out + i + half * together / 2;
+            vst1q_u32(to, vreinterpretq_u32_u16(vandq_u16(made.val[0], kept)));
+            vst1q_u32(to + lanes, vreinterpretq_u32_u16(vandq_u16(made.val[1], kept)));
+        }
+    }
+    return i;
+}
+#endif
+
 // Elements that are `step` bytes apart, if that is known when this is compiled.
 template <int step>
 DMLGRAPH_INLINE void apart(const WordsCall& call, const PartOfWords& part) {
@@ -50,8 +74,12 @@ DMLGRAPH_INLINE void apart(const WordsCall& call, const PartOfWords& part) {
                 there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
         }
     } else {
+        std::int64_t made = 0;
+#if defined(__ARM_FEATURE_DOTPROD)
+        made = step == 1 ? interleaved(in, count, flip, there, out) : 0;
+#endif
         DMLGRAPH_LOOP
-        for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t i = made; i < count; ++i) {
             const std::int64_t at = i * apart;
             out[i] =
                 there & word(number(a[at] ^ flip), number(b[at] ^ flip), number(c[at] ^ flip), number(d[at] ^ flip));
@@ -285,7 +313,11 @@ constexpr IntegerKernels kernels{depths_of_word,
                                  peak};
 #else
 constexpr int together = 0;
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr Tiles tiles = tiles_of<Squares>(), tiles_of_bytes = tiles;
+#else
 constexpr Tiles tiles = tiles_of<Integers>(), tiles_of_bytes = tiles_of<ColumnsOfBytes>();
+#endif
 constexpr IntegerKernels kernels{depths_of_word,
                                  unsigned_columns,
                                  false,

@@ -1,7 +1,7 @@
 // Levels of instruction sets: the kernels of each, and which of them this processor runs.
 //
-// Every level compiles all families in a namespace of its own, DMLGRAPH_LEVEL. A family defines the kernels that this
-// table has under its name, as name##_kernels.
+// A level compiles all families in a namespace of its own, DMLGRAPH_LEVEL. A family defines the kernels that this table
+// has under its name, as name##_kernels. Levels that differ in products of integers only share all others.
 #pragma once
 
 #include <cstddef>
@@ -46,13 +46,13 @@ DMLGRAPH_KERNELS(DMLGRAPH_KERNELS_OF)
 #undef DMLGRAPH_KERNELS_OF
 
 struct Level {
-    std::string_view name;
+    std::string_view name;  // in levels()
     const Entries* families[family_count];
 #define DMLGRAPH_KERNELS_OF(Type, name) const Type& name;
     DMLGRAPH_KERNELS(DMLGRAPH_KERNELS_OF)
 #undef DMLGRAPH_KERNELS_OF
-    const ProductKernels*
-        products;  // with the fastest products of integers that the processor has; `integers` are the level's
+    // With the fastest products of integers of this level and processor; `integers` need no more than the families do.
+    const ProductKernels* products;
     const PairKernels* pairs = nullptr;  // null: the level has none
 };
 

@@ -9,6 +9,16 @@
 #include "cpu/kernels/level.h"
 #include "cpu/kernels/product.h"
 
+#if defined(DMLGRAPH_ARM_LEVELS)
+#if defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(_WIN32)
+#include <windows.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+#endif
+
 namespace dmlgraph::cpu {
 
 // What the levels define, and others for integers only.
@@ -30,6 +40,10 @@ DMLGRAPH_INTEGERS_OF(avx2_pairs)    // see PairKernels
 DMLGRAPH_INTEGERS_OF(avx512_pairs)  // …
 DMLGRAPH_INTEGERS_OF(avx_vnni)  // of avx2, for processors that multiply and add four 8-bit integers in one instruction
 DMLGRAPH_INTEGERS_OF(vnni)      // the same of avx512
+#endif
+#ifdef DMLGRAPH_ARM_LEVELS
+DMLGRAPH_INTEGERS_OF(dotprod)  // which multiply and add four 8-bit integers in one instruction, …
+DMLGRAPH_INTEGERS_OF(i8mm)     // … and eight of two rows and two columns
 #endif
 
 namespace {
@@ -63,17 +77,43 @@ Features detect() {
     return found;
 }
 
+#elif defined(DMLGRAPH_ARM_LEVELS)
+
+constexpr Features dotprod_bit = 1, i8mm_bit = 2;
+
+// Systems tell of instructions; only they can ask the processor. Constants that older headers lack have numbers here.
+Features detect() {
+#if defined(__linux__)
+    constexpr unsigned long more = 26, dotprod = 1ul << 20, i8mm = 1ul << 13;  // AT_HWCAP2, bits of AT_HWCAP and of it
+    const bool has_dotprod = (getauxval(AT_HWCAP) & dotprod) != 0, has_i8mm = (getauxval(more) & i8mm) != 0;
+#elif defined(_WIN32)
+    constexpr DWORD dotprod = 43, i8mm = 66;  // PF_ARM_V82_…_INSTRUCTIONS_AVAILABLE
+    const bool has_dotprod = IsProcessorFeaturePresent(dotprod) != 0, has_i8mm = IsProcessorFeaturePresent(i8mm) != 0;
+#elif defined(__APPLE__)
+    const auto has = [](const char* name) {  // macOS 11 has no such names
+        int value = 0;
+        std::size_t bytes = sizeof value;
+        return sysctlbyname(name, &value, &bytes, nullptr, 0) == 0 && value != 0;
+    };
+    const bool has_dotprod = has("hw.optional.arm.FEAT_DotProd"), has_i8mm = has("hw.optional.arm.FEAT_I8MM");
+#else
+    constexpr bool has_dotprod = false, has_i8mm = false;
+#endif
+    return (has_dotprod ? dotprod_bit : 0) | (has_i8mm ? i8mm_bit : 0);
+}
+
 #else
 
 Features detect() { return 0; }
 
 #endif
 
-// A level, what it needs, and what else there is for its products of integers: kernels that need more, and those of
-// pairs.
+// A level, what it needs, the kernels that it has, and what else there is for its products of integers: faster ones,
+// which may need more, and those of pairs.
 struct Row {
+    std::string_view name;
     Features needs;
-    const Level& level;
+    const Level& kernels;
     Features faster_needs = 0;
     const IntegerKernels* faster = nullptr;
     const IntegerKernels* small_rows = nullptr;
@@ -82,16 +122,20 @@ struct Row {
 
 // Ascending.
 constexpr Row rows[]{
-    {0, baseline::level},
+    {"baseline", 0, baseline::level},
 #ifdef DMLGRAPH_X86_LEVELS
 #ifdef DMLGRAPH_AVX_VNNI
-    {avx2_bit, avx2::level, avx_vnni_bit, &avx_vnni::integers_kernels, &avx2_pairs::integers_kernels,
+    {"avx2", avx2_bit, avx2::level, avx_vnni_bit, &avx_vnni::integers_kernels, &avx2_pairs::integers_kernels,
      &avx2_pairs::signed_columns_kernels},
 #else
-    {avx2_bit, avx2::level, 0, nullptr, &avx2_pairs::integers_kernels, &avx2_pairs::signed_columns_kernels},
+    {"avx2", avx2_bit, avx2::level, 0, nullptr, &avx2_pairs::integers_kernels, &avx2_pairs::signed_columns_kernels},
 #endif
-    {avx512_bit, avx512::level, avx512_vnni_bit, &vnni::integers_kernels, &avx512_pairs::integers_kernels,
+    {"avx512", avx512_bit, avx512::level, avx512_vnni_bit, &vnni::integers_kernels, &avx512_pairs::integers_kernels,
      &avx512_pairs::signed_columns_kernels},
+#endif
+#ifdef DMLGRAPH_ARM_LEVELS
+    {"dotprod", dotprod_bit, baseline::level, dotprod_bit, &dotprod::integers_kernels},
+    {"i8mm", dotprod_bit | i8mm_bit, baseline::level, i8mm_bit, &i8mm::integers_kernels},
 #endif
 };
 
@@ -114,12 +158,13 @@ struct Runnable {
                 break;
             }
             const bool is_faster = row.faster != nullptr && (found & row.faster_needs) != 0;
-            products[i] = with(*row.level.products, is_faster ? *row.faster : row.level.integers);
+            products[i] = with(*row.kernels.products, is_faster ? *row.faster : row.kernels.integers);
             if (row.small_rows != nullptr) {
-                pairs[i] = PairKernels{with(*row.level.products, *row.small_rows),
-                                       with(*row.level.products, *row.small_columns)};
+                pairs[i] = PairKernels{with(*row.kernels.products, *row.small_rows),
+                                       with(*row.kernels.products, *row.small_columns)};
             }
-            Level& level = levels.emplace_back(row.level);
+            Level& level = levels.emplace_back(row.kernels);
+            level.name = row.name;
             level.products = &products[i];
             level.pairs = pairs[i] ? &*pairs[i] : nullptr;
         }

@@ -69,6 +69,23 @@ DMLGRAPH_INLINE Words weights_of(Words bits) {
     return joined(from_bit<4 * j>(bits), repeated_word(words_of_nibbles == 2 ? 0x0f0f0f0f : 0x000f000f), zero_words());
 }
 
+#if defined(__aarch64__) || defined(_M_ARM64)
+// Adds the products of a word of nibbles of each line. A row's words are loaded together.
+template <int rows>
+DMLGRAPH_INLINE void add_nibbles(Words bits, const std::uint32_t* a, std::int64_t a_step, Words (&sums)[rows]) {
+    DMLGRAPH_UNROLL
+    for (int r = 0; r < rows; ++r) {
+        const auto* const from = reinterpret_cast<const float*>(a + r * a_step);
+        const Words row = first_numbers<Integers, words_of_nibbles>(from);
+        sums[r] = lane_product_sum<0>(row, weights_of<0>(bits), sums[r]);
+        sums[r] = lane_product_sum<1>(row, weights_of<1>(bits), sums[r]);
+        if constexpr (words_of_nibbles == 4) {
+            sums[r] = lane_product_sum<2>(row, weights_of<2>(bits), sums[r]);
+            sums[r] = lane_product_sum<3>(row, weights_of<3>(bits), sums[r]);
+        }
+    }
+}
+#else
 template <int rows>
 DMLGRAPH_INLINE void add_all(Words weights, const std::uint32_t* a, std::int64_t a_step, Words (&sums)[rows]) {
     DMLGRAPH_UNROLL
@@ -76,6 +93,17 @@ DMLGRAPH_INLINE void add_all(Words weights, const std::uint32_t* a, std::int64_t
         sums[r] = add_products(repeated_word(static_cast<int>(a[r * a_step])), weights, sums[r]);
     }
 }
+
+template <int rows>
+DMLGRAPH_INLINE void add_nibbles(Words bits, const std::uint32_t* a, std::int64_t a_step, Words (&sums)[rows]) {
+    add_all<rows>(weights_of<0>(bits), a, a_step, sums);
+    add_all<rows>(weights_of<1>(bits), a + 1, a_step, sums);
+    if constexpr (words_of_nibbles == 4) {
+        add_all<rows>(weights_of<2>(bits), a + 2, a_step, sums);
+        add_all<rows>(weights_of<3>(bits), a + 3, a_step, sums);
+    }
+}
+#endif
 
 // Adds the products of some depths of a vector of lines.
 template <int rows>
@@ -87,13 +115,7 @@ DMLGRAPH_INLINE void multiply_some(const float* words, std::int64_t depth, const
         sums[r] = sums_are_wide ? out[r] : zero_words();
     }
     for (std::int64_t k = 0; k < depth; k += nibble_depths, words += nibble_lines, a += words_of_nibbles) {
-        const Words bits = load_words(words);
-        add_all<rows>(weights_of<0>(bits), a, a_step, sums);
-        add_all<rows>(weights_of<1>(bits), a + 1, a_step, sums);
-        if constexpr (words_of_nibbles == 4) {
-            add_all<rows>(weights_of<2>(bits), a + 2, a_step, sums);
-            add_all<rows>(weights_of<3>(bits), a + 3, a_step, sums);
-        }
+        add_nibbles<rows>(load_words(words), a, a_step, sums);
     }
     DMLGRAPH_UNROLL
     for (int r = 0; r < rows; ++r) {

@@ -25,6 +25,7 @@ class RowsSideBySide {
 public:
     DMLGRAPH_INLINE explicit RowsSideBySide(const TileCall& call) : at_(call.a), step_(call.a_depth) {}
     DMLGRAPH_INLINE float number(int row) const { return at_[row]; }
+    DMLGRAPH_INLINE const float* numbers() const { return at_; }
     DMLGRAPH_INLINE void advance() { at_ += step_; }
 
 private:
@@ -58,6 +59,44 @@ private:
     std::int64_t step_;
 };
 
+// Adds the products of the rows and columns at a depth.
+template <class Numbers, int rows, int vectors, class V, class Rows>
+DMLGRAPH_INLINE void add_depth(const Rows& a, const V (&column)[vectors], V (&sums)[rows][vectors]) {
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        const V row = Numbers::repeated(a.number(i));
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[i][j] = Numbers::multiplied(row, column[j], sums[i][j]);
+        }
+    }
+}
+
+#if defined(__aarch64__) || defined(_M_ARM64)
+// Rows that lie side by side are loaded four at a time, and not repeated.
+template <int row, int rows, int vectors, class V>
+DMLGRAPH_INLINE void add_lane(V numbers, const V (&column)[vectors], V (&sums)[rows][vectors]) {
+    if constexpr (row < rows) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[row][j] = lane_product_sum<row % lanes>(numbers, column[j], sums[row][j]);
+        }
+    }
+}
+
+template <class Numbers, int rows, int vectors, class V, int first = 0>
+DMLGRAPH_INLINE void add_depth(const RowsSideBySide<rows>& a, const V (&column)[vectors], V (&sums)[rows][vectors]) {
+    if constexpr (first < rows) {
+        const V numbers = first_numbers<Numbers, (rows - first < lanes ? rows - first : lanes)>(a.numbers() + first);
+        add_lane<first>(numbers, column, sums);
+        add_lane<first + 1>(numbers, column, sums);
+        add_lane<first + 2>(numbers, column, sums);
+        add_lane<first + 3>(numbers, column, sums);
+        add_depth<Numbers, rows, vectors, V, first + lanes>(a, column, sums);
+    }
+}
+#endif
+
 // sums += the products of the rows and the panels, depth by depth. Numbers: Singles, Integers or ColumnsOfBytes.
 // Several panels lie side by side in the results.
 template <template <int> class Rows, int panels, class Numbers, int rows, int vectors>
@@ -75,14 +114,7 @@ DMLGRAPH_INLINE void multiply(Numbers, typename Numbers::V (&sums)[rows][vectors
         for (int j = 0; j < vectors; ++j) {
             column[j] = Numbers::column(b + j / together * b_panel, j % together * lanes);
         }
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < rows; ++i) {
-            const V row = Numbers::repeated(a.number(i));
-            DMLGRAPH_UNROLL
-            for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = Numbers::multiplied(row, column[j], sums[i][j]);
-            }
-        }
+        add_depth<Numbers, rows, vectors, V>(a, column, sums);
         a.advance();
         b += b_step;
     }
@@ -137,6 +169,79 @@ DMLGRAPH_INLINE void multiply(SmallRows, Words (&sums)[rows][vectors], const Til
             }
         }
     }
+}
+#endif
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+// Integers of which an instruction multiplies two rows and two columns, two words of each: its sums are a square. A
+// last row, or a last depth, has none beside it.
+struct Squares : Integers {};
+
+// All whole pairs of depths.
+template <int rows, int vectors>
+DMLGRAPH_INLINE void multiply_squares(Words (&sums)[rows][vectors], const TileCall& call) {
+    constexpr int pairs = rows / 2, last = rows - 1;
+    Words squares[pairs][2 * vectors];
+    DMLGRAPH_UNROLL
+    for (int p = 0; p < pairs; ++p) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < 2 * vectors; ++j) {
+            squares[p][j] = repeated_word(0);
+        }
+    }
+    const float *a = call.a, *b = call.b, *next = call.next == nullptr ? call.a : call.next;
+    const std::int64_t a_step = call.a_depth, b_step = call.b_step, next_step = call.next_step;
+    for (std::int64_t k = call.depth; k > 1; k -= 2, a += 2 * a_step, b += 2 * b_step, next += 2 * next_step) {
+        prefetch(next);
+        prefetch(next + next_step);
+        Words columns[2 * vectors];
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            const Words one = load_words(b + j * lanes), other = load_words(b + b_step + j * lanes);
+            columns[2 * j] = first_in_turn(one, other);
+            columns[2 * j + 1] = last_in_turn(one, other);
+            if constexpr (rows % 2 != 0) {
+                sums[last][j] = product_sum(Integers::repeated(a[last]), one, sums[last][j]);
+                sums[last][j] = product_sum(Integers::repeated(a[a_step + last]), other, sums[last][j]);
+            }
+        }
+        DMLGRAPH_UNROLL
+        for (int p = 0; p < pairs; p += 2) {
+            const bool both = p + 1 < pairs;
+            const float* const from = a + 2 * p;
+            const Words one = both ? load_words(from) : load_two_words(from),
+                        other = both ? load_words(from + a_step) : load_two_words(from + a_step);
+            const Words first = first_in_turn(one, other), second = last_in_turn(one, other);
+            DMLGRAPH_UNROLL
+            for (int j = 0; j < 2 * vectors; ++j) {
+                squares[p][j] = square_sum(first, columns[j], squares[p][j]);
+            }
+            DMLGRAPH_UNROLL
+            for (int j = 0; both && j < 2 * vectors; ++j) {
+                squares[p + 1][j] = square_sum(second, columns[j], squares[p + 1][j]);
+            }
+        }
+    }
+    DMLGRAPH_UNROLL
+    for (int p = 0; p < pairs; ++p) {
+        DMLGRAPH_UNROLL
+        for (int j = 0; j < vectors; ++j) {
+            sums[2 * p][j] = first_halves(squares[p][2 * j], squares[p][2 * j + 1]);
+            sums[2 * p + 1][j] = last_halves(squares[p][2 * j], squares[p][2 * j + 1]);
+        }
+    }
+}
+
+template <template <int> class Rows, int panels, int rows, int vectors>
+DMLGRAPH_INLINE void multiply(Squares, Words (&sums)[rows][vectors], const TileCall& call) {
+    std::int64_t squared = 0;
+    if constexpr (rows > 1) {
+        multiply_squares(sums, call);
+        squared = call.depth / 2 * 2;
+    }
+    TileCall rest = call;
+    rest.a += squared * call.a_depth, rest.b += squared * call.b_step, rest.depth -= squared;
+    multiply<Rows, panels>(Integers{}, sums, rest);
 }
 #endif
 

@@ -139,9 +139,18 @@ DMLGRAPH_INLINE Vector as_floats(Words x) { return vreinterpretq_f32_s32(x); }
 DMLGRAPH_INLINE void store(float* to, Words x) { vst1q_f32(to, vreinterpretq_f32_s32(x)); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return vdupq_n_s32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return vaddq_s32(a, b); }
+// Instructions multiply by a number of a vector.
+template <int lane>
+DMLGRAPH_INLINE Vector lane_product_sum(Vector a, Vector b, Vector c) {
+    return vfmaq_laneq_f32(c, b, a, lane);
+}
 #if defined(__ARM_FEATURE_DOTPROD)
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     return vdotq_s32(c, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b));
+}
+template <int lane>
+DMLGRAPH_INLINE Words lane_product_sum(Words a, Words b, Words c) {
+    return vdotq_laneq_s32(c, vreinterpretq_s8_s32(b), vreinterpretq_s8_s32(a), lane);
 }
 #else
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
@@ -149,8 +158,32 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
     const int32x4_t low = vmull_s16(vget_low_s16(left), vget_low_s16(right));
     return vaddq_s32(c, vpaddq_s32(low, vmull_high_s16(left, right)));
 }
+template <int lane>
+DMLGRAPH_INLINE Words lane_product_sum(Words a, Words b, Words c) {
+    return product_sum(vdupq_laneq_s32(a, lane), b, c);
+}
 DMLGRAPH_INLINE Words load_bytes(const std::byte* from) {
     return vreinterpretq_s32_s16(vmovl_s8(vld1_s8(reinterpret_cast<const std::int8_t*>(from))));
+}
+#endif
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+// Sums of eight products of each of two rows and two columns: row 0 with both columns, then row 1.
+DMLGRAPH_INLINE Words square_sum(Words rows, Words columns, Words c) {
+    return vmmlaq_s32(c, vreinterpretq_s8_s32(rows), vreinterpretq_s8_s32(columns));
+}
+// The words of two vectors in turn, of the first or the last two lanes.
+DMLGRAPH_INLINE Words first_in_turn(Words a, Words b) { return vzip1q_s32(a, b); }
+DMLGRAPH_INLINE Words last_in_turn(Words a, Words b) { return vzip2q_s32(a, b); }
+// Of squares of four columns: row 0, row 1.
+DMLGRAPH_INLINE Words first_halves(Words a, Words b) {
+    return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+DMLGRAPH_INLINE Words last_halves(Words a, Words b) {
+    return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+// Two words, and two zeros.
+DMLGRAPH_INLINE Words load_two_words(const float* from) {
+    return vreinterpretq_s32_f32(vcombine_f32(vld1_f32(from), vdup_n_f32(0.0f)));
 }
 #endif
 
@@ -216,6 +249,28 @@ struct Integers {
     static DMLGRAPH_INLINE V repeated(float x) { return repeated_word(__builtin_bit_cast(int, x)); }
     static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
+
+#if defined(__aarch64__) || defined(_M_ARM64)
+// The first numbers of a vector, and any others.
+template <class Numbers, int count>
+DMLGRAPH_INLINE typename Numbers::V first_numbers(const float* from) {
+    if constexpr (count == 1) {
+        return Numbers::repeated(*from);
+    } else if constexpr (count == lanes) {
+        return Numbers::load(from);
+    } else {
+        Vector some = vcombine_f32(vld1_f32(from), vdup_n_f32(0.0f));
+        if constexpr (count == 3) {
+            some = vld1q_lane_f32(from + 2, some, 2);
+        }
+        if constexpr (Numbers::are_floats) {
+            return some;
+        } else {
+            return as_words(some);
+        }
+    }
+}
+#endif
 
 // What a word consists of: four 8-bit integers, of columns unsigned or signed, or two of 16 bits. Columns of two may
 // also be read from bytes. With DMLGRAPH_PAIRS the sum of two products of 8-bit integers must fit into 16 bits.
