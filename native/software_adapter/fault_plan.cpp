@@ -118,7 +118,8 @@ std::shared_ptr<const FaultPlan> parse_fault(std::string_view text) {
                                     "' needs a data type, such as float32");
     }
     if (plan->reused && (word == std::end(fault_words) || !word->needs_type)) {
-        throw std::invalid_argument(std::string(fault_variable) + ": 'reused' goes with a fault of elements, such as 'row'");
+        throw std::invalid_argument(std::string(fault_variable) +
+                                    ": 'reused' goes with a fault of elements, such as 'row'");
     }
     if (plan->kind == FaultKind::nan && !plan->type->exponent) {
         throw std::invalid_argument(std::string(fault_variable) + ": '" + std::string(plan->type->name) +

@@ -45,14 +45,16 @@ private:
     static Blocks contents(const Blocks& blocks);
     // Takes back what was written, until the next dispatch.
     void delay(const Blocks& before, const Blocks& after);
-    // Runs it, and returns the elements that it writes; if the plan says so, only those in memory that was written before.
+    // Runs it, and returns the elements that it writes; if the plan says so, only those in memory that was written
+    // before.
     std::vector<char*> run_for_elements(const DispatchCommand& dispatch);
-    std::vector<char*> written_elements(const DispatchCommand& dispatch, const Blocks& before, const Blocks& after) const;
+    std::vector<char*> written_elements(const DispatchCommand& dispatch, const Blocks& before,
+                                        const Blocks& after) const;
 
     const std::shared_ptr<const FaultPlan> plan_;
     uint64_t dispatches_ = 0;
-    uint64_t uses_ = 0;                  // of them, those of the kernel or shader that the plan names
-    Blocks late_;                        // what a late write will leave
+    uint64_t uses_ = 0;                        // of them, those of the kernel or shader that the plan names
+    Blocks late_;                              // what a late write will leave
     std::unordered_set<const char*> written_;  // elements that dispatches wrote, if the plan asks for memory used twice
     std::string lines_;
 };
