@@ -16,8 +16,8 @@ from release.platforms import GLIBC, MACOS, PLATFORMS, Platform
 BYTES = 12_000_000  # at most, of a wheel
 
 # An instruction that only one level of the kernels has, in their main loops, as a regular expression of its bytes: the
-# products of vpdpbusd (50), vpmaddubsw (04) and vfmadd231ps (b8) on 256 bits (VEX) and 512 bits (EVEX); of ARM64 sdot by a
-# lane, and smmla.
+# products of vpdpbusd (50), vpmaddubsw (04) and vfmadd231ps (b8) on 256 bits (VEX) and 512 bits (EVEX); of ARM64 sdot
+# by a lane, and smmla.
 _VEX = rb"\xc4[\x02\x22\x42\x62\x82\xa2\xc2\xe2][\x05\x0d\x15\x1d\x25\x2d\x35\x3d\x45\x4d\x55\x5d\x65\x6d\x75\x7d]"
 _EVEX = (
     rb"\x62[\x02\x12\x22\x32\x42\x52\x62\x72\x82\x92\xa2\xb2\xc2\xd2\xe2\xf2]"

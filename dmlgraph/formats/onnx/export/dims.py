@@ -1,7 +1,7 @@
 """Dims of a graph that stay dims of its model: what follows them is found by writing it with several sizes.
 
-Where these models differ in whole numbers of a constant, nodes compute the numbers from the sizes of the inputs; one
-new size of a Reshape is -1.  A dim that something else follows, such as an attribute, becomes its size, with the reason.
+Where these models differ in whole numbers of a constant, nodes compute them from the sizes of the inputs; one
+new size of a Reshape is -1.  A dim that something else follows, such as an attribute, becomes its size, with a reason.
 """
 
 from __future__ import annotations
