@@ -85,7 +85,7 @@ class Archive:
                 code="unknown-array",
                 field="tensor",
                 got=tensor,
-                allowed=listing(self.entries) or "nothing: the file is empty",
+                allowed=listing(self.entries, at_most=8) or "nothing: the file is empty",
                 hint=suggestion(tensor, self.entries),
             )
         TensorDesc(dtype=entry.dtype, sizes=entry.shape)  # refuses what no tensor can be

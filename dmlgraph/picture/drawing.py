@@ -7,13 +7,13 @@ with all of its details.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode
+from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode, is_view
 from dmlgraph.operators.declaration.fields import Role
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.fill import FillValueConstant, FillValueSequence
@@ -43,7 +43,7 @@ class Box:
         lines: its text; the first line is the title.
         rows: all of its details.
         origins: for a fused node, the names of the nodes it was fused from.
-        is_weight: whether it is a constant or an owned input.
+        holds: of a constant or an owned input, and of a view of one: its data type and sizes.
         mark: what stands before the name in the title.
         family: of an operator, what it does.
         weights: what it reads and shows as lines of its own: see dmlgraph.picture.weights.
@@ -57,7 +57,7 @@ class Box:
     lines: tuple[str, ...]
     rows: Rows
     origins: tuple[str, ...] = ()
-    is_weight: bool = False
+    holds: str = ""
     mark: str = ""
     family: Family | None = None
     weights: tuple[Weight, ...] = ()
@@ -159,7 +159,13 @@ def draw(
     states = () if isinstance(graph, Graph) else graph.states
     held = {name for state in states for name in (state.input, state.length)}
     index = {node.name: place for place, node in enumerate(nodes)}
-    boxes = [_box(graph, node, came_from.get(node.name, ()), is_state=node.name in held) for node in nodes]
+    boxes: list[Box] = []
+    weights: set[str] = set()
+    for node in nodes:
+        if _is_weight(graph, node, weights):
+            weights.add(node.name)
+        is_weight, is_state = node.name in weights, node.name in held
+        boxes.append(_box(graph, node, came_from.get(node.name, ()), is_weight=is_weight, is_state=is_state))
     edges = [
         _edge(graph, index, producer, node)
         for node in nodes
@@ -186,7 +192,16 @@ def reference(box: Box) -> Box:
 # Boxes.
 
 
-def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_state: bool = False) -> Box:
+def _is_weight(graph: Graph | IrGraph, node: Node, weights: Collection[str]) -> bool:
+    """Whether a node is a constant, an owned input, or a view of one of some weights."""
+    if isinstance(node, OperatorNode):
+        return is_view(node) and graph.producers(node.name)[0][0] in weights
+    return isinstance(node, ConstantNode) or (isinstance(node, InputNode) and node.desc.owned)
+
+
+def _box(
+    graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_weight: bool = False, is_state: bool = False
+) -> Box:
     kind, lines, rows = _about(graph, node)
     family = family_of(node.operator) if isinstance(node, OperatorNode) and kind is Kind.OPERATOR else None
     if is_state:
@@ -199,9 +214,9 @@ def _box(graph: Graph | IrGraph, node: Node, origins: tuple[str, ...], *, is_sta
         listed = origins if more <= 1 else origins[:LISTED]
         lines += [FROM + each for each in listed] + ([f"{FROM}… {more} more"] if more > 1 else [])
         rows = [*rows, ("came from", ", ".join(origins))]
-    is_weight = isinstance(node, ConstantNode) or (isinstance(node, InputNode) and node.desc.owned)
+    weight = short(graph.desc(node.name, 0)) if is_weight else ""
     texts = tuple(cut(line) for line in (node.name, *lines))
-    return Box(node.name, kind, texts, tuple(rows), origins, is_weight, family=family)
+    return Box(node.name, kind, texts, tuple(rows), origins, weight, family=family)
 
 
 def _about(graph: Graph | IrGraph, node: Node) -> tuple[Kind, list[str], list[tuple[str, str]]]:

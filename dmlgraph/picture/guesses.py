@@ -61,7 +61,7 @@ def _from_weights(drawing: Drawing) -> list[Path]:
 def _by(drawing: Drawing, names: Callable[[Box], list[str]]) -> list[Path]:
     inner = set(_operators(drawing))
     paths = [
-        next(filter(None, map(_path, names(box))), []) if index in inner else []
+        next(filter(None, (_path(name, box.lines[1]) for name in names(box))), []) if index in inner else []
         for index, box in enumerate(drawing.boxes)
     ]
     members = collections.Counter(tuple(path[:2]) for path in paths if path)
@@ -75,13 +75,17 @@ def _by(drawing: Drawing, names: Callable[[Box], list[str]]) -> list[Path]:
     return _between(drawing, paths)
 
 
-def _path(name: str) -> Path:
-    """Its stem, its first number, and the word after that: `layers_0_attn_q` is `q` in layers, 0, attn."""
+def _path(name: str, operator: str) -> Path:
+    """Its stem, its first number, and the word after that: `layers_0_attn_q` is `q` in layers, 0, attn.
+
+    A word that only says what the operator is, or is counted, is no part: `layers_0_gemm_1` is in layers, 0.
+    """
     found = _NUMBERED.match(name)
     if found is None or not found[1]:
         return []
     word, *rest = _WORD.split(name[found.end() :], maxsplit=1)
-    return [found[1].strip("._"), found[2], *([word] if rest and word else [])]
+    is_part = word and rest and not rest[0].isdecimal() and not f"{operator}_".startswith(f"{word}_")
+    return [found[1].strip("._"), found[2], *([word] if is_part else [])]
 
 
 def _between(drawing: Drawing, paths: list[Path]) -> list[Path]:

@@ -73,7 +73,7 @@ def _tree(drawing: Drawing, paths: Sequence[Path]) -> Scope:
     readers: dict[int, Path] = {}  # of a weight or a fill: where all that read it are
     for edge in drawing.edges:
         source = drawing.boxes[edge.source]
-        if (source.is_weight or source.kind is Kind.FILL) and not paths[edge.source]:
+        if (source.holds or source.kind is Kind.FILL) and not paths[edge.source]:
             path = paths[edge.target]
             readers[edge.source] = common(readers.get(edge.source, path), path)
     for index in range(len(drawing.boxes)):

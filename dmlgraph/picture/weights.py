@@ -1,4 +1,4 @@
-"""Weights in pictures: constants and owned inputs as lines in the boxes that read them."""
+"""Weights in pictures: constants and owned inputs, and views of them, as lines in the boxes that read them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ def with_weights(drawing: Drawing) -> Drawing:
     A weight stays a box if an output or a state reads it, if nothing does, or if it was fused from others.
     """
     readers: dict[int, list[Edge]] = collections.defaultdict(list)
+    root: dict[int, int] = {}  # of a view of a weight: that weight
     for edge in drawing.edges:
-        if drawing.boxes[edge.source].is_weight:
+        if drawing.boxes[edge.source].holds:
             readers[edge.source].append(edge)
+            if drawing.boxes[edge.target].holds:
+                root[edge.target] = root.get(edge.source, edge.source)
     lines: dict[int, list[Weight]] = collections.defaultdict(list)
     inside = {
         source
@@ -26,8 +29,8 @@ def with_weights(drawing: Drawing) -> Drawing:
     }
     for edge in drawing.edges:
         if edge.source in inside:
-            box = drawing.boxes[edge.source]
-            lines[edge.target].append(Weight(cut(f"{edge.field} {box.lines[1]}"), box))
+            line = cut(f"{edge.field} {drawing.boxes[edge.source].holds}")
+            lines[edge.target].append(Weight(line, drawing.boxes[root.get(edge.source, edge.source)]))
     kept = [index for index in range(len(drawing.boxes)) if index not in inside]
     place = {index: each for each, index in enumerate(kept)}
     boxes = (dataclasses.replace(drawing.boxes[index], weights=tuple(lines[index])) for index in kept)

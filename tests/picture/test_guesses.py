@@ -33,6 +33,18 @@ def test_names_of_exporters_tell_scopes(separator: str) -> None:
     assert found["ids"] == found["logits"] == found["head"] == ""
 
 
+def test_words_that_say_what_an_operator_is_are_no_scopes() -> None:
+    g = dg.Graph("g")
+    value = g.input("x", sizes=[2, 2], dtype="float32")
+    for layer in range(20):
+        for count in range(3):
+            value = dg.gemm(value, value, name=f"layers_{layer}_gemm_{count}")
+            value = dg.activation_gelu(value, name=f"layers_{layer}_activation_gelu_{count}")
+            value = dg.add(value, value, name=f"layers_{layer}_sums_{count}")
+    g.output("y", value)
+    assert {path for path in paths(draw(g)).values() if path} == {f"layers/{layer}" for layer in range(20)}
+
+
 def test_names_of_weights_tell_scopes_of_their_readers() -> None:
     drawing = with_weights(draw(decoder(24, None)))
     assert any(name.startswith("gemm_") for name in paths(drawing))

@@ -35,6 +35,21 @@ def test_weights_are_lines_of_their_readers() -> None:
     assert dict(first.box.rows)["constant"] == "w"
 
 
+def test_views_of_weights_are_lines_too() -> None:
+    g = dg.Graph("g")
+    x = g.input("x", sizes=[2, 4], dtype="float32")
+    bias = g.constant("bias", np.ones((2, 2), np.float32)).reshape(4).reshape(1, 4)
+    g.output("y", dg.add(x, bias, name="sum"))
+    g.output("z", g.constant("seen", np.ones(4, np.float32)).reshape(2, 2, name="shown"))
+    drawing = with_weights(draw(g))
+    lines = {box.name: box.texts for box in drawing.boxes}
+    assert list(lines) == ["x", "sum", "shown", "y", "z"]
+    assert lines["sum"] == ("sum", "add", "b float32 [1,4]")
+    assert lines["shown"][-1] == "input float32 [4]"
+    (weight,) = next(box.weights for box in drawing.boxes if box.name == "sum")
+    assert dict(weight.box.rows)["constant"] == "bias"
+
+
 def test_what_is_no_weight_of_an_operator_stays_a_box() -> None:
     g = dg.Graph("g")
     given = g.input("given", sizes=[2], dtype="float32")
