@@ -9,22 +9,23 @@ import base64
 import hashlib
 import importlib.resources
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
 
-def page(package: str, title: str, data: Any, *, style: str = "") -> str:
-    """The page of a package's files `page.html`, which is inside the body, `page.css` and `page.js`.
+def page(package: str, title: str, data: Any, *, style: str = "", programs: Sequence[str] = ("page.js",)) -> str:
+    """The page of a package's files `page.html`, which is inside the body, `page.css`, and those of the program.
 
     Args:
         package: the name of the package.
         title: of the page, as plain text.
         data: what JSON can express, for the program.
         style: CSS before that of the file.
+        programs: the files of the program, which is one: each knows what those before it declare.
     """
     style += _file(package, "page.css")
-    program = _file(package, "page.js")
+    program = "\n".join(_file(package, name) for name in programs)
     # Characters that could end the enclosing element, or a line of a script, are escaped.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     parts = {

@@ -16,6 +16,8 @@ from dmlgraph.picture.scopes import MOST_BOXES, box_count, in_scopes
 from dmlgraph.picture.shapes import SHAPES, cap, variables
 from dmlgraph.picture.weights import with_weights
 
+PROGRAM = [f"program/{subject}.js" for subject in ("scenes", "view", "selecting", "searching", "controls", "begin")]
+
 
 def render(drawings: Sequence[Drawing]) -> str:
     """The drawings side by side as one page."""
@@ -23,12 +25,12 @@ def render(drawings: Sequence[Drawing]) -> str:
     scenes = [lay_out(drawing) for drawing in scoped]
     data = _Data().of(scenes, are_open=sum(map(box_count, scoped)) <= MOST_BOXES)
     title = ", ".join(scene.title for scene in scenes)
-    return page("dmlgraph.picture", title, data, style=variables(":root"))
+    return page("dmlgraph.picture", title, data, style=variables(":root"), programs=PROGRAM)
 
 
 class _Data:
-    """The data of the page's program: texts, outlines and nodes once each, by index; page.js uses the same
-    positions."""
+    """The data of the page's program: texts, outlines and nodes once each, by index; program/scenes.js
+    uses the same positions."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
