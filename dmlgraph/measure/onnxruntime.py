@@ -74,13 +74,18 @@ def compare_with_onnxruntime(
         inputs: arrays for some inputs; the others are filled with random numbers, the same every time.
         tolerance: what counts as equal; a number means units in the last place.
         fuse: whether nodes are fused.
-        **options: as for `dg.load`: `dims`, `values`, `target`, `convert`.
+        **options: as for `dg.load`: `dims`, `values`, `target`, `convert`.  What would be a state is an input and an
+            output.
 
     Raises:
-        ModelError: a package is missing, ONNX Runtime refuses the model, or an output has other sizes there.
+        ModelError: `states` are given, a package is missing, ONNX Runtime refuses the model, or an output has other
+            sizes there.
         DmlGraphError: as when importing, compiling and running the graph.
     """
     _need()
+    if options.get("states"):
+        hint = "leave it out: caches are inputs and outputs then, which are compared as the others are"
+        raise ModelError("a model is compared in one run, without states", code="states", field="states", hint=hint)
     graph = models.load(path, **options)
     given, random = complete(graph, inputs or {})
     values = {name: np.asarray(each) for name, each in (options.get("values") or {}).items()}

@@ -97,3 +97,12 @@ def test_a_past_without_elements(past: int, random: tuple[str, ...], tmp_path: p
     assert found.equal
     assert found.random == random
     assert found.graph.outputs["all"].sizes == (1, past + 2, 3)
+
+
+@pytest.mark.usefixtures("model")
+@with_onnxruntime
+def test_states_are_refused_with_what_to_do() -> None:
+    done = call("--state", "x=y")
+    assert done.exit_code == 1
+    assert "error[states]: field 'states': a model is compared in one run" in done.stderr
+    assert "leave it out" in done.stderr

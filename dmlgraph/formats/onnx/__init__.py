@@ -85,7 +85,7 @@ def read(path: str | os.PathLike[str]) -> ir.Model:
 
     need()
     if not holds_model(path) and is_graph_file(pathlib.Path(path)):
-        hint = "it needs no import: dmlgraph run, show and the other commands take it"
+        hint = "dmlgraph run, show and others take it as it is; what reads ONNX takes the model that it was made of"
         raise ModelError("is a graph file, not an ONNX model", code="file-kind", location=_place(path), hint=hint)
     from dmlgraph.formats.onnx import model
 
