@@ -108,7 +108,32 @@ def export(
     for given, option in ((level is not None, "--level"), (self_check, "--self-check")):
         if given:
             raise click.BadParameter("is for --to cpp", param_hint=option)
-    if inputs and output.suffix.lower() != JSON:
+    _check_model(files, output, dims, fuse=bool(fuse), has_inputs=bool(inputs))
+    from dmlgraph.formats.dxdispatch import writer
+    from dmlgraph.formats.load_save import save
+
+    graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
+    write: Callable[..., None] = save
+    if inputs:
+        write = functools.partial(writer.save, inputs=as_declared(graph, inputs))
+    with writing(output), Report(place=graph.origin.located):
+        write(_fused(graph) if fuse else graph, output, force=force)
+
+
+def _check_model(
+    files: Sequence[pathlib.Path],
+    output: pathlib.Path,
+    dims: Mapping[str, Sequence[int]],
+    *,
+    fuse: bool,
+    has_inputs: bool,
+) -> None:
+    """Refuses what a model in one file cannot have.
+
+    Raises:
+        BadParameter: it is given.
+    """
+    if has_inputs and output.suffix.lower() != JSON:
         raise click.BadParameter(f"is for {JSON} and --to cpp", param_hint="--input")
     allowed = FUSED_SUFFIXES if fuse else SUFFIXES
     if output.suffix.lower() not in allowed:
@@ -120,15 +145,6 @@ def export(
         raise click.BadParameter("several are for --to cpp", param_hint="FILE")
     if any(len(sizes) > 1 for sizes in dims.values()):
         raise click.BadParameter("several sizes are for --to cpp", param_hint="--dim")
-    from dmlgraph.formats.dxdispatch import writer
-    from dmlgraph.formats.load_save import save
-
-    graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
-    write: Callable[..., None] = save
-    if inputs:
-        write = functools.partial(writer.save, inputs=as_declared(graph, inputs))
-    with writing(output), Report(place=graph.origin.located):
-        write(_fused(graph) if fuse else graph, output, force=force)
 
 
 def _fused(graph: Graph) -> IrGraph:
