@@ -111,7 +111,11 @@ class Value(Hinted):
     """
 
     __slots__ = ("desc", "graph", "node", "port")
-    _INSTEAD = numpy_functions.METHODS | {"ndim": "write value.rank", "mT": "write value.swapaxes(-1, -2)"}
+    _INSTEAD = numpy_functions.METHODS | {
+        "ndim": "write value.rank",
+        "size": "value.sizes are the sizes, np.size(value) is the number of elements",
+        "mT": "write value.swapaxes(-1, -2)",
+    }
 
     graph: Graph
     node: str

@@ -116,8 +116,8 @@ def level_problem(
         return f"legal from {legal}" if legal else "legal at no level"
 
     def cast() -> str | None:
-        """What to do about an input of a data type that no level takes."""
-        known = field in cls.input_fields and not any(fits(at, "dtype") for at in facts.levels)
+        """What to do about a tensor of a data type that no level takes."""
+        known = cls.input_fields and not any(fits(at, "dtype") for at in facts.levels)
         return "'cast' converts to another data type" if known else None
 
     row = facts.rows(tensor, level, function)

@@ -55,6 +55,7 @@ def test_members_fields_and_devices_are_ours_and_their_names_are_not() -> None:
         *SECTIONS,
         *inspect.signature(dg.Graph.constant).parameters,
         *inspect.signature(dg.Graph.compile).parameters,
+        *inspect.signature(dg.Value.sum).parameters,
     }
     fields |= {"op", "dtype", "sizes", "file", "expect"}
     assert {field for row in FIELDS for field in (*row.ours.split(), *row.having.split())} <= fields
@@ -210,7 +211,7 @@ def test_names_of_other_libraries_are_told_with_ours(call, hint: str, x: dg.Valu
     [
         (lambda x: x.relu(), "'Value' object has no attribute 'relu': did you mean dg.activation_relu(input)?"),
         (lambda x: x.numpy(), "'Value' object has no attribute 'numpy': write graph.compile(device=…).run("),
-        (lambda x: x.size(), "'Value' object has no attribute 'size': did you mean value.sizes?"),
+        (lambda x: x.size(), "'Value' object has no attribute 'size': value.sizes are the sizes"),
         (lambda x: x.qqqqqq, "'Value' object has no attribute 'qqqqqq'"),
         (lambda x: x.graph.conv2d(x, x), "'Graph' object has no attribute 'conv2d': did you mean dg.convolution("),
         (lambda x: x.graph.ouput("y", x), "'Graph' object has no attribute 'ouput': did you mean graph.output?"),
