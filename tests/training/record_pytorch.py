@@ -109,6 +109,8 @@ def trained(
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # so that sums have one order
+
     def module(path: str) -> Any:
         return types.SimpleNamespace(**runpy.run_path(str(TESTS / path)))
 

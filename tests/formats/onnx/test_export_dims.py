@@ -45,7 +45,7 @@ def attention(batch: int = 1, tokens: int = 5) -> dg.Graph:
     q, k, v = (heads[index] for index in range(3))
     scores = dg.activation_softmax1(dg.gemm(q, k, trans_b="transpose"), axes=[-1])
     seen = dg.gemm(scores, v).transpose(0, 2, 1, 3).reshape("batch * tokens", 4)
-    bias = g.constant("bias", np.float32([1, 2, 3, 4])).broadcast_to(["batch * tokens", 4])
+    bias = g.constant("bias", np.array([1, 2, 3, 4], np.float32)).broadcast_to(["batch * tokens", 4])
     g.output("y", (seen + bias).reshape("batch", "tokens", 4))
     g.output("last", x[:, 1:, :].reshape("batch * (tokens - 1)", 12))
     return g
@@ -78,7 +78,7 @@ def test_what_a_constant_follows_is_fixed(tmp_path: pathlib.Path) -> None:
 def test_a_dim_that_no_input_has(tmp_path: pathlib.Path) -> None:
     g = dg.Graph("twice", dims={"pairs": 3})
     x = g.input("x", sizes=["2 * pairs", 4], dtype="float32")
-    g.output("y", g.constant("k", np.float32([[1]])).broadcast_to(["pairs", 1]) + x[::2])
+    g.output("y", g.constant("k", np.array([[1]], np.float32)).broadcast_to(["pairs", 1]) + x[::2])
     model, fixed = written(g, tmp_path)
     assert list(fixed) == ["pairs"]
     assert "no input has it" in fixed["pairs"]

@@ -1,12 +1,13 @@
 """Dims of a graph that stay dims of its model: what follows them is found by writing it with several sizes.
 
-Where these models differ in whole numbers of a constant, nodes compute them from the sizes of the inputs; one
+Where these models differ in whole numbers of a constant, nodes compute the numbers from the sizes of the inputs; one
 new size of a Reshape is -1.  A dim that something else follows, such as an attribute, becomes its size, with a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -186,7 +187,7 @@ class _Merge:
         self._constants[name] = array
         return name
 
-    def _add(self, operator: str, inputs: Sequence[str], label: str, **attributes: int) -> str:
+    def _add(self, operator: str, inputs: Sequence[str], label: str, **attributes: Any) -> str:
         made = self._names.take(f"{label}/{operator}")
         self._nodes.append(onnx.helper.make_node(operator, inputs, [made], self._labels.take(made), **attributes))
         return made
@@ -206,4 +207,4 @@ def _apart_from_inputs(node: onnx.NodeProto) -> bytes:
     other.CopyFrom(node)
     count = len(other.input)
     del other.input[:]
-    return other.SerializeToString(deterministic=True) + bytes([count])
+    return bytes(other.SerializeToString(deterministic=True)) + bytes([count])
