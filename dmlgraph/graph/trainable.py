@@ -47,10 +47,11 @@ def make_parameters(graph: Graph, patterns: Sequence[str], field: str) -> list[V
 def _made(graph: Graph, patterns: Sequence[str], field: str, states: Sequence[str]) -> list[Value]:
     constants = {node.name: node for node in graph.nodes if isinstance(node, ConstantNode)}
     found = matched(patterns, [*states, *constants], field)
+    floats = [name for name in found if name not in constants or constants[name].desc.dtype.is_float]
     chosen = [
         name
         for name in found
-        if name not in constants or _is_trainable(graph, constants[name], is_named=name in patterns)
+        if name in floats or _is_trainable(graph, constants[name], floats, is_named=name in patterns)
     ]
     if not chosen:
         message = "only floats can be trained"
@@ -132,21 +133,25 @@ def matched(patterns: Sequence[str], known: Iterable[str], field: str, first: in
     return [name for name in names if name in found]
 
 
-def _is_trainable(graph: Graph, constant: ConstantNode, *, is_named: bool) -> bool:
-    """Whether a constant holds floats; integers that a pattern means among others, such as indices, stay constants.
+def _is_trainable(graph: Graph, constant: ConstantNode, floats: Sequence[str], *, is_named: bool) -> bool:
+    """False for integers: those that a pattern means among others, such as indices, stay constants.
 
     Raises:
-        GraphError: it is quantized, or is an integer that is named itself.
+        GraphError: it is quantized, or is an integer that is named itself; `floats` are what could be named.
     """
     dtype = constant.desc.dtype
-    if dtype.is_float:
-        return True
     reader = next((node for node in _readers(graph, constant.name) if reads_quantized(node.operator)), None)
     if reader is None and not is_named:
         return False
     what = "only floats can be trained" if reader is None else f"is quantized: '{reader.name}' reads it"
-    hint = None if reader is None else "dg.add_lora trains a pair of small matrices beside it"
+    hint = None if reader is None else beside_quantized(floats)
     raise GraphError(what, code="dtype", node=constant.name, got=str(dtype), allowed=FLOATS, hint=hint)
+
+
+def beside_quantized(floats: Sequence[str]) -> str:
+    """What to do where a pattern means quantized weights and, maybe, these floats."""
+    pairs = "lora (dg.add_lora) trains a pair of small matrices beside it"
+    return f"name floats alone: {listing(floats, at_most=8)}; {pairs}" if floats else pairs
 
 
 def _readers(graph: Graph, name: str) -> Iterable[OperatorNode]:

@@ -102,9 +102,13 @@ def test_quantized_constants_are_refused_by_name() -> None:
     scale = g.constant("layer/scale", [[0.5]], dtype="float32")
     zero = g.constant("layer/zero", [[0]], dtype="int8")
     g.output("y", x @ dg.dequantize_linear(weights, scale, zero))
-    hint = "dg.add_lora trains a pair of small matrices beside it"  # only where it is quantized
-    with raises(dg.GraphError, "dtype", node="layer/w", got="int8", hint=hint):
-        g.make_trainable("layer/*")
+    pairs = "lora (dg.add_lora) trains a pair of small matrices beside it"
+    for patterns, hint in (
+        (["layer/*"], f"name floats alone: layer/scale; {pairs}"),
+        (["layer/w"], pairs),
+    ):
+        with raises(dg.GraphError, "dtype", node="layer/w", got="int8", hint=hint):
+            g.make_trainable(*patterns)
     assert [value.node for value in g.make_trainable("*/scale")] == ["layer/scale"]
 
 

@@ -12,7 +12,7 @@ from dmlgraph.formats.onnx.names import Names, as_label
 from dmlgraph.formats.onnx.refusals import DATA, Notes
 from dmlgraph.formats.onnx.tensors import Calls, Tensor, stored
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.trainable import FLOATS, matched
+from dmlgraph.graph.trainable import FLOATS, beside_quantized, matched
 
 _READS_QUANTIZED = re.compile("QLinear|[Qq]uantize|Integer|NBits|Bnb4")  # in the names of ONNX's operators
 
@@ -33,7 +33,11 @@ class Trainable:
         known = {as_label(name): value for name, value in graph.initializers.items()}
         with notes.noting("weights"):
             found = matched(patterns, known, "trainable")
-            self.weights = {known[name] for name in found if _is_trainable(known[name], name, name in patterns)}
+            floats = [name for name in found if _is_float(known[name])]
+            for name in found:
+                if name not in floats:
+                    _check_integers(known[name], name, floats, is_named=name in patterns)
+            self.weights = {known[name] for name in floats}
             if not self.weights:
                 message = "only floats can be trained"
                 raise GraphError(message, code="dtype", field="trainable", got=listing(found), allowed=FLOATS)
@@ -51,17 +55,20 @@ class Trainable:
         return calls.named(names.take_weight, calls.label or "weight", make)
 
 
-def _is_trainable(weight: ir.Value, name: str, is_named: bool) -> bool:
+def _is_float(weight: ir.Value) -> bool:
+    return weight.dtype is None or weight.dtype.is_floating_point()
+
+
+def _check_integers(weight: ir.Value, name: str, floats: Sequence[str], *, is_named: bool) -> None:
     """As for constants of a graph: integers that a pattern means among others stay constants.
 
     Raises:
-        GraphError: it is quantized, or is an integer that is named itself.
+        GraphError: they are quantized, or are named themselves; `floats` are what could be named.
     """
-    if weight.dtype is None or weight.dtype.is_floating_point():
-        return True
-    readers = (node for node in weight.consumers() if _READS_QUANTIZED.search(node.op_type))
-    reader = next(readers, None)
+    reader = next((node for node in weight.consumers() if _READS_QUANTIZED.search(node.op_type)), None)
     if reader is None and not is_named:
-        return False
+        return
     what = "only floats can be trained" if reader is None else f"is quantized: {reader.op_type} reads it"
-    raise GraphError(what, code="dtype", field=f"trainable.{name}", got=str(weight.dtype), allowed=FLOATS)
+    hint = None if reader is None else beside_quantized(floats)
+    field = f"trainable.{name}"
+    raise GraphError(what, code="dtype", field=field, got=str(weight.dtype), allowed=FLOATS, hint=hint)

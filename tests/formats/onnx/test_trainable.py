@@ -130,5 +130,6 @@ def test_quantized_weights_are_refused_by_name(tmp_path: pathlib.Path) -> None:
         }"""
     )
     onnx.save_model(made, tmp_path / "model.onnx")
-    with raises(dg.ModelError, "dtype", node="weights", field="trainable.weight", got="INT8"):
+    hint = "name floats alone: scale; lora (dg.add_lora) trains a pair of small matrices beside it"
+    with raises(dg.ModelError, "dtype", node="weights", field="trainable.weight", got="INT8", hint=hint):
         dg.load(tmp_path / "model.onnx", trainable=["*"])
