@@ -1,17 +1,18 @@
-"""Steps of training on the device `cpu`, beside JAX.
+"""Steps of training on the device `cpu`, beside JAX and, if it is installed, PyTorch.
 
     python benchmarks/training.py [--threads 2] [--steps mlp-32 …] [--rounds 15] [--json FILE]
 
-A step is forward, backward and Adam, of float32; JAX's is jitted, and its weights are donated.  Both begin with the
-same weights, and their losses are compared for some steps before anything is timed.  beside.py tells how times are
-taken and what a line says.  JAX takes a thread for each processor that the process may use, so `--threads 1` needs
-`taskset -c 0`.  A step's name ends with its batch.
+A step is forward, backward and Adam, of float32; JAX's is jitted, and its weights are donated; PyTorch's is eager.  All
+begin with the same weights, and their losses are compared for some steps before anything is timed.  beside.py tells how
+times are taken and what a line says; training_memory.py measures the memory of the same steps.  JAX takes a thread for
+each processor that the process may use, so `--threads 1` needs `taskset -c 0`.  A step's name ends with its batch.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +26,8 @@ import dmlgraph as dg
 
 Array = np.ndarray
 Weights = Mapping[str, Any]
-CLASSES, RATE, COMPARED = 10, 1e-3, 4
+CLASSES, RATE, COMPARED, BATCHES = 10, 1e-3, 4, (1, 32)
+HAS_TORCH = importlib.util.find_spec("torch") is not None
 _GATES = ["activation_sigmoid", "activation_tanh", "activation_tanh"]
 
 
@@ -222,7 +224,64 @@ LSTM = Network(
     _dg_lstm,
     _jax_lstm,
 )
-NETWORKS = {"mlp": MLP, "digits": DIGITS, "resnet": RESNET, "transformer": TRANSFORMER, "lstm": LSTM}
+# A U-Net of two halvings: each block has two convolutions, and the way up is joined with the way down.
+_BLOCKS = {"down0": (3, 16), "down1": (16, 32), "middle": (32, 64), "up1": (64, 32), "up0": (32, 16)}
+_WIDER = {"up1": (64, 32), "up0": (32, 16)}  # transposed convolutions
+
+
+def _unet_weights() -> dict[str, tuple[int, ...]]:
+    sizes: dict[str, tuple[int, ...]] = {}
+    for name, (before, channels) in _BLOCKS.items():
+        sizes |= {f"{name}.a": (channels, before, 3, 3), f"{name}.a.bias": (channels,)}
+        sizes |= {f"{name}.b": (channels, channels, 3, 3), f"{name}.b.bias": (channels,)}
+    sizes |= {f"{name}.wider": (*pair, 2, 2) for name, pair in _WIDER.items()}
+    return {**sizes, "last": (CLASSES, 16, 1, 1), "last.bias": (CLASSES,)}
+
+
+def _unet(relu: Any, convolution: Any, halve: Any, widen: Any, join: Any, mean: Any, w: Weights, x: Any) -> Any:
+    def block(name: str, x: Any) -> Any:
+        return relu(convolution(w, f"{name}.b", relu(convolution(w, f"{name}.a", x))))
+
+    first = block("down0", x)
+    second = block("down1", halve(first))
+    h = block("middle", halve(second))
+    for name, around in (("up1", second), ("up0", first)):
+        h = block(name, join(around, widen(h, w[f"{name}.wider"])))
+    return mean(convolution(w, "last", h))
+
+
+UNET = Network(
+    (3, 32, 32),
+    _unet_weights(),
+    functools.partial(
+        _unet,
+        dg.activation_relu,
+        _dg_convolution,
+        lambda x: dg.max_pooling(x, window_size=[2, 2], strides=[2, 2]),
+        lambda x, w: dg.convolution(x, w, direction="backward", strides=[2, 2]),
+        lambda one, other: dg.join([one, other], axis=1),
+        lambda x: dg.reduce(x, function="average", axes=[2, 3]).flatten(),
+    ),
+    functools.partial(
+        _unet,
+        jax.nn.relu,
+        _jax_convolution,
+        lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"),
+        lambda x, w: jax.lax.conv_transpose(
+            x, w, (2, 2), "VALID", dimension_numbers=("NCHW", "OIHW", "NCHW"), transpose_kernel=True
+        ),
+        lambda one, other: jnp.concatenate([one, other], 1),
+        lambda x: x.mean((2, 3)),
+    ),
+)
+NETWORKS = {
+    "mlp": MLP,
+    "digits": DIGITS,
+    "resnet": RESNET,
+    "unet": UNET,
+    "transformer": TRANSFORMER,
+    "lstm": LSTM,
+}
 
 
 def initial(network: Network) -> dict[str, Array]:
@@ -293,26 +352,41 @@ def jax_step(network: Network, arrays: Mapping[str, Array]) -> Callable[[], floa
     return step
 
 
-def case(network: Network, batch: int, threads: int) -> beside.Case:
-    if threads != len(os.sched_getaffinity(0)):
-        raise SystemExit(f"JAX takes {len(os.sched_getaffinity(0))} threads, not {threads}: see the first lines")
+def torch_step(name: str, arrays: Mapping[str, Array], threads: int) -> Callable[[], float]:
+    from pytorch_training import make_step
+
+    return make_step(name, initial(NETWORKS[name]), arrays, RATE, threads)
+
+
+def data(network: Network, batch: int) -> dict[str, Array]:
     random = np.random.default_rng(1)
-    arrays = {
+    return {
         "x": random.standard_normal((batch, *network.inputs)).astype(np.float32),
         "labels": random.integers(0, CLASSES, batch).astype(np.int32),
     }
-    own, other = device_step(network, arrays, threads), jax_step(network, arrays)
-    np.testing.assert_allclose(
-        [own() for _ in range(COMPARED)], [other() for _ in range(COMPARED)], rtol=1e-2, atol=1e-3
-    )
-    return beside.Case({"cpu": own, "jax": other})
 
 
-CASES = {
-    f"{name}-{batch}": functools.partial(case, network, batch)
-    for name, network in NETWORKS.items()
-    for batch in (1, 32)
-}
+def steps_of(name: str, batch: int, threads: int) -> dict[str, Callable[[], Callable[[], float]]]:
+    """What makes the step of each library."""
+    network, arrays = NETWORKS[name], data(NETWORKS[name], batch)
+    found = {
+        "cpu": functools.partial(device_step, network, arrays, threads),
+        "jax": functools.partial(jax_step, network, arrays),
+    }
+    return found | ({"torch": functools.partial(torch_step, name, arrays, threads)} if HAS_TORCH else {})
+
+
+def case(name: str, batch: int, threads: int) -> beside.Case:
+    if threads != len(os.sched_getaffinity(0)):
+        raise SystemExit(f"JAX takes {len(os.sched_getaffinity(0))} threads, not {threads}: see the first lines")
+    steps = {library: make() for library, make in steps_of(name, batch, threads).items()}
+    losses = {library: [step() for _ in range(COMPARED)] for library, step in steps.items()}
+    for each in losses.values():
+        np.testing.assert_allclose(losses["cpu"], each, rtol=1e-2, atol=1e-3)
+    return beside.Case(steps)
+
+
+CASES = {f"{name}-{batch}": functools.partial(case, name, batch) for name in NETWORKS for batch in BATCHES}
 
 if __name__ == "__main__":
-    beside.main((__doc__ or "").splitlines()[0], {"steps": CASES}, ("jax",), 15)
+    beside.main((__doc__ or "").splitlines()[0], {"steps": CASES}, ("jax", *(["torch"] if HAS_TORCH else [])), 15)
