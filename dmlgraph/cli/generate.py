@@ -17,6 +17,7 @@ from dmlgraph.cli.standard_input import read_stdin
 
 if TYPE_CHECKING:
     from dmlgraph.devices.names import DeviceName
+    from dmlgraph.generation.caches import CacheType
     from dmlgraph.generation.folder import Model
     from dmlgraph.generation.generator import Generator
     from dmlgraph.generation.tokens import Tokenizer
@@ -39,6 +40,9 @@ _MODEL = click.Path(exists=True, path_type=pathlib.Path)
 @click.option("--beams", type=Whole(min=1), metavar="N", help="Follow so many texts, and print the likeliest.")
 @click.option("--draft", type=_MODEL, metavar="MODEL", help="A smaller model with the same tokens, which guesses them.")
 @click.option("--drafts", type=Whole(min=0), metavar="N", help="How many tokens are guessed and verified at once.")
+@click.option(
+    "--cache", type=click.Choice(["float16", "int8"]), help="Hold what is known of the text in fewer bits than float32."
+)
 @with_permissions
 @with_dim
 def generate(
@@ -50,6 +54,7 @@ def generate(
     beams: int | None,
     draft: pathlib.Path | None,
     drafts: int | None,
+    cache: CacheType | None,
     dims: dict[str, int],
     **sampling: float | None,
 ) -> None:
@@ -78,7 +83,9 @@ def generate(
     assert known.tokenizer is not None
     tokenizer = Tokenizer(known.tokenizer)
     helper = None if draft is None else _same_tokens(opened(draft, dims=dims, target=choice.device.level), tokenizer)
-    generator = Generator(known, device=cast("DeviceName", choice.name), draft=helper, drafts=drafts, **permissions())
+    generator = Generator(
+        known, device=cast("DeviceName", choice.name), draft=helper, drafts=drafts, cache=cache, **permissions()
+    )
     settings: dict[str, Any] = {name: given for name, given in sampling.items() if given is not None}
     others = [*settings, *(name for name, given in (("draft", draft), ("drafts", drafts)) if given is not None)]
     beams = beams or (1 if others else known.beams)

@@ -17,6 +17,7 @@ import numpy as np
 import dmlgraph as dg
 from dmlgraph.base.errors import GraphError, listing
 from dmlgraph.base.tensor import DataType
+from dmlgraph.generation.caches import CacheType, narrowed
 from dmlgraph.generation.sampling import Sampling, choose, mark
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import InputNode
@@ -60,18 +61,20 @@ class Decoder:
     is_shared: bool
 
     @classmethod
-    def of(cls, given: Graph | Make, capacity: int | None = None) -> Decoder:
+    def of(cls, given: Graph | Make, capacity: int | None = None, cache: CacheType | None = None) -> Decoder:
         """The decoder of a graph with dims, or of what makes it of sizes by the names `batch`, `tokens`, `capacity`.
 
         Args:
             given: the graph, or what makes it.
             capacity: another one than the graph's; for a function, it is needed.
+            cache: the data type of the growing states of float32, in their place.
 
         Raises:
             GraphError: it is not a decoder graph: says what it lacks.
         """
         sizes = {} if capacity is None else {CAPACITY: capacity}
-        make = _remembering(_by_name(given) if isinstance(given, Graph) else given)
+        make = _by_name(given) if isinstance(given, Graph) else given
+        make = _remembering(make if cache is None else _with_cache(make, cache))
         graph = make({BATCH: 1, TOKENS: 1} | sizes)
         tokens, logits = _tokens(graph), _logits(graph)
         if tokens.desc.sizes != (1, 1):
@@ -163,6 +166,10 @@ def _remembering(make: Make) -> Make:
         return graph
 
     return remembered
+
+
+def _with_cache(make: Make, cache: CacheType) -> Make:
+    return lambda sizes: narrowed(make(sizes), cache)
 
 
 def _by_name(graph: Graph) -> Make:

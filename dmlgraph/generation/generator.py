@@ -23,6 +23,7 @@ from dmlgraph.devices.names import DeviceName
 from dmlgraph.devices.states import States
 from dmlgraph.generation.batch import Batch, Member
 from dmlgraph.generation.beams import Beam, search
+from dmlgraph.generation.caches import CacheType, checked
 from dmlgraph.generation.decoder import CAPACITY, TOKENS, Decoder, Make
 from dmlgraph.generation.drafts import Drafter, Writer, draft
 from dmlgraph.generation.folder import Model, opened
@@ -51,6 +52,8 @@ class Generator:
         drafts: how many tokens are guessed and verified at once; 0: none.  None: 4 if there is a `draft`, else 0.
         draft: the generator, or the model, of a smaller decoder with the same tokens, which guesses; None: guessed are
             the tokens that came where the text was the same before.
+        cache: what keys and values of float32 are held as: "float16", or "int8" with a scale for each row; None: as
+            they are.
 
     Attributes:
         sampling: how tokens are chosen if a call does not say it.
@@ -71,6 +74,7 @@ class Generator:
         steps: int = 8,
         drafts: int | None = None,
         draft: Generator | Graph | Make | Model | str | os.PathLike[str] | None = None,
+        cache: CacheType | None = None,
         threads: int | None = None,
         metacommands: bool = True,
         half_precision: bool = False,
@@ -80,7 +84,8 @@ class Generator:
         known = model if isinstance(model, Model) else Model(model)
         if capacity is not None:
             known = dataclasses.replace(known, capacity=checked_count("capacity", capacity))
-        self.decoder = Decoder.of(known.make, known.capacity)
+        self._cache = checked(cache)
+        self.decoder = Decoder.of(known.make, known.capacity, self._cache)
         self.sampling, self.stop = known.sampling or GREEDY, tuple(known.stop)
         self.chunks = sorted({checked_count("chunks", each) for each in chunks})
         self.steps = checked_count("steps", steps) if self.decoder.can_rewind else 1
@@ -234,7 +239,7 @@ class Generator:
         if self.decoder.is_shared or self._padded is None:
             return self.decoder if self.decoder.is_shared else None
         try:
-            made = Decoder.of(self._padded, self.capacity)
+            made = Decoder.of(self._padded, self.capacity, self._cache)
         except ModelError:
             return None
         return made if made.is_shared else None

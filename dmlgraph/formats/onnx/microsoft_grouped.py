@@ -28,6 +28,8 @@ from dmlgraph.formats.onnx.table import MICROSOFT, imports
 from dmlgraph.formats.onnx.tensors import Array, Tensor
 from dmlgraph.graph.value import Value
 
+NOT_QUANTIZED, PER_TENSOR, PER_CHANNEL = "NONE", "PER_TENSOR", "PER_CHANNEL"  # how a cache holds numbers
+
 
 @dataclasses.dataclass(slots=True)
 class Cache:
@@ -144,7 +146,10 @@ class Cache:
         return node.tensor(node.join([kept, places], axis=3))
 
 
-@imports(domain=MICROSOFT, how="gemm, activation_softmax1, gather_elements, add, views")
+@imports(
+    domain=MICROSOFT,
+    how="gemm, activation_softmax1, gather_elements, add, views; caches of 8 bits: quantize_linear, dequantize_linear",
+)
 def GroupQueryAttention(
     node: Node,
     query: Tensor,
@@ -180,7 +185,7 @@ def GroupQueryAttention(
     **others: Any,
 ) -> Result:
     """The past keys and values are {B, M, P, H}, the lengths are those of the keys less 1, {B}."""
-    _check_grouped(is_state=node.appends >= {1, 2}, **others)
+    kinds = _check_grouped(is_state=node.appends >= {1, 2}, **others)
     if local_window_size != -1 and (local_window_size < 1 or not causal):
         raise unsupported("local_window_size", "-1; positive numbers with causal 1", local_window_size)
     if others.get("qk_output", 0) or node.wants(3):
@@ -204,7 +209,11 @@ def GroupQueryAttention(
         turn = bool(rotary_interleaved)
         q, k = (rotated(node, each, cosines, sines, interleaved=turn) for each in (q, k))
     masks: list[Any] = [] if attention_bias is None else [attention_bias]
-    keys, values, places, whole = _cached(node, cache, past, (k, v), in_place=attention_bias is not None)
+    several = zip((12, 13), kinds, (k_scale, v_scale), past, (k, v), strict=True)
+    steps = [_Steps.of(node, *each) for each in several]
+    k, v = (each.quantized(node, x) for each, x in zip(steps, (k, v), strict=True))
+    held, places, whole = _cached(node, cache, past, (k, v), in_place=attention_bias is not None)
+    keys, values = (each.dequantized(node, x) for each, x in zip(steps, held, strict=True))
     last, window = cache.last(node, local_window_size, causal=bool(causal))
     masks.append(seen(node, places, last, window, q, first=cache.first(node, last)))
     factor, sink = scale or 1 / math.sqrt(q.sizes[3]), _sink(node, q, head_sink, smooth_softmax)
@@ -217,7 +226,7 @@ def GroupQueryAttention(
 
 def _cached(
     node: Node, cache: Cache, past: list[Maybe], new: tuple[Value, Value], *, in_place: bool
-) -> tuple[Value, Value, int | Tensor, Sequence[Value | None]]:
+) -> tuple[tuple[Value, Value], int | Tensor, Sequence[Value | None]]:
     """Keys and values of the past and new ones, their places, and buffers with both, or None where nothing reads them.
 
     With `in_place` each key is at its place.
@@ -226,13 +235,50 @@ def _cached(
     if node.appends >= {1, 2} and not in_place:
         if cache.begin.known is None:
             keys, values = (cache.beside(node, *each) for each in zip(past, new, strict=True))
-            return keys, values, cache.places_beside(node, keys.sizes[2] - cache.queries), nothing
+            return (keys, values), cache.places_beside(node, keys.sizes[2] - cache.queries), nothing
         if cache.fixed == 0:
-            return *new, cache.queries, nothing
+            return new, cache.queries, nothing
     whole = [cache.filled(node, *each) for each in zip(past, new, strict=True)]
     cut = [slice(None), slice(None), slice(cache.total), slice(None)]
     keys, values = (node.value(sliced(node, node.tensor(each), cut)) for each in whole)
-    return keys, values, cache.total, whole
+    return (keys, values), cache.total, whole
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Steps:
+    """How a cache holds numbers: as they are, or as multiples of a scale, int8.
+
+    Attributes:
+        scale: {1, 1, 1, 1}, or {1, M, 1, H}, of channels; None for numbers as they are.
+    """
+
+    scale: Tensor | None
+
+    @classmethod
+    def of(cls, node: Node, at: int, kind: str, scale: Maybe, past: Maybe, new: Value) -> _Steps:
+        """How a cache of keys or values like the new ones {B, M, S, H} is held; `at` is the place of the scale."""
+        if kind == NOT_QUANTIZED:
+            return cls(None)
+        given, (_, heads, _, width) = node.there(at, scale), new.sizes
+        if past is not None and past.dtype != np.int8:
+            raise Refusal("a quantized cache has 8 bits", code="dtype", got=str(past.dtype), allowed="int8")
+        sizes = (1, 1, 1, 1) if kind == PER_TENSOR else (1, heads, 1, width)
+        if given.count != math.prod(sizes):
+            allowed = f"{math.prod(sizes)} numbers"
+            raise Refusal(
+                "does not fit the cache", code="sizes", field=f"input {at}", got=[*given.shape], allowed=allowed
+            )
+        return cls(node.tensor(node.reshaped(given, sizes)))
+
+    def quantized(self, node: Node, x: Value) -> Value:
+        """New keys or values as the cache holds them."""
+        if self.scale is None:
+            return x
+        return node.quantize_linear(x, node.expanded(self.scale, x.sizes), dtype="int8")
+
+    def dequantized(self, node: Node, x: Value) -> Value:
+        """What the cache holds, as floats."""
+        return x if self.scale is None else node.dequantize_linear(x, node.expanded(self.scale, x.sizes))
 
 
 def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> Value:
@@ -248,14 +294,16 @@ def _check_grouped(
     qk_output: int = 0,
     sliding_window_cache: int = 0,
     v_quant_type: str = "NONE",
-) -> None:
+) -> tuple[str, str]:
+    """The kinds in which keys and values are held."""
     for name, kind in (("k_quant_type", k_quant_type), ("v_quant_type", v_quant_type)):
-        if kind != "NONE":
-            raise unsupported(name, "NONE", kind)
-    if kv_cache_bit_width:
-        raise unsupported("kv_cache_bit_width", "0", kv_cache_bit_width)
+        if kind not in (NOT_QUANTIZED, PER_TENSOR, PER_CHANNEL):
+            raise unsupported(name, f"{NOT_QUANTIZED}, {PER_TENSOR} or {PER_CHANNEL}", kind)
+    if kv_cache_bit_width not in (0, 8):
+        raise unsupported("kv_cache_bit_width", "0 or 8", kv_cache_bit_width)
     if sliding_window_cache and not is_state:  # a state has all rows, of which those of the window count
         raise unsupported("sliding_window_cache", "0; any where the past is a growing state", sliding_window_cache)
+    return k_quant_type, v_quant_type
 
 
 def _grouped_heads(

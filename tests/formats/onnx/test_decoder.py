@@ -52,9 +52,14 @@ class Judge:
         self.run = session(model.SerializeToString())
         self.names = [each.name for each in model.graph.input]
         shapes = {each.name: each.type.tensor_type.shape.dim for each in model.graph.input}
-        pasts = [name for name in self.names if name.startswith("past_key_values")]
-        width = language_models.WIDTH
-        self.caches = {name: np.zeros((batch, shapes[name][1].dim_value, 0, width), np.float32) for name in pasts}
+        pasts = [each for each in model.graph.input if each.name.startswith("past_key_values")]
+        self.caches = {
+            each.name: np.zeros(
+                (batch, shapes[each.name][1].dim_value, 0, language_models.WIDTH),
+                onnx.helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type),
+            )
+            for each in pasts
+        }
         self.batch, self.length = batch, 0
 
     def step(self, tokens: Array) -> Array:
@@ -162,6 +167,26 @@ def test_the_tokens_of_onnxruntime_genai(form: Form, tmp_path: pathlib.Path) -> 
         tokens = logits.argmax(axis=2)
         got.append(tokens.item())
     assert got == expected.tolist()
+
+
+@pytest.mark.parametrize(("cached", "device"), [("PER_TENSOR", "cpu"), ("PER_CHANNEL", "directml:software")])
+@pytest.mark.usefixtures("directml_path")
+def test_caches_of_eight_bits(cached: str, device: DeviceName, tmp_path: pathlib.Path) -> None:
+    """A number between two steps may become the one or the other: then logits differ by some thousandths."""
+    model, steps = language_models.genai(Form(cached=cached)), 40 if device == "cpu" else 8
+    path, judge = written(model, tmp_path), Judge(model, 1)
+    first, one = (compiled(path, device, PROMPT + steps, 1, tokens) for tokens in (PROMPT, 1))
+    states, tokens = one.new_states(), prompt(1, PROMPT)
+    for step in range(steps + 1):
+        expected = judge.step(tokens)
+        got = (one if step else first).run({"input_ids": tokens}, states=states)["logits"]
+        np.testing.assert_allclose(got, expected, atol=2e-2 * np.abs(expected).max())
+        tokens = expected[:, -1:].argmax(axis=2)
+        assert (got[:, -1:].argmax(axis=2) == tokens).all()
+    for name, cache in judge.caches.items():
+        assert states[name].dtype == np.int8
+        assert np.abs(states[name].astype(int) - cache).max() <= 1
+        assert (states[name] == cache).mean() > 0.99
 
 
 PADDED: dict[str, DeviceName] = {

@@ -257,6 +257,25 @@ def test_queries_before_the_padding_of_a_prompt_are_right() -> None:
     np.testing.assert_allclose(got[1, :2], expected[1, :2], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("device", ["reference", "cpu", SOFTWARE])
+@pytest.mark.parametrize("kind", ["PER_TENSOR", "PER_CHANNEL"])
+@pytest.mark.usefixtures("directml_path")
+def test_caches_of_eight_bits(device: DeviceName, kind: str) -> None:
+    """Some of the new numbers are beyond those that the cache can hold."""
+    chance = Chance(8)
+    scales = [chance.numbers.uniform(0.01, 0.03, 1 if kind == "PER_TENSOR" else 16).astype(np.float32) for _ in "kv"]
+    pasts = [chance.numbers.integers(-128, 128, (2, 2, 3, 8)).astype(np.int8) for _ in "kv"]
+    inputs = [chance.floats(2, 1, 32), 2 * chance.floats(2, 1, 16), chance.floats(2, 1, 16), *pasts]
+    inputs += [np.array([3, 3], np.int32), np.array(4, np.int32), *[None] * 5, *scales]
+    fields = {"num_heads": 4, "kv_num_heads": 2, "kv_cache_bit_width": 8, "k_quant_type": kind, "v_quant_type": kind}
+    case = Case("GroupQueryAttention", inputs, fields, (True,) * 3, known=(5, 6))
+    expected, got = case.expected(), case.run(device)
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-3, atol=1e-4)
+    for one, other in zip(got[1:], expected[1:], strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert np.isin(got[1][:, :, 3], (-128, 127)).any()
+
+
 # Refusals.
 
 X, FIELDS = np.zeros((2, 3, 8), np.float32), {"num_heads": 2}
@@ -291,8 +310,8 @@ REFUSED = [
     ("outputs", Case("MultiHeadAttention", [X, X, X], FIELDS, (True,) * 4)),
     ("unidirectional", Case("MultiHeadAttention", [X, X[:, :2], X[:, :2]], FIELDS | {"unidirectional": 1})),
     ("input 1", Case("MultiHeadAttention", [X], FIELDS)),
-    ("k_quant_type", grouped({"k_quant_type": "PER_TENSOR"})),
-    ("kv_cache_bit_width", grouped({"kv_cache_bit_width": 8})),
+    ("k_quant_type", grouped({"k_quant_type": "PER_BLOCK"})),
+    ("kv_cache_bit_width", grouped({"kv_cache_bit_width": 4})),
     ("sliding_window_cache", grouped({"sliding_window_cache": 1})),
     ("local_window_size", grouped({"local_window_size": 0})),
     ("local_window_size", grouped({"local_window_size": 2, "causal": 0})),

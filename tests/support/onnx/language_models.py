@@ -35,6 +35,7 @@ class Form:
         tied: whether the embeddings are the weights of the last product.
         sliding: whether only the odd layers have the window, and caches of its size, which the builder gives a dim.
         sampled: whether the model gives the best token as the next input.
+        cached: how caches hold keys and values: "NONE", or "PER_TENSOR" or "PER_CHANNEL" in 8 bits.
     """
 
     bits: int = 32
@@ -49,6 +50,7 @@ class Form:
     tied: bool = False
     sliding: bool = False
     sampled: bool = False
+    cached: str = "NONE"
 
     def is_local(self, layer: int) -> bool:
         """Whether a layer has the window."""
@@ -152,9 +154,10 @@ def _with_caches(w: Writer, inputs: list[Any], width: int | str) -> onnx.ModelPr
         kind = "sliding" if w.form.sliding and w.form.is_local(layer) else "sequence"
         for part in ("key", "value"):
             sizes: list[int | str] = ["batch_size", w.form.shared, f"past_{kind}_length", width]
-            inputs.append(info(f"past_key_values.{layer}.{part}", Types.FLOAT, *sizes))
+            held = Types.FLOAT if w.form.cached == "NONE" else Types.INT8
+            inputs.append(info(f"past_key_values.{layer}.{part}", held, *sizes))
             sizes[2] = f"total_{kind}_length"
-            outputs.append(info(f"present.{layer}.{part}", Types.FLOAT, *sizes))
+            outputs.append(info(f"present.{layer}.{part}", held, *sizes))
     if w.form.sampled:
         made = ["input_ids.next"]
         w.call("ArgMax", ["logits"], "/sampling/ArgMax", made=made, axis=2, keepdims=0)
@@ -229,9 +232,15 @@ def _grouped(w: Writer, x: str, base: str, layer: int, last: str, total: str) ->
             w.infos.append(info(turned[at], Types.FLOAT, "batch_size", "sequence_length", sizes[part]))
         parts[:2] = turned
     tail = [cosines, sines] if form.rotary else []
+    if form.cached != "NONE":
+        channels = form.shared * WIDTH if form.cached == "PER_CHANNEL" else 1
+        scales = [np.linspace(0.02, 0.03, channels, dtype=np.float32) * (1 + at) for at in range(2)]
+        tail = [*(tail or ["", ""]), "", "", "", *(w.constant(f"cache.{at}", each) for at, each in enumerate(scales))]
     fields: dict[str, Any] = {"num_heads": form.heads, "kv_num_heads": form.shared, "scale": form.scale}
     window = form.window if form.is_local(layer) else -1
     fields |= {"local_window_size": window, "softcap": form.softcap, "do_rotary": int(form.rotary)}
+    if form.cached != "NONE":
+        fields |= {"kv_cache_bit_width": 8, "k_quant_type": form.cached, "v_quant_type": form.cached}
     fields |= {"sliding_window_cache": 1} if form.sliding and window > 0 else {}
     past = [f"past_key_values.{layer}.{part}" for part in ("key", "value")]
     made = [f"{base}/GroupQueryAttention/output_0", *(f"present.{layer}.{part}" for part in ("key", "value"))]
