@@ -38,14 +38,17 @@ const InterleavingEntry* find_channels(int channels, int item) {
 }  // namespace
 
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result, const Level& level) noexcept {
-    for (const Entries* const family : level.families) {
-        for (const Entry& entry : *family) {
-            if (entry.opcode == opcode && entry.operand == operand && entry.result == result) {
-                return entry.kernel;
-            }
-        }
+    const auto find = [&](const Entries& entries) -> Kernel {
+        const auto found = std::ranges::find_if(entries, [&](const Entry& entry) {
+            return entry.opcode == opcode && entry.operand == operand && entry.result == result;
+        });
+        return found == entries.end() ? nullptr : found->kernel;
+    };
+    Kernel kernel = level.half_arithmetic == nullptr ? nullptr : find(*level.half_arithmetic);
+    for (std::size_t i = 0; kernel == nullptr && i < family_count; ++i) {
+        kernel = find(*level.families[i]);
     }
-    return nullptr;
+    return kernel;
 }
 
 Kernel find_kernel(Opcode opcode, DataType operand, DataType result) noexcept {

@@ -53,7 +53,8 @@ struct Level {
 #undef DMLGRAPH_KERNELS_OF
     // With the fastest products of integers of this level and processor; `integers` need no more than the families do.
     const ProductKernels* products;
-    const PairKernels* pairs = nullptr;  // null: the level has none
+    const PairKernels* pairs = nullptr;        // null: the level has none
+    const Entries* half_arithmetic = nullptr;  // kernels in place of some of the families, or null
 };
 
 // The compiled levels that this processor can run, ascending. The first is what every processor has: SSE2 on x86-64,

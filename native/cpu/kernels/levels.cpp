@@ -44,6 +44,9 @@ DMLGRAPH_INTEGERS_OF(vnni)      // the same of avx512
 #ifdef DMLGRAPH_ARM_LEVELS
 DMLGRAPH_INTEGERS_OF(dotprod)  // which multiply and add four 8-bit integers in one instruction, …
 DMLGRAPH_INTEGERS_OF(i8mm)     // … and eight of two rows and two columns
+namespace fp16 {
+extern const Entries half_arithmetic_kernels;
+}
 #endif
 
 namespace {
@@ -79,27 +82,32 @@ Features detect() {
 
 #elif defined(DMLGRAPH_ARM_LEVELS)
 
-constexpr Features dotprod_bit = 1, i8mm_bit = 2;
+constexpr Features dotprod_bit = 1, i8mm_bit = 2, fp16_bit = 4;
 
 // Systems tell of instructions; only they can ask the processor. Constants that older headers lack have numbers here.
 Features detect() {
 #if defined(__linux__)
-    constexpr unsigned long more = 26, dotprod = 1ul << 20, i8mm = 1ul << 13;  // AT_HWCAP2, bits of AT_HWCAP and of it
-    const bool has_dotprod = (getauxval(AT_HWCAP) & dotprod) != 0, has_i8mm = (getauxval(more) & i8mm) != 0;
+    constexpr unsigned long dotprod = 1ul << 20, fp16 = 1ul << 10;  // of AT_HWCAP
+    constexpr unsigned long more = 26, i8mm = 1ul << 13;            // AT_HWCAP2
+    const unsigned long found = getauxval(AT_HWCAP);
+    const bool has_dotprod = (found & dotprod) != 0, has_fp16 = (found & fp16) != 0;
+    const bool has_i8mm = (getauxval(more) & i8mm) != 0;
 #elif defined(_WIN32)
-    constexpr DWORD dotprod = 43, i8mm = 66;  // PF_ARM_V82_…_INSTRUCTIONS_AVAILABLE
-    const bool has_dotprod = IsProcessorFeaturePresent(dotprod) != 0, has_i8mm = IsProcessorFeaturePresent(i8mm) != 0;
+    constexpr DWORD dotprod = 43, i8mm = 66, fp16 = 67;  // PF_ARM_V82_…_INSTRUCTIONS_AVAILABLE
+    const auto has = [](DWORD feature) { return IsProcessorFeaturePresent(feature) != 0; };
+    const bool has_dotprod = has(dotprod), has_i8mm = has(i8mm), has_fp16 = has(fp16);
 #elif defined(__APPLE__)
     const auto has = [](const char* name) {  // macOS 11 has no such names
         int value = 0;
         std::size_t bytes = sizeof value;
         return sysctlbyname(name, &value, &bytes, nullptr, 0) == 0 && value != 0;
     };
-    const bool has_dotprod = has("hw.optional.arm.FEAT_DotProd"), has_i8mm = has("hw.optional.arm.FEAT_I8MM");
+    const bool has_dotprod = has("hw.optional.arm.FEAT_DotProd"), has_i8mm = has("hw.optional.arm.FEAT_I8MM"),
+               has_fp16 = has("hw.optional.arm.FEAT_FP16");
 #else
-    constexpr bool has_dotprod = false, has_i8mm = false;
+    constexpr bool has_dotprod = false, has_i8mm = false, has_fp16 = false;
 #endif
-    return (has_dotprod ? dotprod_bit : 0) | (has_i8mm ? i8mm_bit : 0);
+    return (has_dotprod ? dotprod_bit : 0) | (has_i8mm ? i8mm_bit : 0) | (has_fp16 ? fp16_bit : 0);
 }
 
 #else
@@ -108,8 +116,8 @@ Features detect() { return 0; }
 
 #endif
 
-// A level, what it needs, the kernels that it has, and what else there is for its products of integers: faster ones,
-// which may need more, and those of pairs.
+// A level, what it needs, the kernels that it has, and what else there is: faster products of integers, which may need
+// more, those of pairs, and arithmetic of float16.
 struct Row {
     std::string_view name;
     Features needs;
@@ -118,6 +126,7 @@ struct Row {
     const IntegerKernels* faster = nullptr;
     const IntegerKernels* small_rows = nullptr;
     const IntegerKernels* small_columns = nullptr;
+    const Entries* half_arithmetic = nullptr;
 };
 
 // Ascending.
@@ -134,8 +143,10 @@ constexpr Row rows[]{
      &avx512_pairs::signed_columns_kernels},
 #endif
 #ifdef DMLGRAPH_ARM_LEVELS
-    {"dotprod", dotprod_bit, baseline::level, dotprod_bit, &dotprod::integers_kernels},
-    {"i8mm", dotprod_bit | i8mm_bit, baseline::level, i8mm_bit, &i8mm::integers_kernels},
+    {"dotprod", dotprod_bit | fp16_bit, baseline::level, dotprod_bit, &dotprod::integers_kernels, nullptr, nullptr,
+     &fp16::half_arithmetic_kernels},
+    {"i8mm", dotprod_bit | fp16_bit | i8mm_bit, baseline::level, i8mm_bit, &i8mm::integers_kernels, nullptr, nullptr,
+     &fp16::half_arithmetic_kernels},
 #endif
 };
 
@@ -167,6 +178,7 @@ struct Runnable {
             level.name = row.name;
             level.products = &products[i];
             level.pairs = pairs[i] ? &*pairs[i] : nullptr;
+            level.half_arithmetic = row.half_arithmetic;
         }
     }
 };
