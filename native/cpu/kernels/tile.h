@@ -15,6 +15,8 @@ namespace {
 constexpr int most_rows = 14, most_vectors = 2;
 #elif defined(DMLGRAPH_X86)
 constexpr int most_rows = 6, most_vectors = 2;
+#elif defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr int most_rows = 10, most_vectors = 2;  // columns are in twice as many vectors
 #else
 constexpr int most_rows = 12, most_vectors = 2;
 #endif
@@ -263,9 +265,12 @@ void tile(const TileCall& call) noexcept {
 #define WIDTHS(rows) tile<Numbers, Rows, rows, 1>, tile<Numbers, Rows, rows, 2>
 template <class Numbers, template <int> class Rows>
 constexpr TileKernel tile_kernels[] = {
-    WIDTHS(1),  WIDTHS(2),  WIDTHS(3), WIDTHS(4),  WIDTHS(5),  WIDTHS(6),
+    WIDTHS(1),  WIDTHS(2),  WIDTHS(3), WIDTHS(4),  WIDTHS(5), WIDTHS(6),
 #if !defined(DMLGRAPH_X86) || defined(__AVX512F__)
-    WIDTHS(7),  WIDTHS(8),  WIDTHS(9), WIDTHS(10), WIDTHS(11), WIDTHS(12),
+    WIDTHS(7),  WIDTHS(8),  WIDTHS(9), WIDTHS(10),
+#endif
+#if (!defined(DMLGRAPH_X86) && !defined(__ARM_FEATURE_MATMUL_INT8)) || defined(__AVX512F__)
+    WIDTHS(11), WIDTHS(12),
 #endif
 #if defined(__AVX512F__)
     WIDTHS(13), WIDTHS(14),
