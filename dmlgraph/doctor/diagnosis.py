@@ -18,9 +18,8 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.devices import Choice, choose
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.doctor.cut import cut_node
-from dmlgraph.doctor.judge import is_exact
 from dmlgraph.doctor.shrink import Shrunk, shrink
-from dmlgraph.doctor.trials import Compare, Outcome, Trials, exactly, near
+from dmlgraph.doctor.trials import Outcome, Trials, operator_of
 from dmlgraph.doctor.ways import Treatment, treat
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import OperatorNode, is_view
@@ -71,7 +70,6 @@ def diagnose(
     blamed: str | None = None,
     read: Mapping[str, Array] | None = None,
     fuse: bool = True,
-    compare: Compare | None = None,
     runs: int = 1,
 ) -> Diagnosis:
     """Shrinks a node and tries the ways round it, and round what several compute together.
@@ -84,7 +82,6 @@ def diagnose(
         blamed: the one of several that may be wrong alone; by default a single node may.
         read: what the node reads on the device, by field; by default what the reference computes.
         fuse: as the graph is compiled.
-        compare: an output of an operator with the expected one; by default to the bit where every device rounds alike.
         runs: of each trial; more than one where the results of the device change from run to run.
 
     Raises:
@@ -92,10 +89,7 @@ def diagnose(
         DmlGraphError: the reference cannot run the graph.
     """
     alone = nodes[0] if len(nodes) == 1 else blamed
-    wrong = None if alone is None else graph.node(alone)
-    if compare is None:
-        compare = exactly if isinstance(wrong, OperatorNode) and is_exact(wrong.operator) else near
-    trials = Trials(device, compare, fuse=fuse, runs=runs)
+    trials = Trials(device, fuse=fuse, runs=runs)
     case = None if alone is None else _shrunk(graph, alone, inputs, trials, read or {})
     outcome = None if case is None else trials.run(case.graph, case.inputs)
     nodes = nodes if case is None or alone is None else [alone]
@@ -109,7 +103,11 @@ def _shrunk(
     """The node alone, as small as it is still wrong; None if it is right alone."""
     part, given = cut_node(graph, node, read_by(graph, node, inputs))
     given |= {name: array for name, array in read.items() if name in given}
-    return shrink(part, given, trials.is_wrong) if trials.is_wrong(part, given) else None
+    if not trials.is_wrong(part, given):
+        return None
+    if not operator_of(part).operator.input_fields:  # nothing that it reads can be smaller
+        return Shrunk(part, given, trials.executions, is_smallest=True, is_anonymous=False)
+    return shrink(part, given, trials.is_wrong)
 
 
 def read_by(graph: Graph, node: str, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -122,6 +120,8 @@ def read_by(graph: Graph, node: str, inputs: Mapping[str, Array]) -> dict[str, A
                 wanted[graph.reference(*source)] = source
                 if is_view(graph.node(source[0])):
                     waiting.append(source[0])
+    if not wanted:
+        return {}
     other = copy.copy(graph)
     for name in list(other.outputs):
         other.remove_output(name)

@@ -14,7 +14,7 @@ import yaml
 
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.base.tensor import DataType
-from dmlgraph.doctor.trials import Outcome, tolerance
+from dmlgraph.doctor.trials import Outcome, telling
 from dmlgraph.files.whole import write_text
 from dmlgraph.formats import cpp
 from dmlgraph.formats.arrays import INLINE_ELEMENTS, to_stored
@@ -37,13 +37,14 @@ def text(graph: Graph, inputs: Mapping[str, Array], outcome: Outcome, files: dic
         outcome: on the device; the tolerances of the test are those by which it is wrong.
         files: gets the arrays that are too large for a file that people read, by file; None: all are in the text.
     """
-    allowed = [tolerance(array) for array in outcome.expected.values()]
     test: dict[str, Any] = {
         "inputs": {name: _content(name, array, files) for name, array in inputs.items()},
         "expect": {name: {"same_as": "reference"} for name in graph.outputs},
     }
-    if ulp := max((each.ulp for each in allowed), default=0):
-        test |= {"ulp": ulp, "absolute": float(f"{max(each.absolute for each in allowed):.3g}")}
+    if outcome.expected:
+        allowed = telling(outcome.got, outcome.expected)
+        given = {"ulp": allowed.ulp, "absolute": float(f"{allowed.absolute:.3g}")}
+        test |= {name: number for name, number in given.items() if number}
     lines = (f"    {key}: {_in_line(value)}\n" for key, value in test.items())
     return f"{dumps(graph)}tests:\n  {TEST}:\n{''.join(lines)}"
 

@@ -11,12 +11,15 @@ import numpy as np
 from dmlgraph.base.errors import DmlGraphError
 from dmlgraph.devices import Choice, choose
 from dmlgraph.devices.compile import compile_graph
+from dmlgraph.doctor.judge import Judge
 from dmlgraph.doctor.parts import run as run_parts
+from dmlgraph.doctor.values import read_in_source
 from dmlgraph.graph.graph import Graph
+from dmlgraph.graph.nodes import OperatorNode, is_computed
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
 
 Array = np.ndarray[Any, Any]
-Compare = Callable[[Array, Array], Comparison]  # what a device computed, and what is expected
+Results = Mapping[str, Array]  # the outputs of a graph by name
 
 _ALLOWED = {np.dtype(np.float16): (8, 2e-3), np.dtype(np.float32): (64, 1e-5), np.dtype(np.float64): (64, 1e-13)}
 WHOLE = 16  # times the tolerance of one operator: what a graph of many may differ by
@@ -29,14 +32,14 @@ def tolerance(expected: Array, times: int = 1) -> Tolerance:
     return Tolerance(times * units, 0.0, times * part * float(finite.max(initial=0.0)))
 
 
-def near(got: Array, expected: Array) -> Comparison:
-    """Whether the output of an operator is as expected."""
-    return compare(got, expected, tolerance(expected))
-
-
-def exactly(got: Array, expected: Array) -> Comparison:
-    """Whether the output of an operator whose result every device rounds alike is as expected."""
-    return compare(got, expected, Tolerance(0, 0.0, 0.0))
+def telling(got: Results, expected: Results) -> Tolerance:
+    """The tolerance by which wrong outputs of an operator are wrong: a smaller one where the fault is smaller."""
+    usual = {name: tolerance(each) for name, each in expected.items()}
+    shown = [each for name, each in usual.items() if not compare(got[name], expected[name], each).equal]
+    if shown:
+        return Tolerance(max(each.ulp for each in shown), 0.0, max(each.absolute for each in shown))
+    worst = max((compare(got[name], each) for name, each in expected.items()), key=lambda each: each.ulp or 0)
+    return Tolerance(0, 0.0, worst.absolute / 2)
 
 
 def near_as_a_whole(got: Array, expected: Array) -> Comparison:
@@ -50,21 +53,18 @@ class Outcome:
 
     Attributes:
         compared: each output with the expected one; empty if the device could not run the graph.
+        is_wrong: whether the device ran it, and an output is wrong.
         error: why it could not.
         dispatches: how many there were, or how many nodes the compiled graph has.
         got, expected: the outputs by name.
     """
 
     compared: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
+    is_wrong: bool = False
     error: str = ""
     dispatches: int = 0
     got: Mapping[str, Array] = dataclasses.field(default_factory=dict)
     expected: Mapping[str, Array] = dataclasses.field(default_factory=dict)
-
-    @property
-    def is_wrong(self) -> bool:
-        """Whether the device ran it, and an output is wrong."""
-        return any(not each.equal for each in self.compared.values())
 
     @property
     def is_right(self) -> bool:
@@ -83,12 +83,26 @@ class Outcome:
         return max(wrong, key=lambda name: np.inf if wrong[name].ulp is None else float(wrong[name].ulp or 0))
 
 
+Judged = Callable[[Results, Results], Outcome]  # of what a device computed, and what is expected
+
+
+def _as_a_whole(got: Results, expected: Results) -> Outcome:
+    """Outputs of a graph of many operators."""
+    compared = {name: near_as_a_whole(array, expected[name]) for name, array in got.items()}
+    return Outcome(compared, any(not each.equal for each in compared.values()))
+
+
+def operator_of(graph: Graph) -> OperatorNode:
+    """The node of a graph of one operator; others are views and fills that it reads."""
+    nodes = [each for each in graph.nodes if is_computed(each)]
+    return next((each for each in nodes if each.operator.input_fields), nodes[-1])
+
+
 class Trials:
     """Runs graphs on a device and on the reference.
 
     Args:
         device: the one that computes wrong.
-        compare: an output with the expected one.
         fuse: as in `Graph.compile`, on the device.
         runs: of each trial; more than one where the results of the device change from run to run.
 
@@ -96,13 +110,23 @@ class Trials:
         executions: how often the device has run.
     """
 
-    def __init__(self, device: Choice, compare: Compare = near, *, fuse: bool = True, runs: int = 1) -> None:
-        self.device, self.compare, self.fuse, self.runs = device, compare, fuse, runs
+    def __init__(self, device: Choice, *, fuse: bool = True, runs: int = 1) -> None:
+        self.device, self.fuse, self.runs = device, fuse, runs
         self.executions = 0
         self._basis = choose("reference")
 
-    def run(self, graph: Graph, inputs: Mapping[str, Array], compare: Compare | None = None) -> Outcome:
-        """One trial, compared in another way if that is given.  What the device refuses is an outcome, too."""
+    def run(self, graph: Graph, inputs: Mapping[str, Array]) -> Outcome:
+        """One trial of a graph of one operator, by the bounds of which it is judged.
+
+        What the device refuses is an outcome, too.
+        """
+        return self._tried(graph, inputs, lambda got, expected: self._judged(graph, inputs, got, expected))
+
+    def run_whole(self, graph: Graph, inputs: Mapping[str, Array]) -> Outcome:
+        """One trial of a graph of many operators."""
+        return self._tried(graph, inputs, _as_a_whole)
+
+    def _tried(self, graph: Graph, inputs: Mapping[str, Array], judged: Judged) -> Outcome:
         self.executions += self.runs
         try:
             with compile_graph(graph, self.device, fuse=self.fuse) as executable:
@@ -110,19 +134,29 @@ class Trials:
                 count = executable.stats.get("dispatches", len(executable.graph.nodes))
         except DmlGraphError as error:
             return Outcome(error=error.problems[0].headline.splitlines()[0])
-        with compile_graph(graph, self._basis, fuse=False) as executable:
-            expected = executable.run(inputs)
-        compare = compare or self.compare
+        expected = self._expected(graph, inputs)
         outcome = Outcome()
         for got in results:
-            compared = {name: compare(array, expected[name]) for name, array in got.items()}
-            outcome = Outcome(compared, dispatches=count, got=got, expected=expected)
+            outcome = dataclasses.replace(judged(got, expected), dispatches=count, got=got, expected=expected)
             if outcome.is_wrong:
                 break
         return outcome
 
+    def _expected(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        with compile_graph(graph, self._basis, fuse=False) as executable:
+            return executable.run(inputs)
+
+    def _judged(self, graph: Graph, inputs: Mapping[str, Array], got: Results, expected: Results) -> Outcome:
+        """Outputs by the bounds of the operator."""
+        node = operator_of(graph)
+        read = read_in_source(graph, node, {(name, 0): value for name, value in inputs.items()})
+        pairs = [(got[name], expected[name]) for name in got]
+        is_wrong = Judge(self.device.name).wrong(node.operator, read, *zip(*pairs, strict=True))
+        allowed = telling(got, expected)
+        return Outcome({name: compare(got[name], expected[name], allowed) for name in got}, is_wrong)
+
     def run_in_parts(
-        self, graph: Graph, parts: tuple[Graph, Graph], inputs: Mapping[str, Array], compare: Compare
+        self, graph: Graph, parts: tuple[Graph, Graph], inputs: Mapping[str, Array]
     ) -> Outcome:
         """A trial of a graph in two executions."""
         self.executions += 1
@@ -130,10 +164,8 @@ class Trials:
             got, count = run_parts(graph, parts, inputs, self.device, fuse=self.fuse)
         except DmlGraphError as error:
             return Outcome(error=error.problems[0].headline.splitlines()[0])
-        with compile_graph(graph, self._basis, fuse=False) as executable:
-            expected = executable.run(inputs)
-        compared = {name: compare(array, expected[name]) for name, array in got.items()}
-        return Outcome(compared, dispatches=count, got=got, expected=expected)
+        expected = self._expected(graph, inputs)
+        return dataclasses.replace(_as_a_whole(got, expected), dispatches=count, got=got, expected=expected)
 
     def is_wrong(self, graph: Graph, inputs: Mapping[str, Array]) -> bool:
         return self.run(graph, inputs).is_wrong

@@ -208,19 +208,24 @@ def in_source(graph: Graph, wanted: Sequence[Output], known: Mapping[Output, Arr
             missing = [source for source in sources if source is not None and source not in found]
             waiting += missing
             if not missing:
-                found |= _evaluated(graph, node, [source and found[source] for source in sources])
+                found |= _evaluated(graph, node, found)
         else:
             raise KeyError(f"input '{node.name}' has no value")
     return {each: found[each] for each in wanted}
 
 
-def _evaluated(graph: Graph, node: OperatorNode, sources: Sequence[Array | None]) -> dict[Output, Array]:
-    reads = zip(node.operator.input_descs, graph.sources(node.name), sources, strict=True)
-    given = [
-        None if desc is None or source is None or value is None else desc.unpack(graph.desc(*source).pack(value))
-        for desc, source, value in reads
+def read_in_source(graph: Graph, node: OperatorNode, known: Mapping[Output, Array]) -> list[Array | None]:
+    """What a node of the source graph reads, by port, through its own descriptions; `known` as in `in_source`."""
+    sources = graph.sources(node.name)
+    values = in_source(graph, [source for source in sources if source is not None], known)
+    return [
+        None if desc is None or source is None else desc.unpack(graph.desc(*source).pack(values[source]))
+        for desc, source in zip(node.operator.input_descs, sources, strict=True)
     ]
+
+
+def _evaluated(graph: Graph, node: OperatorNode, known: Mapping[Output, Array]) -> dict[Output, Array]:
     with np.errstate(all="ignore"):
-        results = iter(node.operator.evaluate(*given))
+        results = iter(node.operator.evaluate(*read_in_source(graph, node, known)))
     ports = enumerate(node.operator.output_descs)
     return {(node.name, port): np.asarray(next(results), desc.dtype.numpy) for port, desc in ports if desc is not None}

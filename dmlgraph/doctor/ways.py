@@ -21,9 +21,9 @@ from dmlgraph.compiler.detours import DETOURS, take
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import fuse_graph
 from dmlgraph.devices.workarounds import Workaround
-from dmlgraph.doctor.parts import has_work, split
+from dmlgraph.doctor.parts import split
 from dmlgraph.doctor.shrink import Shrunk
-from dmlgraph.doctor.trials import Outcome, Trials, near_as_a_whole
+from dmlgraph.doctor.trials import Outcome, Trials, operator_of
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.graph.value import Value
@@ -163,7 +163,7 @@ def treat(
         trials: on the device.
         case: the node alone, shrunk; None: it is right alone.
     """
-    before = trials.run(graph, inputs, near_as_a_whole)
+    before = trials.run_whole(graph, inputs)
     sets = [nodes, _alike(graph, nodes[0])] if len(nodes) == 1 else [nodes[:1], nodes]
     search = _Search(graph, inputs, trials, nodes, sets)
     found = Treatment(graph, before, [search.tried(each, case) for each in ways(graph, nodes, trials)])
@@ -177,7 +177,7 @@ def _detoured(found: Treatment, inputs: Mapping[str, Array], trials: Trials) -> 
     if found.best.way.detour in (None, "apart"):
         return None
     other, _ = take(found.source, found.best.workaround.nodes, trials.device.device.level)
-    return other if trials.run(other, inputs, near_as_a_whole).is_right else None
+    return other if trials.run_whole(other, inputs).is_right else None
 
 
 def ways(graph: Graph, nodes: Sequence[str], trials: Trials) -> Iterator[Way]:
@@ -284,7 +284,7 @@ class _Search:
             return (self._in_parts if way.how is How.IN_PARTS else self._with_outputs)(way)
         of_case = None
         if way.alone and case is not None:
-            node = next(each.name for each in case.graph.nodes if has_work(each))
+            node = operator_of(case.graph).name
             why = self._refusal(case.graph, way, [node])
             # What a small case has no room for, such as another layout, may be possible in the whole.
             of_case = None if why else self.trials.run(_with(case.graph, way.at([node])), case.inputs)
@@ -300,7 +300,7 @@ class _Search:
                 parts = split(self.graph, node)
             except GraphError as error:
                 return Tried(way, way.workaround, impossible=error.problems[0].message)
-            whole = self.trials.run_in_parts(self.graph, parts, self.inputs, near_as_a_whole)
+            whole = self.trials.run_in_parts(self.graph, parts, self.inputs)
             tried = Tried(way, way.workaround, whole=whole)
             if tried.helps:
                 break
@@ -311,7 +311,7 @@ class _Search:
         tried = Tried(way, way.workaround)
         for node in self.nodes[:-1]:
             other = _with_output(self.graph, node)
-            whole = self.trials.run(other, self.inputs, near_as_a_whole)
+            whole = self.trials.run_whole(other, self.inputs)
             tried = Tried(way, way.workaround, whole=whole, graph=other)
             if tried.helps:
                 break
@@ -324,7 +324,7 @@ class _Search:
             why = self._refusal(self.graph, way, nodes)
             if why:
                 return tried if tried.whole else Tried(way, workaround, case, impossible=why)
-            whole = self.trials.run(_with(self.graph, workaround), self.inputs, near_as_a_whole)
+            whole = self.trials.run_whole(_with(self.graph, workaround), self.inputs)
             tried = Tried(way, workaround, case, whole)
             if tried.helps:
                 break

@@ -38,7 +38,7 @@ def test_all_of_them(tmp_path: pathlib.Path) -> None:
     ]
     trials = Trials(wrong_softmax())
     for name in ("workaround.yaml", "detoured.yaml"):
-        assert trials.run(dg.load(tmp_path / "new" / name), {"x": X}).is_right
+        assert trials.run_whole(dg.load(tmp_path / "new" / name), {"x": X}).is_right
     for name in ("report.txt", "report.html", "case.yaml", "case.json"):
         assert "secret" not in (tmp_path / "new" / name).read_text("utf-8")
 
@@ -67,3 +67,14 @@ def test_results_that_change_from_run_to_run(runs: int, seen: bool) -> None:
     g.output("y", dg.exp(g.input("x", sizes=[3, 20], dtype="float32"), name="y"))
     assert trials.is_wrong(g, {"x": X}) is seen
     assert trials.executions == runs
+
+
+def test_a_node_that_reads_nothing(tmp_path: pathlib.Path) -> None:
+    g = dg.Graph()
+    ramp = g.fill_value_sequence(sizes=[1, 4], dtype="float32", value_start=3, value_delta=2, name="ramp")
+    g.output("y", dg.multiply(g.input("x", sizes=[1, 4], dtype="float32"), ramp))
+    found = diagnose(g, ["ramp"], {"x": np.ones((1, 4), np.float32)}, faulty(lambda call: not call.given))
+    assert found.case is not None
+    assert found.outcome is not None
+    assert found.outcome.is_wrong
+    assert "case.yaml" in write(found, tmp_path, with_data=True)

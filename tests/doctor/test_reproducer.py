@@ -14,6 +14,7 @@ import dmlgraph as dg
 from dmlgraph.base.tensor import DataTypeLike
 from dmlgraph.doctor import reproducer
 from dmlgraph.doctor.trials import Trials
+from dmlgraph.measure.ulp import Tolerance, compare
 from dmlgraph.testing.run import Runner, cases
 
 
@@ -58,3 +59,18 @@ def test_a_case_is_written_for_everyone(tmp_path: pathlib.Path) -> None:
     expected = (tmp_path / "cpp" / "expected.bin").read_bytes()
     assert x.tobytes() in expected
     assert np.exp(x[0, 0]).tobytes()[1:] in expected
+
+
+@pytest.mark.parametrize(("units", "operator"), [(1, dg.activation_relu), (270, dg.tanh)])
+def test_a_small_fault_is_one_by_the_bounds_of_its_operator(units: int, operator: Any) -> None:
+    """One unit is much for what only selects, and 270 are for a function, though both are near the largest number."""
+    graph = dg.Graph()
+    graph.output("y", operator(graph.input("x", sizes=[4], dtype="float32"), name="y"))
+    x = {"x": np.array([-1, 0.25, 0.5, 8], np.float32)}
+    assert Trials(faulty(lambda _: True, units // 2)).run(graph, x).is_right is (units > 1)
+    outcome = Trials(faulty(lambda _: True, units)).run(graph, x)
+    assert outcome.is_wrong
+    test = dg.loads(reproducer.text(graph, x, outcome)).origin.tests["case"]
+    got, expected = outcome.got["y"], outcome.expected["y"]
+    assert not compare(got, expected, Tolerance(test.ulp or 0, 0.0, test.absolute or 0.0)).equal
+    assert compare(expected, expected, Tolerance(test.ulp or 0, 0.0, test.absolute or 0.0)).equal

@@ -27,7 +27,7 @@ from dmlgraph.devices.directml.software import adapter
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.doctor import reproducer
 from dmlgraph.doctor.diagnosis import diagnose
-from dmlgraph.doctor.trials import Trials, near_as_a_whole
+from dmlgraph.doctor.trials import Trials
 from dmlgraph.graph.nodes import OperatorNode
 from dmlgraph.measure.diff import Side, diff
 from dmlgraph.measure.ulp import Tolerance
@@ -67,8 +67,8 @@ def test_a_decoder_whose_normalizations_are_wrong(tmp_path: pathlib.Path) -> Non
     found.treatment.graph().save(tmp_path / "model.yaml")
 
     again, trials = dg.load(tmp_path / "model.yaml"), Trials(faulty(is_wrong))
-    assert trials.run(again, IDS, near_as_a_whole).is_right
-    assert trials.run(graph, IDS, near_as_a_whole).is_wrong
+    assert trials.run_whole(again, IDS).is_right
+    assert trials.run_whole(graph, IDS).is_wrong
     names = [sorted(node.name for node in each.compile("cpu").graph.nodes) for each in (again, graph)]
     assert names[0] == names[1]  # elsewhere it is the graph as it was
 
@@ -140,7 +140,7 @@ def test_one_command_finds_the_way_round(
     adapter.load().plant_fault(fault)
     try:
         trials = Trials(choose(DEVICE))
-        assert trials.run(again, IDS, near_as_a_whole).is_right
-        assert trials.run(graph, IDS, near_as_a_whole).is_wrong
+        assert trials.run_whole(again, IDS).is_right
+        assert trials.run_whole(graph, IDS).is_wrong
     finally:
         adapter.load().plant_fault("")

@@ -12,7 +12,7 @@ import dmlgraph as dg
 from dmlgraph.devices import with_permissions
 from dmlgraph.doctor.cut import cut_node
 from dmlgraph.doctor.shrink import shrink
-from dmlgraph.doctor.trials import Trials, near_as_a_whole
+from dmlgraph.doctor.trials import Trials
 from dmlgraph.doctor.ways import How, Treatment, treat, ways, workaround_for
 from dmlgraph.formats.yaml import dumps
 
@@ -70,9 +70,9 @@ def test_a_normalization_that_is_wrong_in_float16() -> None:
         "- {device: directml, adapter: Faulty 3000, driver: {from: 31.0.15, below: 31.0.16}, "
         "nodes: {norm0: float32, norm1: float32}}"
     )
-    assert trials.run(dg.loads(dumps(found.graph())), {"x": X}).is_right
+    assert trials.run_whole(dg.loads(dumps(found.graph())), {"x": X}).is_right
     assert found.detoured is not None
-    assert trials.run(dg.loads(dumps(found.detoured)), {"x": X}).is_right
+    assert trials.run_whole(dg.loads(dumps(found.detoured)), {"x": X}).is_right
 
 
 def test_one_node_of_several_goes_round_where_that_is_enough() -> None:
@@ -194,7 +194,7 @@ def test_ways_round_what_is_wrong_only_in_the_whole(hidden: str, with_output: st
     assert found.best is not None
     assert found.best.way.how is How.IN_FILE
     trials = Trials(faulty(is_wrong))
-    assert trials.run(dg.loads(dumps(found.graph())), Y, near_as_a_whole).is_right
+    assert trials.run_whole(dg.loads(dumps(found.graph())), Y).is_right
     tried = next(each for each in found.tried if each.way.how is How.WITH_OUTPUTS)
     assert tried.graph is not None
     assert set(tried.graph.outputs) == {"y", with_output}
@@ -208,7 +208,7 @@ def test_an_output_more_is_written_where_no_workaround_helps() -> None:
     assert found.best is None
     assert found.detoured is not None
     assert list(found.detoured.outputs) == ["y", "b"]
-    assert Trials(faulty(is_wrong)).run(dg.loads(dumps(found.detoured)), Y).is_right
+    assert Trials(faulty(is_wrong)).run_whole(dg.loads(dumps(found.detoured)), Y).is_right
 
 
 def test_where_nothing_is_known_only_what_holds_for_all_is_tried() -> None:

@@ -33,17 +33,18 @@ class Call:
 
 
 class FaultyDevice(ReferenceDevice):
-    """Evaluates every operator as the reference does; the middle of the first output of wrong calls is off by 3.
+    """Evaluates every operator as the reference does; the middle of the first output of wrong calls is off.
 
     Args:
         is_wrong: whether a call is.
+        units: by how many units in the last place it is off; 0: by 3.
     """
 
     name = "directml:1"
     adapter_name, driver_version = "Faulty 3000", "31.0.15"
 
-    def __init__(self, is_wrong: Callable[[Call], bool]) -> None:
-        self.is_wrong = is_wrong
+    def __init__(self, is_wrong: Callable[[Call], bool], units: int = 0) -> None:
+        self.is_wrong, self.units = is_wrong, units
         self.executions = 0
 
     def compile(self, graph: GraphDesc, *, reason: str, debug: bool = False) -> Executable:
@@ -65,13 +66,14 @@ class FaultyDevice(ReferenceDevice):
             first, *rest = evaluate(*inputs)
             if self.is_wrong(Call(operator, inputs, (first, *rest), graph)):
                 first = first.copy()
-                first.reshape(-1)[first.size // 2] += 3
+                middle = first.reshape(-1)[first.size // 2 :][:1]
+                middle += self.units * np.spacing(middle) if self.units else np.asarray(3, first.dtype)
             return first, *rest
 
         return operator.replace(evaluate=evaluated)
 
 
-def faulty(is_wrong: Callable[[Call], bool]) -> Choice:
+def faulty(is_wrong: Callable[[Call], bool], units: int = 0) -> Choice:
     """The choice of a device with a fault."""
-    device = FaultyDevice(is_wrong)
+    device = FaultyDevice(is_wrong, units)
     return Choice(device.name, device, "for a test")
