@@ -117,6 +117,14 @@ def test_stop_tokens_and_going_on(expected: list[int], drafts: int) -> None:
     assert list(text) == greedy(PROMPT + expected[:place] + more, 7)
 
 
+def test_a_text_is_extended_before_all_its_tokens_were_taken(cpu: Generator, expected: list[int]) -> None:
+    """A wait gives several tokens; those that nobody has taken are no part of the text."""
+    text, more = cpu(PROMPT, max_new_tokens=NEW), tokens_of(" and the other").tolist()
+    assert [next(text) for _ in range(3)] == expected[:3]
+    text.extend(more, max_new_tokens=5)
+    assert list(text) == greedy(PROMPT + expected[:3] + more, 5)
+
+
 def test_rewinding(cpu: Generator, expected: list[int]) -> None:
     text = cpu(PROMPT, max_new_tokens=NEW)
     assert [next(text) for _ in range(11)] == expected[:11]
@@ -238,13 +246,14 @@ def test_drafts_must_have_the_same_tokens_and_be_rewound() -> None:
             Generator(one, device="cpu", draft=other)
 
 
-def test_sampled_drafts_have_the_probabilities_of_the_model() -> None:
+@pytest.mark.parametrize("by_decoder", [False, True])
+def test_sampled_drafts_have_the_probabilities_of_the_model(by_decoder: bool) -> None:
     """The first token after a draft that is verified: 300 seeds, within four standard deviations."""
     prompt = tokens_of("a sequence type is a sequence").tolist()
     shares = Reader().after(prompt)
     shares = np.exp(shares - shares.max())
     likeliest, share = int(shares.argmax()), shares.max() / shares.sum()
-    writer = Generator(decoder(48), device="cpu", drafts=2)
+    writer = Generator(decoder(48), device="cpu", drafts=2, draft=smaller() if by_decoder else None)
     found = sum(next(writer(prompt, max_new_tokens=3, temperature=1.0, seed=seed)) == likeliest for seed in range(300))
     assert 0.1 < share < 0.95
     assert abs(found - 300 * share) < 4 * np.sqrt(300 * share * (1 - share))
