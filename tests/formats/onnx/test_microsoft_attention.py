@@ -265,7 +265,7 @@ def test_caches_of_eight_bits(device: DeviceName, kind: str) -> None:
     chance = Chance(8)
     scales = [chance.numbers.uniform(0.01, 0.03, 1 if kind == "PER_TENSOR" else 16).astype(np.float32) for _ in "kv"]
     pasts = [chance.numbers.integers(-128, 128, (2, 2, 3, 8)).astype(np.int8) for _ in "kv"]
-    inputs = [chance.floats(2, 1, 32), 2 * chance.floats(2, 1, 16), chance.floats(2, 1, 16), *pasts]
+    inputs: list[Any] = [chance.floats(2, 1, 32), 2 * chance.floats(2, 1, 16), chance.floats(2, 1, 16), *pasts]
     inputs += [np.array([3, 3], np.int32), np.array(4, np.int32), *[None] * 5, *scales]
     fields = {"num_heads": 4, "kv_num_heads": 2, "kv_cache_bit_width": 8, "k_quant_type": kind, "v_quant_type": kind}
     case = Case("GroupQueryAttention", inputs, fields, (True,) * 3, known=(5, 6))
