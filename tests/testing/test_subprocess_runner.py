@@ -131,7 +131,7 @@ def test_what_it_starts_ends_with_it_and_what_it_prints_is_kept(
 
 def test_a_pipe_that_something_else_holds_is_closed_by_whoever_reads_it() -> None:
     """On Windows, closing it meanwhile would wait for as long as it is read."""
-    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    command = [sys.executable, "-P", "-c", "import time; time.sleep(600)"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         tail = _Tail(process)
