@@ -113,7 +113,7 @@ def export(
     from dmlgraph.formats.load_save import save
 
     graph = load_graph(files[0], {name: sizes[0] for name, sizes in dims.items()})
-    write: Callable[..., None] = save
+    write: Callable[..., object] = save
     if inputs:
         write = functools.partial(writer.save, inputs=as_declared(graph, inputs))
     with writing(output), Report(place=graph.origin.located):
