@@ -182,7 +182,7 @@ def test_an_input_of_another_data_type_is_told_with_its_file(folder: pathlib.Pat
     [
         ["show", "ramp.yaml", "-o", "none/x.svg"],
         ["new", "none/x.yaml"],
-        ["dxdispatch", "export", "ramp.yaml", "-o", "none/x.json"],
+        ["export", "ramp.yaml", "-o", "none/x.json"],
         ["bench", "ramp.yaml", "--device", "reference", "--repeats", "1", "--trace", "none/x.json"],
     ],
 )

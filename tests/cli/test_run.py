@@ -100,7 +100,6 @@ outputs: [f, i]
         ["test", "-"],
         ["diff", "-", "--device", "reference", "--device", "cpu"],
         ["bench", "-", "--device", "reference", "--repeats", "1", "--json"],
-        ["dxdispatch", "export", "-"],
     ],
     ids=lambda arguments: arguments[0],
 )

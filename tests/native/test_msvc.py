@@ -27,6 +27,7 @@ void __cpuid(int out[4], int leaf);
 void __cpuidex(int out[4], int leaf, int subleaf);
 unsigned long long _xgetbv(unsigned which);
 """
+OF_ARM = {"half_arithmetic.cpp"}  # where levels are built only with compilers like GCC
 AVX512 = ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl")
 
 
@@ -40,7 +41,7 @@ AVX512 = ("-mavx2", "-mfma", "-mf16c", "-mavx512f", "-mavx512bw", "-mavx512dq", 
 )
 def test_the_code_for_msvc_is_read(folder: str, options: tuple[str, ...], tmp_path: pathlib.Path) -> None:
     (tmp_path / "intrin.h").write_text(INTRINSICS, encoding="utf-8")
-    sources = sorted((NATIVE / "cpu" / folder).glob("*.cpp"))
+    sources = sorted(path for path in (NATIVE / "cpu" / folder).glob("*.cpp") if path.name not in OF_ARM)
     every = tmp_path / "every.cpp"  # as the build compiles several as one
     every.write_text("".join(f'#include "{path}"\n' for path in sources), encoding="utf-8")
     command = ["clang++", "-fsyntax-only", "-std=c++20", "-fms-extensions", "-fdeclspec", "-include", "intrin.h"]
