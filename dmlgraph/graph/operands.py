@@ -41,13 +41,16 @@ def values(
     """
 
     def value(given: Any, field: str, index: int | None = None) -> Value:
+        place = field if index is None else f"{field}.{index}"
+        if isinstance(given, Value):
+            return own(graph, given, place)
         if isinstance(given, np.ndarray) and not given.ndim and given.dtype.kind in "iuf":
             given = given[()]
         if isinstance(given, np.ndarray):
             return _constant(graph, operator, (field, index), given, tensors, outputs)
-        if not isinstance(given, Value) and is_number(given):
+        if is_number(given):
             return _fill(graph, operator, (field, index), given, tensors, outputs)
-        return own(graph, given, field if index is None else f"{field}.{index}")
+        return own(graph, given, place)
 
     found: dict[str, Any] = {}
     for field, takes_list in operator.input_arrays.items():

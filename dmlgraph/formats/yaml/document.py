@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from dmlgraph.base.errors import DocumentError, Problem, listing, shorten
+from dmlgraph.base.errors import DocumentError, GraphError, Problem, listing, shorten
 from dmlgraph.base.report import DocumentReport, Part, Report
 from dmlgraph.formats.arrays import Folder
 from dmlgraph.formats.safetensors import Archive
@@ -122,11 +122,15 @@ class Document:
     def _names_declared(self) -> str:
         return listing(sorted(self.declared), at_most=8)
 
-    def _value(self, tree: Tree, field: str) -> Any:
+    def _value(self, tree: Tree, field: str, report: Report) -> Any:
+        """What a field of tensors refers to; None for nothing, and where the report has noted a problem."""
         if isinstance(tree.value, list):
-            return [self._value(item, f"{field}.{index}") for index, item in enumerate(tree.value)]
-        with Report(place=lambda problem: dataclasses.replace(problem, node=None, field=field)):
+            return [self._value(item, f"{field}.{index}", report) for index, item in enumerate(tree.value)]
+        try:
             return None if tree.value is None else self.graph.value(self._actual(tree.value))
+        except GraphError as error:
+            report.add(*(dataclasses.replace(problem, node=None, field=field) for problem in error.problems))
+            return None
 
     # Problems and their places.
 

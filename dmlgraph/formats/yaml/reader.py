@@ -409,11 +409,8 @@ class _Reader(Document):
             self.broken.add(name)
             self.graph.checker.check_fields(operator, inputs, attributes, outputs)
             return
-        tensors: dict[str, Any] = {}
         with Report(GraphError) as report:
-            for key, item in inputs.items():
-                with report.at():
-                    tensors[key] = self._value(item, key)
+            tensors = {key: self._value(item, key, report) for key, item in inputs.items()}
             if report.problems:
                 self.graph.checker.check_fields(operator, inputs, attributes, outputs)
         self.graph.add(operator, tensors, attributes, outputs, name)
