@@ -111,7 +111,7 @@ GROUPS: dict[str, Callable[[int], Iterator[tuple[str, Callable[[], Call]]]]] = {
 def work(group: str, threads: int) -> None:
     """Answers each line with the name of a case: by "ready" the first time, then by its least seconds."""
     cases = dict(GROUPS[group](threads))
-    print(*cases, flush=True)
+    print(*cases, sep="\t", flush=True)  # names have spaces
     made: tuple[str, Call] | None = None
     for text in sys.stdin:
         name = text.strip()
@@ -141,7 +141,7 @@ class Build:
             text=True,
             env=os.environ | {"DMLGRAPH_THREADS": str(threads)},
         )
-        self.names = self._answer().split()
+        self.names = self._answer().split("\t")
 
     def ask(self, name: str) -> str:
         assert self._process.stdin is not None
