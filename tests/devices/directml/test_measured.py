@@ -175,13 +175,13 @@ class TestDiffers:
 
     @pytest.mark.parametrize("host", ["add1", "gemm"])
     def test_a_fused_relu_keeps_nan_and_signs_zero(self, directml: DirectMLDevice, dtype: str, host: str) -> None:
-        x = np.array([[NAN], [-1], [0], [2]], dtype)
+        x = np.array([[NAN], [-np.inf], [-1], [0], [2]], dtype)
         inputs = [x, np.zeros_like(x) if host == "add1" else ONE.astype(dtype)]
         (fused,) = run(directml, lowered(directml, host, inputs, fused_activation="activation_relu"), inputs)
-        np.testing.assert_array_equal(fused, [[NAN], [0], [0], [2]])
-        assert np.signbit(fused[1:]).ravel().tolist() == [True, False, False]
+        np.testing.assert_array_equal(fused, [[NAN], [NAN], [0], [0], [2]])
+        assert np.signbit(fused[2:]).ravel().tolist() == [True, False, False]
         (alone,) = run(directml, lowered(directml, "activation_relu", [x]), [x])
-        np.testing.assert_array_equal(alone, [[0], [0], [0], [2]])
+        np.testing.assert_array_equal(alone, [[0], [0], [0], [0], [2]])
         assert not np.signbit(alone).any()
 
     @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
