@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Ended = tuple[Kind, str]
 
+HELPS = {
+    Kind.LOST: "another driver, --no-metacommands or smaller sizes may help: Windows resets a GPU that takes more than"
+    " 2 seconds for a dispatch",
+    Kind.HANG: "another driver, --no-metacommands or smaller sizes may help; so may a longer --time-limit",
+}
+
 
 def try_alone(
     graph: Graph, device: Choice, inputs: Mapping[str, Array], *, fuse: bool, seconds: float
@@ -39,7 +45,7 @@ def try_alone(
         except EndedError as error:
             kind = Kind.HANG if error.result.outcome is Outcome.TIMED_OUT else Kind.LOST
             return kind, error.result.report
-    return (Kind.LOST, str(answer["report"])) if answer["code"] == "device-removed" else None
+    return (Kind.LOST, f"the device was removed: {answer['reason']}") if answer["code"] == "device-removed" else None
 
 
 def smallest_lost(
@@ -97,5 +103,5 @@ def smallest_lost(
         node=nodes[last - 1],
         group=group if len(group) > 1 else (),
         executions=executions,
-        why=why.splitlines()[0],
+        why=f"{why.splitlines()[0]}\n{HELPS[kind]}" if ended else why,
     )

@@ -126,8 +126,8 @@ def _run(request: dict[str, Any]) -> dict[str, Any]:
         with graph.compile(device, **options) as executable:
             executable.run(inputs)
     except DmlGraphError as error:
-        return {"code": error.code, "report": str(error)}
-    return {"code": None, "report": ""}
+        return {"code": error.code, "reason": getattr(error, "hresult_name", None) or str(error)}
+    return {"code": None}
 
 
 _TASKS = {"test": _test, "devices": _devices, "run": _run}
