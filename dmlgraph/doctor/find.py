@@ -95,11 +95,11 @@ def _found(runs: Runs) -> Finding:
     found = None if whole.explains(first) else together(runs, whole)
     if isinstance(found, Suspect):
         return accused(runs, found, unstable=False)
-    outputs = whole.measured(first)
-    if whole.is_near(first):
-        return Finding(Kind.SOUND, runs.device.name, executions=runs.executions, outputs=outputs)
-    if found is not None:
+    outputs, is_near = whole.measured(first), whole.is_near(first)
+    if found is not None and (not is_near or whole.stands_out(first)):
         return vanished(runs, found, Kind.VANISHING, outputs)
+    if is_near:
+        return Finding(Kind.SOUND, runs.device.name, executions=runs.executions, outputs=outputs)
     return Finding(
         Kind.AMPLIFICATION, runs.device.name, executions=runs.executions, outputs=outputs, why=whole.growth()
     )

@@ -44,7 +44,7 @@ class Finding:
         expected: these outputs for the same inputs.
         executions: how often the device ran something.
         measures: of the first wrong output.
-        outputs: of the outputs of the whole graph, by name, against those expected of the graph's inputs.
+        outputs: of the outputs and the next values of states, by name, against those expected of the graph's inputs.
         why: what else is known, in a sentence or two, each in a line; empty if nothing is.
         rules: the fusing rules that made the node.
     """

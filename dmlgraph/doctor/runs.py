@@ -13,7 +13,7 @@ from dmlgraph.compiler.ir_node import IrNode, Source
 from dmlgraph.devices import Choice
 from dmlgraph.devices.compile import compile_graph, compile_ir, fuse_graph
 from dmlgraph.doctor.judge import Judge
-from dmlgraph.doctor.values import Values, arguments, at_first, evaluate, operators, part, written
+from dmlgraph.doctor.values import Values, arguments, at_first, evaluate, first_step, operators, part, written
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.value import Value
 from dmlgraph.measure.exposing import exposing
@@ -90,15 +90,11 @@ class Runs:
     # On the device.
 
     def whole(self) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The outputs of two runs of the graph as it is."""
+        """The outputs, and the next values of states, of two runs of the graph as it is."""
         self.executions += 2
         with compile_graph(self.graph, self.device, fuse=self.fuse) as executable:
             self._overwrite(executable)
-            results = []
-            for _ in range(2):
-                found = executable.run(self.inputs, states=executable.new_states())
-                results.append({name: np.array(value) for name, value in found.items()})
-        return results[0], results[1]
+            return first_step(executable, self.inputs), first_step(executable, self.inputs)
 
     def exposing(self, batch: Sequence[Source], runs: int = 1) -> list[Values]:
         """These values on the device, by run."""

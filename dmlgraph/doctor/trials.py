@@ -13,7 +13,7 @@ from dmlgraph.devices import Choice, choose
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.doctor.judge import Judge
 from dmlgraph.doctor.parts import run as run_parts
-from dmlgraph.doctor.values import read_in_source
+from dmlgraph.doctor.values import first_step, read_in_source
 from dmlgraph.graph.graph import Graph
 from dmlgraph.graph.nodes import OperatorNode, is_computed
 from dmlgraph.measure.ulp import Comparison, Tolerance, compare
@@ -56,7 +56,7 @@ class Outcome:
         is_wrong: whether the device ran it, and an output is wrong.
         error: why it could not.
         dispatches: how many there were, or how many nodes the compiled graph has.
-        got, expected: the outputs by name.
+        got, expected: the outputs by name, and the next values of states.
     """
 
     compared: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
@@ -130,7 +130,7 @@ class Trials:
         self.executions += self.runs
         try:
             with compile_graph(graph, self.device, fuse=self.fuse) as executable:
-                results = [executable.run(inputs, states=executable.new_states()) for _ in range(self.runs)]
+                results = [first_step(executable, inputs) for _ in range(self.runs)]
                 count = executable.stats.get("dispatches", len(executable.graph.nodes))
         except DmlGraphError as error:
             return Outcome(error=error.problems[0].headline.splitlines()[0])
@@ -144,7 +144,7 @@ class Trials:
 
     def _expected(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         with compile_graph(graph, self._basis, fuse=False) as executable:
-            return executable.run(inputs)
+            return first_step(executable, inputs)
 
     def _judged(self, graph: Graph, inputs: Mapping[str, Array], got: Results, expected: Results) -> Outcome:
         """Outputs by the bounds of the operator."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from dmlgraph.graph.network import Output
 from dmlgraph.graph.nodes import LENGTH, ConstantNode, InputNode, OperatorNode
 from dmlgraph.operators.element_wise import Max
 from dmlgraph.operators.fill import FillValueConstant
+
+if TYPE_CHECKING:
+    from dmlgraph.devices.executable import Executable
 
 Array = np.ndarray[Any, Any]
 Values = dict[Source, Array]
@@ -51,13 +54,20 @@ def at_first(ir: IrGraph) -> dict[str, Array]:
 
 
 def outputs_of(ir: IrGraph, values: Mapping[Source, Array]) -> dict[str, Array]:
-    """The outputs of a graph, which may have another shape than the values that they are; no next values of states."""
-    descs, changing = ir.output_descs, {state.output for state in ir.states}
+    """The outputs and the next values of states, which may have another shape than the values that they are."""
+    descs = ir.output_descs
     return {
         name: np.array(descs[name].unpack(ir.desc(*source).pack(values[source])))
         for name, source in ir.outputs.items()
-        if name not in changing
     }
+
+
+def first_step(executable: Executable, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a run whose states are as at first, and what these hold after it, as their next values."""
+    states = executable.new_states()
+    found = executable.run(inputs, states=states)
+    after = {state.output: states[state.name] for state in executable.graph.states if state.output is not None}
+    return {name: np.array(value) for name, value in (found | after).items()}
 
 
 def operators(ir: IrGraph) -> list[IrNode]:

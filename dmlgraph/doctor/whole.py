@@ -16,6 +16,7 @@ from dmlgraph.doctor.values import Values, on_host, operators, outputs_of, writt
 Array = np.ndarray[Any, Any]
 
 # The normalised error of an output, in units of the data type's precision, from which on it is one that people notice.
+# So is one of an element, as a fraction of it or of the root mean square of all.
 NOTICED = {"float16": 32, "float32": 1024, "float64": 1024}
 
 
@@ -49,6 +50,14 @@ class Whole:
         if all(judge.is_near(results[name], [value]) for name, value in exact.items()):
             return True
         return all(judge.is_near(results[name], [each[name] for each in self._near]) for name in exact)
+
+    def stands_out(self, results: Mapping[str, Array]) -> bool:
+        """Whether an element is so far from what the values between the nodes led to that people notice this one.
+
+        The normalised error of an output hides one wrong element of a million.
+        """
+        exact = outputs_of(self._runs.ir, self._runs.values)
+        return any(_has_outlier(results[name], value) for name, value in exact.items())
 
     # The reference.
 
@@ -86,10 +95,24 @@ class Whole:
         return Measures.of(self._runs.values[source], value).normalised
 
 
+def _noticed(array: Array) -> float:
+    return float(NOTICED[array.dtype.name] * np.finfo(array.dtype).eps)
+
+
 def _is_small(measures: Measures, expected: Array) -> bool:
     """Whether a difference is one that rounding makes in a graph of ordinary depth."""
     if expected.dtype.kind != "f":
         return not measures.differing
-    return (
-        not measures.not_finite and measures.normalised <= NOTICED[expected.dtype.name] * np.finfo(expected.dtype).eps
-    )
+    return not measures.not_finite and measures.normalised <= _noticed(expected)
+
+
+def _has_outlier(got: Array, expected: Array) -> bool:
+    """Whether an element is wrong, whatever the others are."""
+    if expected.dtype.kind != "f":
+        return not is_same([got], [expected])
+    a, b = got.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(b)
+    usual = float(np.sqrt(np.mean(b[finite] ** 2))) if finite.any() else 0.0
+    with np.errstate(invalid="ignore"):
+        is_near = np.abs(a - b) <= _noticed(expected) * np.fmax(np.abs(b), usual)
+    return bool((finite & ~is_near).any())

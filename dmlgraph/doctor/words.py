@@ -54,7 +54,7 @@ def described(graph: Graph, finding: Finding) -> Iterator[str]:
     if finding.measures is not None:
         yield from (f"{INDENT}{line}" for line in _wrong_output(finding))
     for name, measures in finding.outputs.items():
-        yield f"{INDENT}output '{name}':"
+        yield f"{INDENT}{'output' if name in graph.outputs else 'next value'} '{name}':"
         yield from (f"{INDENT * 2}{line}" for line in lines(measures.rows(), "<>"))
     yield f"{INDENT}{plural(finding.executions, 'execution')} on the device"
 
