@@ -4,8 +4,8 @@
     part, inputs = cut_node(graph, "conv_1", values)
 
 This is for what a device runs apart: the nodes are given, and what they read is an input, also where it is a state.
-`Graph.cut` is for a part that people go on with: its ends are given, all nodes between them belong to it, and its states
-and constants stay.
+`Graph.cut` is for a part that people go on with: its ends are given, all nodes between them belong to it, and
+its states and constants stay.
 
 Constants and fills of one number stay what they are, because devices treat them as such.  Devices do not compute views,
 but a view says how a node reads a value: the nodes of a cut keep the views through which they read.
