@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -89,7 +89,7 @@ def doctor(
     tells a fault from small differences that grow, from runs that differ, and from a device that is lost, refuses the
     graph or does not end.  The first try is in a process of its own.  The exit status is 1 if anything is wrong.
 
-    Inputs that are not given are those recorded, else random numbers, the same every time.
+    Inputs that are not given are those recorded; without --golden random numbers, the same every time.
 
     \b
     Examples:
@@ -105,7 +105,7 @@ def doctor(
     choice = chosen(device)
     graph = load_graph(file, dims, [choice])
     tell(graph.warnings())
-    golden = None if recorded is None else _golden(recorded, graph)
+    golden = None if recorded is None else _golden(recorded, graph, inputs)
     of_golden = {} if golden is None else golden.inputs(graph)
     arrays = complete_inputs(graph, {name: ArrayFile(str(recorded), each) for name, each in of_golden.items()} | inputs)
     with Report(place=graph.origin.located):
@@ -166,11 +166,17 @@ def _treated(
     yield from (f"{folder / name}: {what}" for name, what in written.items())
 
 
-def _golden(path: pathlib.Path, graph: Graph) -> Golden:
+def _golden(path: pathlib.Path, graph: Graph, given: Collection[str]) -> Golden:
+    """The recorded values; the inputs with which they were computed have to be known, too."""
+    from dmlgraph.base.errors import GraphError
     from dmlgraph.doctor.golden import Golden
 
     golden = Golden.load(path)
     golden.check(graph)
+    missing = [node.name for node in graph.inputs if node.name not in {*golden.inputs(graph), *given}]
+    if missing:
+        hint = "--input NAME=FILE gives the array with which the others were computed"
+        raise GraphError(f"is not recorded in '{path}'", code="missing-input", node=missing[0], hint=hint)
     return golden
 
 

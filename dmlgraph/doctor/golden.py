@@ -93,7 +93,8 @@ class Golden:
 
     def inputs(self, graph: Graph) -> dict[str, Array]:
         """The arrays of the inputs that were recorded."""
-        return {node.name: self.values[node.name] for node in graph.inputs if node.name in self.values}
+        known = dict(self.named(graph))
+        return {node.name: known[node.name] for node in graph.inputs if node.name in known}
 
     def check(self, graph: Graph) -> None:
         """Refuses values of another graph.
@@ -181,7 +182,7 @@ def record(
 
 
 def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden: Golden) -> Finding:
-    """The first node whose recorded value is not that of the recorded values before it; else the finding.
+    """The first node whose recorded value is not that of the recorded values before it; else how many agree.
 
     The nodes between are computed by the reference, which the device agrees with.
     """
@@ -228,7 +229,9 @@ def recorded(finding: Finding, graph: Graph, inputs: Mapping[str, Array], golden
             )
         for values in runs:
             values[source] = right
-    return finding
+    compared = sum(name in known for name in order)
+    agrees = "1 recorded value agrees" if compared == 1 else f"{compared} recorded values agree"
+    return dataclasses.replace(finding, why="\n".join(filter(None, (finding.why, agrees))))
 
 
 def _has(graph: Graph, reference: str) -> bool:

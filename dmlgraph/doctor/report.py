@@ -151,7 +151,8 @@ def _verdict(treatment: Treatment) -> Iterator[str]:
     if not treatment.before.is_wrong:
         yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
     advised = treatment.advised
-    yield "No way helps." if advised is None else f"{advised.way.name}: {advised.way.meaning}"
+    what = "the graph" if treatment.before.is_wrong else "the case"
+    yield f"No way makes {what} right." if advised is None else f"{advised.way.name}: {advised.way.meaning}"
 
 
 def _ways(treatment: Treatment, with_names: bool) -> tuple[Row, list[Row]]:

@@ -63,6 +63,7 @@ def test_recorded_values_of_another_weight(folder: pathlib.Path) -> None:
     assert call("golden", "graph.yaml", "-o", "values.npz").stdout == "values.npz: 3 values\n"
     same = call("doctor", "graph.yaml", "--device", "cpu", "--golden", "values.npz")
     assert (same.exit_code, same.stderr) == (0, "")  # the inputs are those recorded
+    assert same.stdout.splitlines()[:2] == ["cpu computes every node right", "  2 recorded values agree"]
     refused = call("doctor", "other.yaml", "--device", "cpu", "--golden", "values.npz")
     assert refused.exit_code == 1
     assert "'values.npz' has the values of another graph" in refused.stderr
@@ -77,6 +78,19 @@ def test_recorded_values_of_another_weight(folder: pathlib.Path) -> None:
     assert told["measures"]["differing"] == 1
     assert told["places"] == ["axis 0: only 3 of 0 to 3"]
     assert (folder / "where.svg").read_text("utf-8").startswith("<svg ")
+
+
+def test_recorded_values_need_the_inputs_of_which_they_are() -> None:
+    """Random numbers in their place would accuse the first node."""
+    call("golden", "graph.yaml", "-o", "values.npz")
+    with np.load("values.npz") as values:
+        np.savez("dump.npz", product=values["product"])
+        np.save("x.npy", values["x"])
+    command = ("doctor", "graph.yaml", "--device", "cpu", "--golden", "dump.npz")
+    refused = call(*command)
+    assert refused.exit_code == 1
+    assert "error[missing-input]: node 'x': is not recorded in 'dump.npz'" in refused.stderr
+    assert call(*command, "--input", "x=x.npy").stdout.splitlines()[1] == "  1 recorded value agrees"
 
 
 def test_only_chosen_values_are_recorded() -> None:
