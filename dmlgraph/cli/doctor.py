@@ -148,8 +148,8 @@ def _treated(
     if finding.kind in (Kind.FAULT, Kind.NOT_FINITE, Kind.UNSTABLE, Kind.VANISHING):
         read = None if finding.group else finding.inputs
         runs = 3 if finding.kind is Kind.UNSTABLE else 1
-        blamed = finding.node
-        found = diagnose(graph, finding.nodes, inputs, device, blamed=blamed, read=read, fuse=fuse, runs=runs)
+        kind, nodes, blamed = finding.kind, finding.nodes, finding.node
+        found = diagnose(graph, nodes, inputs, device, kind=kind, blamed=blamed, read=read, fuse=fuse, runs=runs)
     elif finding.kind in (Kind.LOST, Kind.HANG):
         found = diagnose_ended(graph, finding, inputs, device, fuse=fuse, seconds=seconds)
     else:

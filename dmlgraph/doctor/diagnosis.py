@@ -18,6 +18,7 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.devices import Choice, choose
 from dmlgraph.devices.compile import compile_graph
 from dmlgraph.doctor.cut import cut_node
+from dmlgraph.doctor.finding import Kind
 from dmlgraph.doctor.shrink import Shrunk, shrink
 from dmlgraph.doctor.trials import Outcome, Trials, operator_of
 from dmlgraph.doctor.ways import Treatment, treat
@@ -43,6 +44,7 @@ class Diagnosis:
         treatment: the ways round it; None if none were tried, because they would take the device with them.
         executions: how often the device ran for all of this.
         ended: how the case ends, if it gives no results.
+        kind: what was found.
     """
 
     graph: Graph
@@ -53,6 +55,7 @@ class Diagnosis:
     treatment: Treatment | None
     executions: int
     ended: str = ""
+    kind: Kind = Kind.FAULT
 
     @property
     def operators(self) -> list[Operator]:
@@ -67,6 +70,7 @@ def diagnose(
     inputs: Mapping[str, Array],
     device: Choice,
     *,
+    kind: Kind = Kind.FAULT,
     blamed: str | None = None,
     read: Mapping[str, Array] | None = None,
     fuse: bool = True,
@@ -79,6 +83,7 @@ def diagnose(
         nodes: the name of the operator that the device computes wrong, or of those that it does together; may be empty.
         inputs: of the graph, with which it does.
         device: where.
+        kind: what was found.
         blamed: the one of several that may be wrong alone; by default a single node may.
         read: what the node reads on the device, by field; by default what the reference computes.
         fuse: as the graph is compiled.
@@ -94,7 +99,7 @@ def diagnose(
     outcome = None if case is None else trials.run(case.graph, case.inputs)
     nodes = nodes if case is None or alone is None else [alone]
     treatment = treat(graph, nodes, inputs, trials, case)
-    return Diagnosis(graph, nodes, device, case, outcome, treatment, trials.executions)
+    return Diagnosis(graph, nodes, device, case, outcome, treatment, trials.executions, kind=kind)
 
 
 def _shrunk(

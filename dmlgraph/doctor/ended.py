@@ -53,4 +53,4 @@ def diagnose_ended(
         given = {name: known[source] for name, source in sources.items()}
         case = Shrunk(part, given, executions=0, is_smallest=True, is_anonymous=False)
     executions = finding.executions + case.executions
-    return Diagnosis(graph, nodes, device, case, None, None, executions, ended=SAID[finding.kind])
+    return Diagnosis(graph, nodes, device, case, None, None, executions, SAID[finding.kind], finding.kind)

@@ -17,6 +17,7 @@ from dmlgraph.doctor import reproducer
 from dmlgraph.doctor.diagnosis import Diagnosis
 from dmlgraph.doctor.trials import Outcome
 from dmlgraph.doctor.ways import Treatment, Tried
+from dmlgraph.doctor.words import SAID
 from dmlgraph.files.web_page import page
 from dmlgraph.formats.dxdispatch import writer as dxdispatch
 from dmlgraph.graph.nodes import OperatorNode
@@ -100,6 +101,7 @@ class _NoLibrary:
 def _node(found: Diagnosis, with_names: bool) -> Iterator[Row]:
     nodes = (each for each in found.graph.nodes if isinstance(each, OperatorNode))
     computed = [each.name for each in nodes if not each.operator.is_view]
+    yield "finding", SAID[found.kind].replace("'{node}'", "the node")
     yield "operator", ", ".join(dict.fromkeys(each.dml for each in found.operators)) or "-"
     yield "executions", str(found.executions)
     places = sorted({computed.index(name) + 1 for name in found.nodes if name in computed})

@@ -52,6 +52,7 @@ def test_the_smallest_case_that_loses_a_device(shader: str, tmp_path: Path, monk
     assert found.executions == 4 + found.case.executions
     text = report.text(found)
     assert "the device is lost, or its process ends" in text
+    assert "  is lost in the node\n" in text
     assert not [each for each in ("customer", "secret", "0.73", "Ways round") if each in text]
     assert list(write(found, tmp_path)) == ["report.txt", "report.html", "case.yaml", "case.json", "cpp"]
     case = dg.load(tmp_path / "case.yaml")

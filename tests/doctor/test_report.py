@@ -40,7 +40,8 @@ def test_it_says_where_what_and_how_to_go_round(softmax: Diagnosis) -> None:
     lines = report.text(softmax).splitlines()
     assert lines[:2] == ["Where", "-----"]
     text = "\n".join(lines)
-    for line in ("adapter +Faulty 3000", "driver +31.0.15", "operator +ACTIVATION_SOFTMAX1", "node +2 of 2"):
+    node = ("finding +computes the node wrong", "operator +ACTIVATION_SOFTMAX1", "node +2 of 2")
+    for line in ("adapter +Faulty 3000", "driver +31.0.15", *node):
         assert re.search(line, text), line
     assert "1 of 1 elements differ, most of all this one: " in text
     assert re.search(r"> +y\[0\] +4\.0 \(0x40800000\) +1\.0 \(0x3f800000\)", text)

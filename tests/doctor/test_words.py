@@ -12,7 +12,7 @@ from dmlgraph.doctor.finding import Finding, Kind
 from dmlgraph.doctor.measures import Measures
 from dmlgraph.doctor.words import described, plain
 
-RIGHT, WRONG = np.zeros((2, 4), np.float32), np.float32([[0, 0, 1, 0], [0, np.nan, 0, np.inf]])
+RIGHT, WRONG = np.zeros((2, 4), np.float32), np.array([[0, 0, 1, 0], [0, np.nan, 0, np.inf]], np.float32)
 
 
 def graph() -> dg.Graph:
