@@ -156,8 +156,10 @@ def _treated(
         yield f"{folder}: not written, because no node computes something else than it should"
         return
     if found.treatment is not None:
-        advised = found.treatment.advised
-        if advised is None:
+        advised, elsewhere = found.treatment.advised, found.treatment.elsewhere
+        if elsewhere is not None:
+            yield f"no way round it was found: {elsewhere.way.name} helps the node alone, and another may be wrong, too"
+        elif advised is None:
             yield "no way round it was found"
         else:
             yield f"a way round it: {advised.way.name}, with which the whole graph is right"

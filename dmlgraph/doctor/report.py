@@ -152,9 +152,11 @@ def _case(found: Diagnosis) -> Iterator[Section]:
 def _verdict(treatment: Treatment) -> Iterator[str]:
     if not treatment.before.is_wrong:
         yield "The outputs of the whole graph are right as it is, within what many operators may differ by."
-    advised = treatment.advised
+    advised, elsewhere = treatment.advised, treatment.elsewhere
     what = "the graph" if treatment.before.is_wrong else "the case"
     yield f"No way makes {what} right." if advised is None else f"{advised.way.name}: {advised.way.meaning}"
+    if elsewhere is not None:
+        yield f"{elsewhere.way.name} makes the case right: another node may be wrong, too."
 
 
 def _ways(treatment: Treatment, with_names: bool) -> tuple[Row, list[Row]]:

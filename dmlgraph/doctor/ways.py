@@ -132,6 +132,13 @@ class Treatment:
         """The best workaround; if there is none, the best of the other ways that help."""
         return self.best or self._cheapest(self.tried)
 
+    @property
+    def elsewhere(self) -> Tried | None:
+        """A way that makes the case right, and not the graph: another node may be wrong, too.  None if a way helps."""
+        alone = (each for each in self.tried if each.case is not None and each.case.is_right)
+        wrong = (each for each in alone if each.whole is not None and each.whole.is_wrong)
+        return next(wrong, None) if self.advised is None else None
+
     def _cheapest(self, tried: Iterable[Tried]) -> Tried | None:
         helpful = filter(self.is_proved, tried)
         return min(helpful, key=lambda each: each.whole.dispatches if each.whole else 0, default=None)

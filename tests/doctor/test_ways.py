@@ -124,6 +124,21 @@ def test_nothing_helps_where_everything_is_wrong() -> None:
         found.graph()
 
 
+def test_another_wrong_node_is_told_from_one_that_no_way_helps() -> None:
+    """What helps the normalization leaves the sums wrong."""
+
+    def tried(*wrong: str) -> Treatment:
+        trials = Trials(faulty(lambda call: call.operator.name in wrong and call.right[0].dtype == np.float16))
+        return treated(tower(1), "norm0", trials, {"x": X})
+
+    found = tried(NORM, "add", "add1")
+    assert found.advised is None
+    assert found.elsewhere is not None
+    assert found.elsewhere.way.name == "float32"
+    assert results(found)["float32"] == "the whole graph is still wrong"
+    assert tried(NORM).elsewhere is None
+
+
 def test_half_precision_is_a_way_only_where_it_was_permitted() -> None:
     choice = faulty(lambda _: True)
     names = [each.name for each in ways(tower(), ["norm0"], Trials(choice))]
