@@ -22,6 +22,7 @@ Array = np.ndarray[Any, Any]
 
 # Units in the last place by which a device may differ, in addition to the effect of the inputs' last bits.
 ULPS: dict[str, int] = {"cpu": 16, "directml:software": 64}
+MOST_OF_HALF = 16  # of float16, whose unit is 2^13 times that of float32: 64 would be 6 % of a number
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -149,9 +150,15 @@ def differing(got: Array, runs: Sequence[Array], units: int, near: float, slack:
     settled = ~(finite.any(0) & ~finite.all(0)) & ~(np.isnan(runs).any(0) & ~np.isnan(runs).all(0))
     with np.errstate(invalid="ignore"):
         greatest = np.fmax(np.abs(low), np.abs(high))
+        units = units_of(units, got.dtype)
         error = slack + 2 * spread + units * ulp(greatest, got.dtype) + margin(near, greatest, got.dtype)
         is_near = np.where(finite.all(0), (got >= low - error) & (got <= high + error), got == runs[0])
     return np.asarray(settled & ~is_near & ~(np.isnan(got) & np.isnan(runs[0])))
+
+
+def units_of(units: int, dtype: np.dtype[Any]) -> int:
+    """As many of these units in the last place as numbers of a data type may differ by."""
+    return min(units, MOST_OF_HALF) if dtype == np.float16 else units
 
 
 def margin(near: float, numbers: Array, dtype: np.dtype[Any]) -> Array:

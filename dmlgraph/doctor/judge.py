@@ -158,6 +158,7 @@ def _runs(operator: Operator, inputs: Sequence[Array | None], count: int) -> Ite
 def _is_beyond(operator: Operator, inputs: Sequence[Array | None], allowed: Allowed) -> bool:
     """Whether an operator reads numbers for which any result is allowed."""
     numbers = [each for each in inputs if each is not None and each.dtype.kind == "f"]
+    numbers += _scaled(operator, numbers)
     beyond = allowed.beyond
     if allowed.near <= CANCELLING and all(each.dtype != np.float16 for each in numbers):
         beyond = max(beyond, SQUARES)
@@ -168,4 +169,13 @@ def _is_beyond(operator: Operator, inputs: Sequence[Array | None], allowed: Allo
         found = array[finite].astype(np.float64)
         if np.isfinite(beyond) and ((found if isinstance(operator, MASKED) else np.abs(found)) > beyond).any():
             return True
-    return (allowed.special or operator.finite_only) and not _is_finite(inputs)
+    return (allowed.special or operator.finite_only) and not _is_finite(numbers)
+
+
+def _scaled(operator: Operator, numbers: Sequence[Array]) -> list[Array]:
+    """What an operator computes with in place of the numbers that it reads: NaN where its scale is NaN."""
+    affine = operator.attributes.get("scale_bias")
+    if affine is None:
+        return []
+    with np.errstate(all="ignore"):
+        return [(each.astype(np.float64) * affine.scale + affine.bias).astype(each.dtype) for each in numbers]

@@ -11,7 +11,7 @@ from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.scalar import Scalar
 from dmlgraph.compiler.ir import IrGraph
 from dmlgraph.compiler.ir_node import IrNode, Source
-from dmlgraph.doctor.bounds import margin
+from dmlgraph.doctor.bounds import margin, units_of
 from dmlgraph.doctor.judge import Judge
 from dmlgraph.doctor.sums import FREE_ORDER, magnitudes_of
 from dmlgraph.graph.graph import Graph
@@ -149,6 +149,7 @@ def changed(value: Array, units: int, near: float, rng: np.random.Generator, mor
     """Floats as far away as bounds allow; `more` is allowed besides."""
     if value.dtype.kind != "f":
         return value
+    units = units_of(units, value.dtype)
     with np.errstate(all="ignore"):
         steps = rng.integers(-units, units, value.shape, endpoint=True) * np.spacing(value)
         error = margin(near, value.astype(np.float64), value.dtype) + more

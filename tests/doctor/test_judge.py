@@ -29,6 +29,15 @@ def test_a_softmax_is_judged_whatever_a_mask_takes_from_its_scores() -> None:
     assert not JUDGE.wrong(softmax, [-scores], [right], [right + 1])  # a number so large may overflow
 
 
+def test_float16_has_fewer_units() -> None:
+    """64 of its units are 6 %."""
+    root = operator_of(dg.sqrt(dg.Graph().input("x", sizes=[1, 3], dtype="float16")))
+    given = np.array([[1.0, 4.0, 9.0]], np.float16)
+    (right,) = root.evaluate(given)
+    assert not JUDGE.wrong(root, [given], [right + 12 * np.spacing(right)], [right])
+    assert JUDGE.wrong(root, [given], [right + 24 * np.spacing(right)], [right])
+
+
 def test_a_fused_activation_has_its_own_bound() -> None:
     """DirectML's softplus has the rounding error of numbers near 1, also where it is nearly 0."""
     g = dg.Graph(target="6.2")
