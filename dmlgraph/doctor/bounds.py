@@ -87,7 +87,7 @@ ALLOWED: Mapping[str, Mapping[type[Operator], Allowed]] = {
         ops.DynamicQuantizeLinear: Allowed(special=True),
         ops.Reduce: Allowed(beyond=1e15),
         ops.ActivationSoftplus: _INFINITELY_STEEP,
-        **dict.fromkeys((ops.Pow, ops.ConstantPow), Allowed(beyond=1e9)),
+        **dict.fromkeys((ops.Pow, ops.ConstantPow), Allowed(beyond=1e9, special=True)),  # an infinite exponent is odd
         ops.ActivationCelu: Allowed(near=4e-6, beyond=100.0),  # of a large alpha, e^(x / alpha) − 1 keeps few digits
     },
     "cpu": {
