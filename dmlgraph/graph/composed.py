@@ -20,6 +20,7 @@ from dmlgraph.base.errors import GraphError, OperatorError
 from dmlgraph.base.tensor import DataType, DataTypeLike
 from dmlgraph.graph import calls
 from dmlgraph.graph.hinted import hinting
+from dmlgraph.graph.undone import undone
 
 if TYPE_CHECKING:
     from dmlgraph.graph.value import Value
@@ -28,6 +29,7 @@ Axes = int | Sequence[int]
 Tensor: TypeAlias = "Value | np.ndarray[Any, Any]"
 
 
+@undone
 @hinting
 def softmax(x: Value, axis: Axes = -1, *, name: str | None = None) -> Value:
     """e^x / Σ e^x along an axis, or along several together: `activation_softmax1`."""
@@ -35,6 +37,7 @@ def softmax(x: Value, axis: Axes = -1, *, name: str | None = None) -> Value:
     return result
 
 
+@undone
 @hinting
 def layer_norm(
     x: Value,
@@ -76,6 +79,7 @@ def layer_norm(
     return result
 
 
+@undone
 @hinting
 def linear(x: Value, weight: Tensor, bias: Tensor | None = None, *, name: str | None = None) -> Value:
     """x · weightᵀ + bias, for the last dimension of x: `gemm`, between views where x has not two dimensions.
@@ -100,6 +104,7 @@ def linear(x: Value, weight: Tensor, bias: Tensor | None = None, *, name: str | 
     return result if x.rank == 2 else result.reshape(*batch, weight.shape[0], name=name)
 
 
+@undone
 @hinting
 def embedding(table: Value, ids: Value, *, name: str | None = None) -> Value:
     """The rows of a table at some indices: `gather`, between views.
@@ -122,6 +127,7 @@ def embedding(table: Value, ids: Value, *, name: str | None = None) -> Value:
     return rows.reshape(*ids.shape, table.shape[1], name=name)
 
 
+@undone
 @hinting
 def scaled_dot_product_attention(
     query: Value,
@@ -179,10 +185,20 @@ def _only(scores: Value, allowed: Value) -> Value:
 # What the methods of values are made of.
 
 
-def reduced(x: Value, function: object, axis: Axes | None, keepdims: bool, name: str | None) -> Value:
+@undone
+def reduced(
+    x: Value,
+    function: object,
+    axis: Axes | None,
+    keepdims: bool,
+    name: str | None,
+    dtype: DataTypeLike | None = None,
+) -> Value:
     """`reduce` over axes, by default all; without them, unless `keepdims`: of all, one number is left, sizes [1]."""
     chosen = {} if axis is None else {"axes": axis}
-    whole: Value = calls.apply(ops.Reduce, x, function=function, name=name if keepdims else None, **chosen)
+    whole: Value = calls.apply(
+        ops.Reduce, converted(x, dtype), function=function, name=name if keepdims else None, **chosen
+    )
     if keepdims:
         return whole
     several = range(x.rank) if axis is None else listed(axis)
@@ -194,6 +210,13 @@ def reduced(x: Value, function: object, axis: Axes | None, keepdims: bool, name:
 def converted(x: Value, dtype: DataTypeLike | None) -> Value:
     """A value of a data type, `cast`; the value itself, if that is its own, or None is given."""
     return x if dtype is None or DataType.parse(dtype) is x.dtype else x.astype(dtype)
+
+
+@undone
+def truth(x: Value, name: str | None) -> Value:
+    """1 where an element is not 0, else 0."""
+    result: Value = calls.apply(ops.LogicalNot, x == 0, name=name)
+    return result
 
 
 def swapped(x: Value, one: int, other: int, name: str | None) -> Value:
@@ -208,6 +231,7 @@ def swapped(x: Value, one: int, other: int, name: str | None) -> Value:
     return x.transpose(*order, name=name)
 
 
+@undone
 def product(x1: Any, x2: Any) -> Value:
     """The product of matrices, `gemm`; a vector is a row on the left and a column on the right, as NumPy has it."""
     ends = [axis for axis, each in ((-2, x1), (-1, x2)) if len(getattr(each, "shape", ())) == 1]

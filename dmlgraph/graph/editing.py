@@ -68,7 +68,7 @@ class EditableGraph(StatefulGraph):
             DmlGraphError: as in `replace`, or from the function; nothing has changed then.
         """
         given, count = self._value(value, "value"), len(self._network)
-        with self._undoing():
+        with self.undoing():
             made = operands.own(self._graph, function(given), "function")
             self._redirect(given, made, {*self._graph.upstream(made.node), *list(self._network)[count:]})
         return made
@@ -91,9 +91,7 @@ class EditableGraph(StatefulGraph):
         """
         if name not in self._outputs:
             hint = suggestion(name, self._outputs)
-            raise GraphError(
-                "is not an output of the graph", code="unknown-output", field=f"outputs.{name}", hint=hint
-            )
+            raise GraphError("is not an output of the graph", code="unknown-output", field=f"outputs.{name}", hint=hint)
         del self._outputs[name]
         self._graph.origin.forget_output(name)
 
@@ -130,7 +128,7 @@ class EditableGraph(StatefulGraph):
             DmlGraphError: the node, or one that depends on it, is not legal with them; nothing has changed then.
         """
         name = self._name(node)
-        with self._undoing(), Report(node=name):
+        with self.undoing(), Report(node=name):
             made, read = self._with_fields(self._network.node_of(name), fields)
             draft = Draft(self._graph)
             draft.nodes[name], draft.sources[name] = made, read
@@ -229,7 +227,7 @@ class EditableGraph(StatefulGraph):
         return found
 
     @contextlib.contextmanager
-    def _undoing(self) -> Iterator[None]:
+    def undoing(self) -> Iterator[None]:
         """Removes the nodes that are made inside, should it fail."""
         count = len(self._network)
         try:

@@ -25,6 +25,7 @@ from dmlgraph import operators as ops
 from dmlgraph.base.errors import GraphError, OperatorError
 from dmlgraph.base.tensor import DataType, DataTypeLike
 from dmlgraph.graph import calls, composed
+from dmlgraph.graph.undone import undone
 from dmlgraph.operators.catalog.foreign_names import entries, plain
 from dmlgraph.operators.catalog.registry import REGISTRY, full_name
 from dmlgraph.operators.directml_enums import ReduceFunction
@@ -108,6 +109,7 @@ _LIKE = {
 # Functions of elements.
 
 
+@undone
 def floor_divided(a: Any, b: Any) -> Any:
     """⌊a / b⌋, of integers too, whose quotients DirectML rounds toward zero."""
     value = next(each for each in (a, b) if hasattr(each, "graph"))
@@ -169,6 +171,7 @@ _SILENT: dict[str, Any] = {
 }
 
 
+@undone
 def universal(ufunc: np.ufunc, method: str, inputs: Sequence[Operand], given: Mapping[str, Any]) -> Any:
     """What a function of NumPy of elements, such as `np.exp`, makes of values: the operator that computes it.
 
@@ -200,6 +203,7 @@ def _operator(name: str) -> Callable[..., Any] | None:
 # Other functions.
 
 
+@undone
 def function_of_values(function: Any, given: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """What a function of NumPy makes of values.
 
@@ -341,7 +345,7 @@ def _reduction(function: ReduceFunction) -> Callable[..., Value]:
     def reduce(
         a: Value, axis: Axes | None = None, dtype: DataTypeLike | None = None, *, keepdims: bool = False
     ) -> Value:
-        return composed.reduced(composed.converted(a, dtype), function, axis, keepdims, None)
+        return composed.reduced(a, function, axis, keepdims, None, dtype)
 
     return reduce
 

@@ -56,7 +56,7 @@ def _reduction(function: str, what: str) -> Reduction:
         name: str | None = None,
     ) -> Value:
         _never_changes(out)
-        return composed.reduced(composed.converted(self, dtype), function, axis, keepdims, name)
+        return composed.reduced(self, function, axis, keepdims, name, dtype)
 
     method.__qualname__ = "Value." + {"average": "mean"}.get(function, function)
     method.__doc__ = f"""{what} of the elements along axes: `reduce`, and `squeeze` unless `keepdims`.
@@ -235,7 +235,7 @@ class Value(Hinted):
     def astype(self, dtype: DataTypeLike, *, name: str | None = None) -> Value:
         """In another data type: `cast`.  `bool`, as in NumPy, is what is not 0: truth values, which are uint8."""
         if dtype in (bool, np.bool_, "bool"):
-            return calls.apply(ops.LogicalNot, self == 0, name=name)
+            return composed.truth(self, name)
         return calls.apply(ops.Cast, self, dtype=dtype, name=name)
 
     sum = _reduction("sum", "The sum")

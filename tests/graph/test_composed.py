@@ -202,3 +202,31 @@ def test_one_axis_may_stand_for_a_list(x: dg.Value) -> None:
     text = "inputs: {x: {dtype: float32, sizes: [2, 3]}}\nnodes: {y: {op: activation_softmax1, input: x, axes: 0}}"
     graph = dg.loads(f"dmlgraph: 1\n{text}\noutputs: [y]")
     assert "axes: [0]" in dg.formats.yaml.dumps(graph)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        dg.linear,
+        lambda x, w: dg.layer_norm(x, np.ones(4, np.float32), name="x"),
+        lambda x, w: dg.embedding(w, x),
+        lambda x, w: dg.scaled_dot_product_attention(x, x, x, w, is_causal=True),
+        lambda x, w: x.sum(1, "float16", name="x"),
+        lambda x, w: x.astype(bool, name="x"),
+        lambda x, w: w[0] @ x.reshape(3, -1),
+        lambda x, w: x // np.ones(7, np.float32),
+        lambda x, w: np.concatenate([x, w[None, :, :4], w], axis=0),
+        lambda x, w: np.var(x, axis=9),
+        lambda x, w: np.clip(x, w, w),
+    ],
+)
+def test_a_function_that_is_refused_leaves_the_graph_as_it_was(wrong: Callable[[dg.Value, dg.Value], object]) -> None:
+    g = dg.Graph()
+    x, w = g.input("x", sizes=[2, 3, 4], dtype="float32"), g.input("w", sizes=[5, 7], dtype="float32")
+    seen = [node.name for node in g.nodes]
+    with pytest.raises(dg.DmlGraphError):
+        wrong(x, w)
+    left = {node.name for node in g.nodes} - {"x", "w"}
+    assert {name.partition("_")[0] for name in left} <= {"subscript", "reshape"}, left  # made before, by arguments
+    assert [node.name for node in g.nodes][:2] == seen
+    assert dg.linear(x, w[:, :4]).sizes == (2, 3, 5)
