@@ -102,7 +102,7 @@ def export(
       dmlgraph export examples/digits/digits.yaml --to cpp -o digits_cpp --dim N=1,4
     """
     if to == CPP:
-        choices = _Choices(fuse is not False, level, self_check, inputs)
+        choices = _Choices(fuse is not False, level, self_check, inputs, force)
         _export_cpp(files, output, choices, dims)
         return
     for given, option in ((level is not None, "--level"), (self_check, "--self-check")):
@@ -161,6 +161,7 @@ class _Choices:
     level: FeatureLevel | None
     self_check: bool
     inputs: Mapping[str, ArrayFile]
+    force: bool
 
 
 def _export_cpp(
@@ -187,6 +188,7 @@ def _export_cpp(
             level=choices.level,
             self_check=choices.self_check,
             inputs=inputs,
+            force=choices.force,
         )
     click.echo(f"{folder}: written; {folder / 'README.md'} says how to build and use it")
 

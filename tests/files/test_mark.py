@@ -13,6 +13,7 @@ from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.cli.commands import main
+from dmlgraph.formats import cpp
 
 
 @pytest.fixture
@@ -42,6 +43,26 @@ def test_a_file_that_somebody_has_changed_is_not_overwritten(
     assert path.read_text("utf-8") == changed
     graph.save(path, force=True)
     assert "negate" in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", ["one/graph.h", "one/graph.cpp", "CMakeLists.txt", "one/README.md"])
+def test_a_source_of_cpp_that_somebody_has_changed_is_not_overwritten(
+    name: str, graph: dg.Graph, tmp_path: pathlib.Path
+) -> None:
+    def write(**given: bool) -> dict[str, bytes]:
+        cpp.save({"one": graph, "two": graph}, tmp_path, **given)
+        return {str(path): path.read_bytes() for path in tmp_path.rglob("*.*")}
+
+    written = write()
+    assert write() == written
+    changed = (tmp_path / name).read_bytes() + b"\n"
+    (tmp_path / name).write_bytes(changed)
+    (tmp_path / "two" / "ids.h").unlink()
+    with raises(dg.DmlGraphError, "unwritable"):
+        write()
+    assert (tmp_path / name).read_bytes() == changed
+    assert not (tmp_path / "two" / "ids.h").exists()
+    assert write(force=True) == written
 
 
 def test_what_was_written_is_overwritten_also_as_a_copy_with_other_ends_of_lines(

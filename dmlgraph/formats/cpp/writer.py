@@ -15,6 +15,7 @@ from dmlgraph.base.errors import plural
 from dmlgraph.base.file_names import FileNames
 from dmlgraph.base.levels import FeatureLevel
 from dmlgraph.base.memory import enough_memory
+from dmlgraph.files.mark import MARK, check_ours, signed
 from dmlgraph.files.whole import NewFiles
 from dmlgraph.formats.cpp.descs import Nodes, data_type
 from dmlgraph.formats.cpp.layout import Contents, Scratch, Weights
@@ -42,6 +43,7 @@ def save(
     most_bytes: int = MOST_BYTES,
     self_check: bool = False,
     inputs: Mapping[str, Any] | None = None,
+    force: bool = False,
 ) -> None:
     """Writes a graph as C++ for Direct3D 12: a class, its weights, a program, and how to build them.
 
@@ -56,8 +58,10 @@ def save(
         most_bytes: of weights that lie in one buffer.
         self_check: make every node an output, and add a program that prints the first one that is not as expected.
         inputs: for the self-check, by name; random ones by default.
+        force: overwrite texts that somebody has changed, or that dmlgraph has not written: see `dmlgraph.files.mark`.
 
     Raises:
+        DmlGraphError: a text is there, and is not as dmlgraph wrote it.
         GraphError: the graph has no outputs.
         OperatorError: a node needs a higher level, or has a number that C++ cannot express.
         BindingError: a tensor does not fit a buffer of Direct3D 12, or an array its input.
@@ -74,6 +78,10 @@ def save(
         expected = [Expected.of(each.plain, inputs or {}) if self_check else None for each in found]
         parts = [_files(*each, weights, shared) for each in zip(found, weights.contents, expected, strict=True)]
         files = _around(found, parts) if shared else parts[0]
+    if not force:
+        for name in files:
+            if pathlib.PurePath(name).name != EXPECTED:
+                check_ours(folder / name)
     with NewFiles() as new:
         for name, content in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -92,8 +100,8 @@ def _around(found: Sequence[Lowered], parts: Sequence[dict[str, bytes]]) -> dict
         "project": _namespace(names[0]),
     }
     return {
-        "CMakeLists.txt": _filled("several.cmake", values).encode(),
-        "README.md": _filled("several.md", values).encode(),
+        "CMakeLists.txt": _filled("several.cmake", values),
+        "README.md": _filled("several.md", values),
     } | {f"{name}/{file}": content for name, part in zip(names, parts, strict=True) for file, content in part.items()}
 
 
@@ -108,12 +116,12 @@ def _files(
         "shared": ", which the graphs beside this one share" if shared else "",
     }
     if expected is None:
-        return {name: _filled(name, values).encode() for name in SOURCES}
+        return {name: _filled(name, values) for name in SOURCES}
     values |= tables(expected, found.desc, found.exposed) | {
         "programs": "main self_check",
         "self_check": _ABOUT_SELF_CHECK.format(namespace=values["namespace"]),
     }
-    return {name: _filled(name, values).encode() for name in [*SOURCES, SELF_CHECK]} | {EXPECTED: expected.data}
+    return {name: _filled(name, values) for name in [*SOURCES, SELF_CHECK]} | {EXPECTED: expected.data}
 
 
 def _write_weights(weights: Weights, stream: BinaryIO) -> None:
@@ -142,9 +150,15 @@ class _Template(string.Template):
     braceidpattern: ClassVar[str] = "[a-z_]+"
 
 
-def _filled(name: str, values: dict[str, str]) -> str:
+_COMMENTS = {".cpp": "// {}", ".h": "// {}", ".txt": "# {}", ".cmake": "# {}", ".md": "<!-- {} -->"}  # by suffix
+
+
+def _filled(name: str, values: dict[str, str]) -> bytes:
+    """A template with what is filled in, and the mark in a comment at its end."""
     text = importlib.resources.files("dmlgraph.formats.cpp").joinpath("templates", name).read_text(encoding="utf-8")
-    return re.sub("[ ]+\n", "\n", _Template(text).substitute(values))
+    filled = re.sub("[ ]+\n", "\n", _Template(text).substitute(values))
+    mark = _COMMENTS[pathlib.PurePath(name).suffix].format(MARK)
+    return signed(f"{filled}\n{mark}\n".encode())
 
 
 def _values(found: Lowered, weights: Contents) -> dict[str, str]:
