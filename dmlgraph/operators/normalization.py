@@ -237,14 +237,18 @@ class MeanVariance(Normalization):
         return None
 
     def _meant(self, field: str) -> str | None:
-        """How to read a tensor of one dimension along the last axis, if only that is normalised and the sizes fit."""
-        last, desc = self.input.rank - 1, getattr(self, field, None)
-        if desc is None or last < 2 or self.reduced != (last,) or desc.element_count == 1:
+        """How to read a tensor of one dimension along the normalised axis, if the sizes fit.
+
+        None along the batch: then, as of several axes, one number for each channel is meant.
+        """
+        axis, desc = self.reduced[0] if len(self.reduced) == 1 else 0, getattr(self, field, None)
+        if desc is None or axis < 2 or desc.element_count == 1:
             return None
-        if desc.sizes != (1, self.input.sizes[last], *(1,) * (last - 1)):
+        sizes = [1] * self.input.rank
+        sizes[axis] = self.input.sizes[axis]
+        if desc.sizes != (1, sizes[axis], *(1,) * (self.input.rank - 2)):
             return None
-        sizes = [1] * last + [self.input.sizes[last]]
-        return f"reshape({', '.join(map(str, sizes))}) reads it along axis {last}"
+        return f"reshape({', '.join(map(str, sizes))}) reads it along axis {axis}"
 
     @property
     def uses(self) -> tuple[bool, bool]:

@@ -304,5 +304,8 @@ def test_a_scale_that_fits_the_normalised_axis_too_is_doubtful() -> None:
     hint = "from one dimension, reshape(1, 1, 4) reads it along axis 2"
     with raises(dg.OperatorError, "sizes", node="y", field="scale.sizes.1", got=4, hint=hint):
         made([2, 3, 4], [4], [2])
+    (problem,) = made([2, 4, 4, 3], [4], [2]).warnings()
+    assert problem.hint == "reshape(1, 1, 4, 1) reads it along axis 2"
+    assert made([4, 4, 3], [4], [0]).warnings() == []
     for fine in (([2, 4, 4], [1, 1, 4], [2]), ([2, 4, 4], [4], [1]), ([2, 4, 4, 4], [4], [2, 3])):
         assert made(*fine).warnings() == []
