@@ -49,8 +49,8 @@ def test_a_file_that_somebody_has_changed_is_not_overwritten(
 def test_a_source_of_cpp_that_somebody_has_changed_is_not_overwritten(
     name: str, graph: dg.Graph, tmp_path: pathlib.Path
 ) -> None:
-    def write(**given: bool) -> dict[str, bytes]:
-        cpp.save({"one": graph, "two": graph}, tmp_path, **given)
+    def write(*, force: bool = False) -> dict[str, bytes]:
+        cpp.save({"one": graph, "two": graph}, tmp_path, force=force)
         return {str(path): path.read_bytes() for path in tmp_path.rglob("*.*")}
 
     written = write()
