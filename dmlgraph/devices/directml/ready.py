@@ -48,7 +48,7 @@ def bring_llvmlite(*, download: bool = True) -> bool:
     done = subprocess.run(pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         said = done.stdout.strip().splitlines()
-        errors = [line for line in said if "error" in line.lower()] or said[-3:]
+        errors = [line for line in said if line.startswith("ERROR")] or said[-3:]
         raise LibraryError(
             f"pip could not install {llvm.requirement()}: " + " ".join(errors), code="install", hint=_by_hand()
         )
