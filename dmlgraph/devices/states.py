@@ -27,7 +27,7 @@ from dmlgraph.devices.host.turns import Place, Turns
 from dmlgraph.devices.memory import Array, Memory, Part
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import LENGTH
-from dmlgraph.graph.states import fits, fitting
+from dmlgraph.graph.state_rules import fits, fitting
 
 
 @dataclasses.dataclass(slots=True)

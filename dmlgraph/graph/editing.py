@@ -29,7 +29,8 @@ from dmlgraph.graph.dims import Dims
 from dmlgraph.graph.names import check_name
 from dmlgraph.graph.network import Network, Output, Outputs
 from dmlgraph.graph.nodes import ConstantNode, InputNode, Node, OperatorNode, StateNode, kept
-from dmlgraph.graph.states import StatefulGraph, axis_of, check_next, initial_of
+from dmlgraph.graph.state_rules import axis_of, check_next, initial_of
+from dmlgraph.graph.states import StatefulGraph
 from dmlgraph.graph.value import Value
 from dmlgraph.operators.declaration.fields import Role
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
-
-if TYPE_CHECKING:
-    from dmlgraph.graph.graph import Graph
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Undoing(Protocol):
+    """A graph."""
+
+    def undoing(self) -> AbstractContextManager[None]: ...
 
 
 def undone(function: Callable[P, R]) -> Callable[P, R]:
@@ -27,12 +31,10 @@ def undone(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _graphs(given: Iterable[Any]) -> Iterator[Graph]:
+def _graphs(given: Iterable[Any]) -> Iterator[Undoing]:
     """The graphs of the values among arguments, which may be in lists."""
-    from dmlgraph.graph.value import Value
-
     for each in given:
-        if isinstance(each, Value):
-            yield each.graph
-        elif isinstance(each, (list, tuple)):
+        if isinstance(each, (list, tuple)):
             yield from _graphs(each)
+        elif hasattr(each, "graph"):
+            yield each.graph

@@ -23,7 +23,7 @@ from dmlgraph.formats.onnx.shapes import appended
 from dmlgraph.formats.onnx.state_names import LENGTH, PROPERTY
 from dmlgraph.formats.onnx.tensors import Array, Calls, Tensor, stored
 from dmlgraph.graph.graph import Graph
-from dmlgraph.graph.states import fits
+from dmlgraph.graph.state_rules import fits
 from dmlgraph.graph.value import Value
 
 
