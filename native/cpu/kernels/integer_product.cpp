@@ -297,26 +297,13 @@ constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<fals
 #if defined(DMLGRAPH_PAIRS)
 constexpr int together = 2;
 constexpr Tiles tiles = tiles_of<SmallRows>(), tiles_of_bytes = tiles;
-constexpr IntegerKernels kernels{depths_of_word,
-                                 unsigned_columns,
-                                 false,
-                                 together,
-                                 ones,
-                                 tiles,
-                                 tiles_of_bytes,
-                                 words,
-                                 line_of_words,
-                                 taps,
-                                 signed_sums,
-                                 unsigned_columns ? unsigned_sums : signed_sums,
-                                 take_zero_points,
-                                 peak};
 #else
 constexpr int together = 0;
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 constexpr Tiles tiles = tiles_of<Squares>(), tiles_of_bytes = tiles;
 #else
 constexpr Tiles tiles = tiles_of<Integers>(), tiles_of_bytes = tiles_of<ColumnsOfBytes>();
+#endif
 #endif
 constexpr IntegerKernels kernels{depths_of_word,
                                  unsigned_columns,
@@ -332,10 +319,12 @@ constexpr IntegerKernels kernels{depths_of_word,
                                  unsigned_columns ? unsigned_sums : signed_sums,
                                  take_zero_points,
                                  peak,
+#if !defined(DMLGRAPH_PAIRS)
                                  nibble_bytes::words,
                                  nibble_bytes::words_of_nibbles,
-                                 nibble_bytes::rows};
+                                 nibble_bytes::rows
 #endif
+};
 
 #if defined(DMLGRAPH_PAIRS)
 // Rows have the unsigned numbers. Their words are no weights of `taps`.
