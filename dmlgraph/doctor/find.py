@@ -95,7 +95,8 @@ def _found(runs: Runs) -> Finding:
     found = None if whole.explains(first) else together(runs, whole)
     if isinstance(found, Suspect):
         return accused(runs, found, unstable=False)
-    outputs, is_near = whole.measured(first), whole.is_near(first)
+    outputs = whole.measured(first)
+    is_near = whole.is_near(outputs)
     if found is not None and (not is_near or whole.stands_out(first)):
         return vanished(runs, found, Kind.VANISHING, outputs)
     if is_near:
