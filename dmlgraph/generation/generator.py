@@ -236,8 +236,10 @@ class Generator:
 
         It has the input `padding`.  A model that counts positions from the size of its past cannot have it.
         """
-        if self.decoder.is_shared or self._padded is None:
-            return self.decoder if self.decoder.is_shared else None
+        if self.decoder.is_shared:
+            return self.decoder
+        if self._padded is None:
+            return None
         try:
             made = Decoder.of(self._padded, self.capacity, self._cache)
         except ModelError:

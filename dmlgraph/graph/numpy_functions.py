@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from dmlgraph.graph.composed import Axes, Tensor
     from dmlgraph.graph.value import Operand, Value
 
+NEVER_CHANGES = "a value never changes: take the result"
 # What to write for an argument that is not taken.
 _INSTEAD = {
     "where": "np.where(condition, x, number) keeps some elements, and has another number for the others",
-    "out": "a value never changes: take the result",
+    "out": NEVER_CHANGES,
     "dtype": "x.astype(dtype) has another data type",
     "initial": "np.add, np.maximum or np.minimum of the result and the number",
     "ddof": "multiply by n / (n - ddof)",

@@ -90,7 +90,7 @@ def _extreme(function: str, what: str) -> Reduction:
 
 def _never_changes(out: object) -> None:
     if out is not None:
-        message, hint = "cannot be given here", "a value never changes: take the result"
+        message, hint = "cannot be given here", numpy_functions.NEVER_CHANGES
         raise OperatorError(message, code="unknown-field", field="out", got=out, hint=hint)
 
 
