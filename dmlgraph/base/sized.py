@@ -50,7 +50,7 @@ class Sized:
         return float(self.number)
 
     def __index__(self) -> int:
-        return operator.index(self.number)  # type: ignore[arg-type]  # a fraction is no index
+        return operator.index(self.number)  # type: ignore[arg-type]  # a fraction is not an index
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         return np.asarray(self.number, dtype)

@@ -116,7 +116,7 @@ class DataType(enum.Enum):
 
 
 def _numpy_type(given: Any) -> np.dtype[Any] | None:
-    """A type as NumPy's; None if it is no type of numbers."""
+    """A type as NumPy's; None if NumPy does not know it."""
     try:
         found: np.dtype[Any] = np.dtype(given)
     except TypeError:

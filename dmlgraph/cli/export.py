@@ -83,7 +83,7 @@ def export(
     reasons.  ONNX needs the extra onnx: pip install "dmlgraph[onnx]".
 
     In a model for DxDispatch every operator is a dispatchable and every value a buffer, and the outputs are printed.
-    Inputs are zeros, but for those of --input; large arrays go into .npy files beside it.
+    Inputs are zeros, except those of --input; large arrays go into .npy files beside it.
 
     --fuse writes what DirectML would run: every node after fusion, with its fields.  A .json has it for DxDispatch; a
     .yaml is a graph file with the key 'fused', which is not fused again.

@@ -36,8 +36,8 @@ class Diagnosis:
 
     Attributes:
         graph: the whole one.
-        nodes: the names of the operator that is computed wrong, or of those that are together, in execution order;
-            empty if nobody knows.
+        nodes: the name of the operator that is computed wrong, or the names of those that are wrong together, in
+            execution order; empty if they are not known.
         device: where.
         case: a node alone, shrunk; None: each is right alone, so that they are wrong only together.
         outcome: of the case on the device; None without a case, or if it takes the device with it.
@@ -80,7 +80,8 @@ def diagnose(
 
     Args:
         graph: with its dims resolved.
-        nodes: the name of the operator that the device computes wrong, or of those that it does together; may be empty.
+        nodes: the name of the operator that the device computes wrong, or the names of those that are wrong together,
+            in execution order; empty if they are not known.
         inputs: of the graph, with which it does.
         device: where.
         kind: what was found.
