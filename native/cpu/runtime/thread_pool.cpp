@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cpu/compiler.h"
+#include "cpu/runtime/counter.h"
 #include "cpu/runtime/processors.h"
 
 #if !defined(_WIN32)
@@ -63,14 +64,14 @@ public:
         job_ = &job;
         finished_.store(0, std::memory_order_relaxed);
         open_.store(Open{job.helpers, job.helpers}, std::memory_order_release);
-        posted_.fetch_add(1, std::memory_order_release);
+        posted_.add_one();
         if (wake) {
             const int processor = keeping_off.load(std::memory_order_relaxed) ? this_processor() : -1;
             for (int h = 0; h < std::min(job.helpers, static_cast<int>(helpers_.size())); ++h) {
                 Helper& helper = helpers_[static_cast<std::size_t>(h)];
                 helper.placement.keep_off(processor, helper.thread);
             }
-            posted_.notify_all();
+            posted_.wake_all();
         }
         job.run(0);
         const int joined = job.helpers - open_.exchange({}, std::memory_order_acquire).places;  // no more may join
@@ -111,14 +112,14 @@ private:
     void serve(int worker, Placement& placement) {
         std::uint32_t seen = 0;
         while (true) {
-            for (int spin = 0; spin < helper_spins && posted_.load(std::memory_order_relaxed) == seen; ++spin) {
+            for (int spin = 0; spin < helper_spins && posted_.value() == seen; ++spin) {
                 pause();
             }
-            if (posted_.load(std::memory_order_relaxed) == seen) {
+            if (posted_.value() == seen) {
                 placement.sleep();
-                posted_.wait(seen, std::memory_order_acquire);
+                posted_.sleep_while(seen);
             }
-            seen = posted_.load(std::memory_order_acquire);
+            seen = posted_.value();
             placement.note();
             // The job waits for every helper that takes a place, so only such a helper may touch it.
             const auto left = [](Open open) { return Open{open.helpers, open.places - 1}; };
@@ -135,8 +136,8 @@ private:
 
     const int processors_ = processors();
     Job* job_ = nullptr;
-    Clock::time_point last_{};                                  // when the last job was done
-    alignas(cache_line) std::atomic<std::uint32_t> posted_{0};  // counts jobs
+    Clock::time_point last_{};            // when the last job was done
+    alignas(cache_line) Counter posted_;  // of jobs
     alignas(cache_line) std::atomic<Open> open_{Open{}};
     alignas(cache_line) std::atomic<int> finished_{0};  // helpers that have finished with it
     std::deque<Helper> helpers_;                        // a deque, so that they do not move

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <latch>
 #include <new>
 #include <stdexcept>
@@ -17,6 +18,7 @@
 
 #include <doctest/doctest.h>
 
+#include "cpu/runtime/counter.h"
 #include "cpu/tests/any_thread.h"
 #include "cpu/tests/sanitizers.h"
 
@@ -214,6 +216,26 @@ TEST_CASE("the first exception of a job is thrown to its caller, when all worker
             CHECK_MESSAGE(covers(1000, workers), "the next job");
         }
     }
+}
+
+// Each thread waits for the number of the other one: a single lost wake would leave both asleep.
+TEST_CASE("a thread that sleeps on a counter is always woken") {
+    constexpr std::uint32_t turns = 20'000;
+    Counter there, back;
+    std::thread other([&] {
+        for (std::uint32_t turn = 0; turn < turns; ++turn) {
+            there.sleep_while(turn);
+            back.add_one();
+            back.wake_all();
+        }
+    });
+    for (std::uint32_t turn = 0; turn < turns; ++turn) {
+        there.add_one();
+        there.wake_all();
+        back.sleep_while(turn);
+    }
+    other.join();
+    CHECK_MESSAGE((there.value() == turns && back.value() == turns), "each took all its turns");
 }
 
 TEST_CASE("there is a thread at least") { CHECK_MESSAGE(default_threads() >= 1, "default_threads"); }
