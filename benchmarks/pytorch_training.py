@@ -87,7 +87,12 @@ NETWORKS: dict[str, Callable[[Weights, Any], Any]] = {
 
 
 def make_step(
-    name: str, weights: Mapping[str, np.ndarray], arrays: Mapping[str, np.ndarray], rate: float, threads: int
+    name: str,
+    weights: Mapping[str, np.ndarray],
+    arrays: Mapping[str, np.ndarray],
+    rate: float,
+    threads: int,
+    compiled: bool,
 ) -> Callable[[], float]:
     """A step of a network, which gives its loss.
 
@@ -97,17 +102,25 @@ def make_step(
         arrays: `x` and `labels`.
         rate: Adam's.
         threads: how many PyTorch may use.
+        compiled: forward, backward and loss by `torch.compile`, which needs a C++ compiler; the optimizer's step, too.
     """
     torch.set_num_threads(threads)
     w = {key: torch.from_numpy(each.copy()).requires_grad_() for key, each in weights.items()}
     x, labels = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["labels"]).long()
     optimizer = torch.optim.Adam(w.values(), lr=rate)
 
+    def compute() -> torch.Tensor:
+        return functional.cross_entropy(NETWORKS[name](w, x), labels)
+
+    update: Callable[[], Any] = optimizer.step
+    if compiled:
+        compute, update = torch.compile(compute), torch.compile(update)
+
     def step() -> float:
         optimizer.zero_grad()
-        loss = functional.cross_entropy(NETWORKS[name](w, x), labels)
+        loss = compute()
         loss.backward()
-        optimizer.step()
+        update()
         return loss.item()
 
     return step
