@@ -102,7 +102,7 @@ def measure(calls: Mapping[str, Call], rounds: int) -> Seconds:
     seconds: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(rounds + 1):
         for name, call in calls.items():
-            _rest()
+            rest()
             call()
             found = _seconds_in_a_row(call)
             if number:
@@ -121,7 +121,7 @@ def _seconds_in_a_row(call: Call) -> float:
     return (last - start) / count
 
 
-def _rest() -> None:
+def rest() -> None:
     """Waits until no thread of this process looks for work any more: ONNX Runtime's do for a while after a run."""
     end = time.monotonic() + LONGEST_REST
     while time.monotonic() < end:

@@ -6,9 +6,10 @@ The script writes a model of random weights, as onnxruntime-genai's builder writ
 positions over a buffer that past and present share, gated products, weights of float32 or of 4 bits in blocks of 32.
 
 At every length, both read a prompt of as many tokens, and then take turns: each makes eight tokens and goes back to the
-length.  A row says for both the tokens a second of the fastest turn, and their ratio: above 1 dmlgraph is faster; then
-the time to the first token, with its ratio, and what a step of dmlgraph takes beyond its kernels.  The last
-column says how many of the eight tokens are the same, since roundings differ.
+length, and begins when no thread of the other looks for work any more.  A row says for both the tokens a second of the
+fastest turn, and their ratio: above 1 dmlgraph is faster; then the time to the first token, with its ratio, and what a
+step of dmlgraph takes beyond its kernels.  The last column says how many of the eight tokens are the same, since
+roundings differ.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import onnx
+from beside import rest
 from onnx import TensorProto as Types
 from onnx import helper
 
@@ -325,6 +327,7 @@ def least(calls: tuple[Callable[[], object], ...], rounds: int) -> list[float]:
     found = [math.inf] * len(calls)
     for _ in range(rounds + 1):  # the first compiles
         for at, call in enumerate(calls):
+            rest()
             start = time.perf_counter()
             call()
             found[at] = min(found[at], time.perf_counter() - start)
