@@ -31,6 +31,7 @@ class Target:
         level: the highest feature level that runs there.
         passes: in their order.
         copy_level: at which the copies that views need must be legal; None: at that of other operators.
+        leaves_rows_out: whether a product reads only those rows of a growing state that have been written.
         copies_all: whether an identity copies every data type: DirectML copies some as 32-bit words.
         layout_refusal: why a tensor with these strides is not taken at an operator's binding path; None if it is.
         absorption_refusal: why an operator should not replace another one; None if it may.
@@ -39,6 +40,7 @@ class Target:
     level: FeatureLevel
     passes: tuple[Pass, ...]
     copy_level: FeatureLevel | None = None
+    leaves_rows_out: bool = False
     copies_all: bool = False
     layout_refusal: Callable[[Operator, str, TensorDesc], str | None] = refuses_nothing
     absorption_refusal: Callable[[Operator, Operator | None], str | None] = refuses_nothing

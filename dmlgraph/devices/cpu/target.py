@@ -25,7 +25,14 @@ PASSES = tuple(
 
 def target(level: FeatureLevel) -> Target:
     """`cpu` at a feature level: it copies any tensor, and takes any strides."""
-    return Target(level, PASSES, copy_level=level, copies_all=True, absorption_refusal=absorption_refusal)
+    return Target(
+        level,
+        PASSES,
+        copy_level=level,
+        leaves_rows_out=True,
+        copies_all=True,
+        absorption_refusal=absorption_refusal,
+    )
 
 
 def absorption_refusal(made: Operator, instead_of: Operator | None) -> str | None:

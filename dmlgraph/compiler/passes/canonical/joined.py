@@ -2,7 +2,8 @@
 
 Decoders join past keys and values and those of new tokens at every step.  The past is large and the other factor is
 thin: multiplying takes as long as reading, and the join reads and writes all of it once more.
-`benchmarks/joined_products.py` measures from where on it pays.
+`benchmarks/joined_products.py` measures from where on it pays.  Where products read only those rows of a growing state
+that have been written, a past that is one is never joined: the join would have as many rows as the state can hold.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Factor:
         sizes: of the parts along the axis of the join.
         other: the other factor.
         rows: how many rows the other factor has, or columns on the right.
+        leaves_rows_out: whether the product with the first part reads only some of its rows.
     """
 
     field: str
@@ -40,6 +42,7 @@ class Factor:
     sizes: tuple[int, int]
     other: Operand
     rows: int
+    leaves_rows_out: bool
 
     @property
     def other_field(self) -> str:
@@ -59,7 +62,8 @@ def join_of_products(ir: IrGraph, node: IrNode) -> Outcome:
         return None
     gemm = node.computing(Gemm)
     terms = factor.other.desc.sizes[_summed_axis(gemm, factor.other_field)]
-    demand(2 * factor.rows <= terms, f"{factor.rows} rows of {terms}: the products are as large as the join")
+    if not factor.leaves_rows_out:
+        demand(2 * factor.rows <= terms, f"{factor.rows} rows of {terms}: the products are as large as the join")
     axis = gemm.output.rank - (2 if factor.field == "a" else 1)
     parts = [New.like(node, {factor.field: part, "c": None}, {"beta": 1.0}) for part in factor.parts]
     made = New(Join, {"inputs": [*parts]}, {"axis": axis})
@@ -110,9 +114,14 @@ def _joined(ir: IrGraph, node: IrNode, *, is_summed: bool) -> Factor | None:
         demand(gemm.fused_activation is None, "it has an activation")
         demand(desc.element_count >= LEAST, f"a join of {desc.element_count} elements costs less than a product")
         rows = gemm.output.sizes[-2 if other_field == "a" else -1]
-        demand(rows <= THIN, f"the other factor has {rows} rows: multiplying takes far longer than joining")
         first, second = (Operand(each.source, _with_leading(each.desc, lead)) for each in join.operands("inputs"))
-        return Factor(field, (first, second), (first.desc.sizes[axis], second.desc.sizes[axis]), other, rows)
+        leaves_rows_out = ir.target.leaves_rows_out and any(
+            state.input == first.source.node for state in ir.states if state.grows is not None
+        )
+        if not leaves_rows_out:
+            demand(rows <= THIN, f"the other factor has {rows} rows: multiplying takes far longer than joining")
+        sizes = first.desc.sizes[axis], second.desc.sizes[axis]
+        return Factor(field, (first, second), sizes, other, rows, leaves_rows_out)
     return None
 
 

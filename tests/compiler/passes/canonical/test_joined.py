@@ -27,9 +27,9 @@ def numbers(*sizes: int) -> Array:
 
 
 def close(got: Array, a: Array, b: Array, c: Array | float = 0.0, alpha: float = 1.0) -> None:
-    """The product a · b + c; each sum may be off by some ULP of the sum of its absolute terms."""
+    """The product a · b + c; of n terms, each sum may be off by n half ULP of the sum of its absolute terms."""
     wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
-    bound = (np.abs(wide_a) @ np.abs(wide_b) * abs(alpha) + np.abs(c)) * 2**-22
+    bound = (np.abs(wide_a) @ np.abs(wide_b) * abs(alpha) + np.abs(c)) * (a.shape[-1] * 2**-24)
     assert (np.abs(got - (alpha * (wide_a @ wide_b) + c)) <= bound).all()
 
 
@@ -186,3 +186,27 @@ def test_three_parts_stay_joined() -> None:
     x = g.input("x", sizes=[1, SUMS], dtype="float32")
     g.output("y", dg.gemm(x, dg.join(parts, axis=0), trans_b="transpose"))
     assert not applied(fused(g, *RULES))
+
+
+@pytest.mark.parametrize("device", ALL_DEVICES)
+@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.usefixtures("directml_path")
+def test_a_growing_state_is_joined_only_where_products_read_all_its_rows(summed: bool, device: DeviceName) -> None:
+    """As in a chunk of a prompt: there are more rows than are thin, and more than half as many as sums."""
+    rows, capacity, width = 2 * THIN, PAST, SUMS
+    g = dg.Graph("test")
+    past = g.state("past", sizes=[capacity, width], dtype="float32", grows=0)
+    new = g.input("new", sizes=[rows, width], dtype="float32")
+    x = g.input("x", sizes=[rows, capacity + rows if summed else width], dtype="float32")
+    joined = dg.join([past, new], axis=0)
+    g.output("y", dg.gemm(x, joined, trans_b="none" if summed else "transpose"))
+    g.append(past, new)
+    executable = g.compile(device)
+    before = np.zeros((capacity, width), np.float32)
+    for written in (0, rows, 2 * rows):
+        given = {"new": numbers(rows, width), "x": numbers(*x.sizes)}
+        whole = np.concatenate([before, given["new"]])
+        close(executable.run(given)["y"], given["x"], whole if summed else whole.T)
+        before[written : written + rows] = given["new"]
+    used = [entry.rule for entry in executable.fusion if entry.applied and entry.rule in RULES]
+    assert used == ([RULES[summed]] if device == "cpu" else [])
