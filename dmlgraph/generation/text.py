@@ -186,9 +186,9 @@ class Text(Iterator[int]):
         chunks, marks = self._generator.chunks, self._how.repetition_penalty is not None
         while (left := len(self.tokens) - 1 - self.rows) > 0:
             self._is_settled = False
-            size = max((each for each in chunks if each <= left), default=chunks[0])
-            pads = self._decoder.can_rewind and self.rows + size <= self._generator.capacity
-            if size > left and not pads:
+            room = self._generator.capacity - self.rows if self._decoder.can_rewind else left
+            size = chunk_of(chunks, left, room)
+            if size is None:
                 self._read_one(self.tokens[self.rows])
                 continue
             executable = self._generator.executable(
@@ -248,3 +248,19 @@ def checked_count(field: str, given: object, least: int = 1) -> int:
             "is not such a number", code="range", field=field, got=given, allowed=f"a whole number of at least {least}"
         )
     return int(given)
+
+
+def chunk_of(chunks: Sequence[int], left: int, room: int) -> int | None:
+    """By how many tokens a prompt is read on; None if no chunk fits.
+
+    A run of twice as many tokens takes less than twice as long, since both read all weights: it is padded if at least
+    half of it is wanted.
+
+    Args:
+        chunks: the numbers there are.
+        left: how many tokens are wanted.
+        room: how many may be read, of which those that are not wanted are rewound.
+    """
+    fit = [each for each in chunks if each <= room]
+    wanted = [each for each in fit if each <= 2 * left]
+    return max(wanted, default=min(fit, default=None))

@@ -16,7 +16,7 @@ import dmlgraph as dg
 from dmlgraph.devices.names import DeviceName
 from dmlgraph.generation import Generator, generator
 from dmlgraph.generation.drafts import draft
-from dmlgraph.generation.text import Text
+from dmlgraph.generation.text import Text, chunk_of
 
 DEVICES: tuple[DeviceName, ...] = ("reference", "cpu", "directml:software")
 PROMPT = tokens_of("The expression list after it is evaluated to a ").tolist()
@@ -45,6 +45,27 @@ def test_the_tokens_of_numpy(device: DeviceName, chunks: Sequence[int], steps: i
     assert text.tokens == PROMPT + expected
     assert text.reason == "length"
     assert set(text.states.lengths.values()) == {len(PROMPT) + NEW - 1}
+
+
+@pytest.mark.parametrize(
+    ("left", "room", "chunks", "runs"),
+    [
+        (33, 99, (4, 16), [16, 16, 4]),  # one token, padded
+        (40, 99, (4, 16), [16, 16, 16]),  # half of the last one
+        (39, 99, (4, 16), [16, 16, 4, 4]),
+        (31, 99, (4, 16, 64), [16, 16]),
+        (45, 99, (4, 16, 64), [64]),
+        (45, 63, (4, 16, 64), [16, 16, 16]),  # there is no room for 64
+        (3, 99, (8,), [8]),
+        (3, 7, (8,), [None]),
+    ],
+)
+def test_a_prompt_is_read_by_few_runs(left: int, room: int, chunks: Sequence[int], runs: list[int | None]) -> None:
+    found: list[int | None] = []
+    while left > 0 and None not in found:
+        found.append(size := chunk_of(chunks, left, room))
+        left, room = left - (size or 0), room - (size or 0)
+    assert found == runs
 
 
 @pytest.mark.parametrize("device", ["cpu", "directml:software"])
