@@ -305,6 +305,10 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
 
         It is a convolution whose channels are the batch, with the strides in place of the dilations.
         """
+        taps, window = self.filter.sizes[2:], self.window
+        each = zip(narrow.sizes[2:], window.strides, window.extents, window.start, strict=True)
+        reached = [(count - 1) * stride + extent - start for count, stride, extent, start in each]
+        wide = wide[(..., *(slice(max(end, 1)) for end in reached))]  # no window goes further
         groups, (batch, channels, *spatial) = self.group_count, wide.sizes
         turned = wide.reshape(batch, groups, channels // groups, *spatial)
         turned = turned.transpose([2, 1, 0, *range(3, turned.rank)])
@@ -316,10 +320,9 @@ class Convolution(FilteredWindows, dml="CONVOLUTION"):
             strides=self.dilations,
             dilations=self.strides,
             start_padding=self.start_padding,
-            end_padding=self.end_padding,
+            end_padding=[max(end - size, 0) for end, size in zip(reached, wide.sizes[2:], strict=True)],
             group_count=groups,
         )
-        taps = self.filter.sizes[2:]
         if met.sizes[2:] != taps:
             met = met[(..., *(slice(tap) for tap in taps))]
         if self.mode is ConvolutionMode.CONVOLUTION:

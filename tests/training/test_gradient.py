@@ -12,7 +12,8 @@ import pytest
 from support.problems import raises
 
 import dmlgraph as dg
-from dmlgraph.operators import ClipGrad
+from dmlgraph.graph.nodes import OperatorNode
+from dmlgraph.operators import ClipGrad, Convolution
 
 X = np.array([[1, -2, 3], [0.5, 4, -1]], np.float32)
 
@@ -296,6 +297,28 @@ def test_weights_of_many_batches_get_one_product(g: dg.Graph) -> None:
     (dw,) = dg.gradient(total(x @ w), [w])
     products = [node.name for node in g.nodes if node.name.startswith("gradient/gemm/gemm")]
     assert (products, dw.node, dw.sizes) == (["gradient/gemm/gemm_1"], "gradient/gemm/gemm_1", (3, 2))
+
+
+@pytest.mark.parametrize(("size", "taps", "padding"), [(8, 3, 1), (8, 1, 0), (9, 3, 1), (1, 1, 1)])
+def test_the_gradient_of_a_filter_has_no_places_beside_it(g: dg.Graph, size: int, taps: int, padding: int) -> None:
+    """With strides, the last elements may be in no window; with size 1 in the padding, there is none beside it."""
+    image = g.input("image", sizes=[2, 3, size, size], dtype="float32")
+    weights = g.input("weights", sizes=[4, 3, taps, taps], dtype="float32")
+    y = dg.convolution(image, weights, strides=[2, 2], start_padding=[padding] * 2, end_padding=[padding] * 2)
+    (found,) = dg.gradient((y * y).sum(), [weights])
+    made = [node.operator for node in g.nodes if isinstance(node, OperatorNode)]
+    places = [each.output.sizes[2:] for each in made if isinstance(each, Convolution) and each.input.sizes[0] == 3]
+    assert places == [(taps, taps)]
+    g.output("found", found)
+    arrays = {"image": np.ones(image.sizes, np.float32), "weights": np.ones(weights.sizes, np.float32)}
+    results = g.compile("reference").run(arrays)["found"]
+    np.testing.assert_array_equal(g.compile("cpu").run(arrays)["found"], results)
+    padded = np.pad(arrays["image"], [(0, 0), (0, 0), (padding,) * 2, (padding,) * 2])
+    count = (padded.shape[2] - taps) // 2 + 1
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (taps, taps), axis=(2, 3))[:, :, ::2, ::2]
+    assert windows.shape[2:4] == (count, count)
+    of_y = 2 * windows.sum((1, 4, 5))  # of ones times ones, the same for each of 4 outputs
+    np.testing.assert_allclose(results, np.broadcast_to(np.einsum("nhw,nchwij->cij", of_y, windows), results.shape))
 
 
 def test_a_number_beyond_the_data_type_is_refused(g: dg.Graph) -> None:

@@ -4,9 +4,10 @@ Tiles of windows would be nearly empty.  So each place of a window is a product 
 
     output[n, o, place] = Σ over channels and taps of windows[place, n, channel and tap] · filters[o, channel and tap]
 
-Taps that are side by side lie so in memory too: the windows of a place are the pictures, read from another element on.
-Filters as wide as the pictures, with zeros, then meet each row's next elements.  (Zeros times infinity are NaN: where a
-picture is infinite, more results than its own are NaN.)  Other windows are copied side by side.
+The windows of a place are copied side by side.  Where pictures are so large that their borders hardly count, no copy is
+needed: taps that are side by side lie so in memory too, and the windows of a place are the pictures, read from another
+element on.  Filters as wide as the pictures, with zeros, then meet each row's next elements.  (Zeros times infinity are
+NaN: where a picture is infinite, more results than its own are NaN.)
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from dmlgraph.operators.convolution import Convolution
 from dmlgraph.operators.directml_enums import ConvolutionDirection, ConvolutionMode
 
 _SINGLE = DataType.FLOAT32
-_LEAST_TAPS = 64  # with fewer, tiles of windows are as fast
+# With fewer taps, tiles of windows are as fast, unless there are many pictures with few places each.
+_LEAST_TAPS = 64
 _MOST_PLACES = 64
+_MANY_PICTURES = 16
+_MOST_WIDENED = 1.2  # times the taps are multiplied with pictures in place of copies
 _OUTER = 2  # batch and channels come before the spatial dimensions
 _GEMM_RANK = 4
 
@@ -36,7 +40,7 @@ def with_large_windows(operator: Convolution) -> tuple[Part, ...] | None:
     x, filters = parts.input("input"), parts.input("filter")
     sizes = (*x.desc.sizes[:_OUTER], *window.padded(x.desc.sizes[_OUTER:]))
     pictures = _within(x, window.start, sizes)
-    if all(each == 1 for each in window.dilations) and len(window.taps) + _OUTER <= _GEMM_RANK:
+    if _may_shift(operator, sizes):
         windows = _shifted(pictures, operator)
         filters = _within(filters, (0,) * len(window.taps), (*filters.desc.sizes[:_OUTER], *sizes[_OUTER:]))
     else:
@@ -66,8 +70,18 @@ def _has_large_windows(operator: Convolution) -> bool:
         and operator.group_count == 1
         and operator.bias is None
         and operator.fused_activation is None
-        and taps >= _LEAST_TAPS
         and places <= _MOST_PLACES
+        and (taps >= _LEAST_TAPS or (taps > places and operator.output.sizes[0] >= _MANY_PICTURES))
+    )
+
+
+def _may_shift(operator: Convolution, sizes: tuple[int, ...]) -> bool:
+    """Whether pictures of these sizes are read from another element on for each place."""
+    window = operator.window
+    return (
+        all(each == 1 for each in window.dilations)
+        and len(window.taps) + _OUTER <= _GEMM_RANK
+        and math.prod(sizes[_OUTER:]) <= _MOST_WIDENED * math.prod(window.taps)
     )
 
 

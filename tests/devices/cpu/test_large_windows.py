@@ -30,6 +30,9 @@ CASES: list[tuple[list[int], list[int], dict[str, Any]]] = [
     ([3, 2, 70], [5, 2, 66], {"start_padding": [1], "end_padding": [2]}),
     ([2, 3, 5, 6, 5], [4, 3, 4, 4, 4], {"start_padding": [1, 0, 1], "end_padding": [0, 0, 1]}),
     ([2, 3, 8, 8], [4, 3, 8, 8], {}),
+    ([16, 3, 4, 4], [5, 3, 4, 4], {"start_padding": [1, 1], "end_padding": [1, 1]}),  # few taps, many pictures
+    ([17, 2, 7, 7], [3, 2, 4, 4], {"dilations": [2, 2]}),
+    ([2, 3, 16, 16], [4, 3, 16, 16], {"start_padding": [3, 0], "end_padding": [3, 0]}),  # wide borders are copied
 ]
 
 
@@ -54,6 +57,7 @@ def test_results(sizes: list[int], filters: list[int], dtype: str, fields: dict[
     ("sizes", "filters", "fields"),
     [
         ([2, 3, 7, 7], [4, 3, 7, 7], {}),  # few taps
+        ([16, 3, 5, 5], [4, 3, 3, 3], {}),  # no more taps than places
         ([2, 3, 20, 20], [4, 3, 8, 8], {}),  # many places
         ([2, 4, 9, 9], [4, 2, 9, 9], {"group_count": 2}),
         ([2, 3, 9, 9], [4, 3, 9, 9], {"fused_activation": "activation_relu"}),
