@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch.nn import functional
+from training import blocks
 
 Weights = Mapping[str, Any]
 
@@ -33,9 +34,9 @@ def _resnet(w: Weights, x: Any) -> Any:
         return functional.batch_norm(x, None, None, w[f"{name}.scale"], w[f"{name}.bias"], training=True, eps=1e-5)
 
     h = torch.relu(normal("stem", x))
-    for index, stride in enumerate((1, 2, 2)):
-        inner = normal(f"{index}.b", torch.relu(normal(f"{index}.a", h, stride)))
-        h = torch.relu(inner + functional.conv2d(h, w[f"{index}.around"], None, stride))
+    for index, halves in blocks(w):
+        inner = normal(f"{index}.b", torch.relu(normal(f"{index}.a", h, 2 if halves else 1)))
+        h = torch.relu(inner + (functional.conv2d(h, w[f"{index}.around"], None, 2) if halves else h))
     return h.mean((2, 3)) @ w["last"] + w["last.bias"]
 
 
@@ -80,6 +81,7 @@ NETWORKS: dict[str, Callable[[Weights, Any], Any]] = {
     "mlp": _mlp,
     "digits": _digits,
     "resnet": _resnet,
+    "resnet18": _resnet,
     "unet": _unet,
     "transformer": _transformer,
     "lstm": _lstm,

@@ -100,9 +100,6 @@ DIGITS = Network(
     _dg_digits,
     _jax_digits,
 )
-STAGES = ((16, 1), (32, 2), (64, 2))  # channels and stride of a block
-
-
 def _dg_normal(w: Weights, name: str, x: Any) -> Any:
     scale, bias = (w[f"{name}.{each}"].reshape(1, -1, 1, 1) for each in ("scale", "bias"))
     return dg.batch_normalization_training(x, scale, bias, epsilon=1e-5).output
@@ -114,22 +111,29 @@ def _jax_normal(w: Weights, name: str, x: Any) -> Any:
     return (x - mean) / jnp.sqrt(variance + 1e-5) * scale + bias
 
 
+def blocks(w: Weights) -> list[tuple[int, bool]]:
+    """Of a residual network: the numbers of its blocks, and whether a block halves the picture, with more channels."""
+    return [(at, f"{at}.around" in w) for at in range(len(w)) if f"{at}.a" in w]
+
+
 def _resnet(relu: Any, convolution: Any, normal: Any, mean: Any, w: Weights, x: Any) -> Any:
     h = relu(normal(w, "stem", convolution(w, "stem", x)))
-    for index, (_, stride) in enumerate(STAGES):
-        inner = relu(normal(w, f"{index}.a", convolution(w, f"{index}.a", h, stride)))
+    for index, halves in blocks(w):
+        inner = relu(normal(w, f"{index}.a", convolution(w, f"{index}.a", h, 2 if halves else 1)))
         inner = normal(w, f"{index}.b", convolution(w, f"{index}.b", inner))
-        h = relu(inner + convolution(w, f"{index}.around", h, stride))
+        h = relu(inner + (convolution(w, f"{index}.around", h, 2) if halves else h))
     return mean(h) @ w["last"] + w["last.bias"]
 
 
-def _resnet_weights() -> dict[str, tuple[int, ...]]:
-    convolutions = {"stem": (16, 3, 3, 3)}
-    before = 16
-    for index, (channels, _) in enumerate(STAGES):
-        convolutions |= {f"{index}.a": (channels, before, 3, 3), f"{index}.b": (channels, channels, 3, 3)}
-        convolutions[f"{index}.around"] = (channels, before, 1, 1)
-        before = channels
+def _resnet_weights(*channels: int) -> dict[str, tuple[int, ...]]:
+    """Of blocks with so many channels."""
+    before = channels[0]
+    convolutions = {"stem": (before, 3, 3, 3)}
+    for index, each in enumerate(channels):
+        convolutions |= {f"{index}.a": (each, before, 3, 3), f"{index}.b": (each, each, 3, 3)}
+        if each != before:
+            convolutions[f"{index}.around"] = (each, before, 1, 1)
+        before = each
     normal = [name for name in convolutions if not name.endswith("around")]
     vectors = {f"{name}.{each}": convolutions[name][:1] for name in normal for each in ("scale", "bias")}
     # A convolution has no bias where a normalization follows.
@@ -142,7 +146,7 @@ def _plain(convolution: Any) -> Any:
 
 RESNET = Network(
     (3, 32, 32),
-    _resnet_weights(),
+    _resnet_weights(16, 32, 64),
     functools.partial(
         _resnet,
         dg.activation_relu,
@@ -152,6 +156,7 @@ RESNET = Network(
     ),
     functools.partial(_resnet, jax.nn.relu, _plain(_jax_convolution), _jax_normal, lambda x: x.mean((2, 3))),
 )
+RESNET_18 = dataclasses.replace(RESNET, weights=_resnet_weights(64, 64, 128, 128, 256, 256, 512, 512))
 TOKENS, WIDTH, HEADS = 64, 128, 4
 
 
@@ -279,6 +284,7 @@ NETWORKS = {
     "mlp": MLP,
     "digits": DIGITS,
     "resnet": RESNET,
+    "resnet18": RESNET_18,
     "unet": UNET,
     "transformer": TRANSFORMER,
     "lstm": LSTM,
