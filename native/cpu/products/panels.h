@@ -102,12 +102,6 @@ struct Packing {
     auto operator<=>(const Packing&) const = default;
 };
 
-// What a step makes of an operand that stays the same, in the order in which kernels read it.
-class Weights {
-public:
-    virtual ~Weights() = default;
-};
-
 // All panels of an operand.
 class Panels final : public Weights {
 public:

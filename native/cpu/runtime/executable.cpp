@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cpu/runtime/cache_line.h"
+#include "cpu/runtime/packing_step.h"
 #include "cpu/tensor/strided.h"
 
 namespace dmlgraph::cpu {
@@ -44,7 +45,7 @@ Tensor tensor_of(const Array& array, const TensorDesc& desc) {
 
 // A step that reads an input, and what it reads there.
 struct Reader {
-    const Step* step;
+    Step* step;
     View view;
 };
 using Readers = std::vector<Reader>;
@@ -75,11 +76,13 @@ bool has_all(const View& view, const TensorDesc& desc) {
 }
 
 // A step that keeps an input, if all that read it do, and each reads the whole of it; else null.
-const Step* keeper(const Program& program, std::size_t input, const Readers& readers) {
+const PackingStep* keeper(const Program& program, std::size_t input, const Readers& readers) {
     const auto keeps = [&](const Reader& each) {
-        return has_all(each.view, program.inputs[input]) && each.step->keeps(static_cast<BufferId>(input));
+        const PackingStep* const packing = each.step->packing();
+        return has_all(each.view, program.inputs[input]) && packing != nullptr &&
+               packing->keeps(static_cast<BufferId>(input));
     };
-    return !readers.empty() && std::ranges::all_of(readers, keeps) ? readers.front().step : nullptr;
+    return !readers.empty() && std::ranges::all_of(readers, keeps) ? readers.front().step->packing() : nullptr;
 }
 
 }  // namespace
@@ -154,7 +157,9 @@ void Executable::prepare(const Binding& constants, const std::function<void()>& 
     with_fixed(constants, nullptr, packings, [&](const RunContext& fixed) {
         for (std::size_t s = 0; s < program_->steps.size(); ++s) {
             between();
-            program_->steps[s]->prepare(fixed);
+            if (PackingStep* const packing = program_->steps[s]->packing()) {
+                packing->prepare(fixed);
+            }
             for (const std::size_t i : last_read[s]) {
                 if (keeper(*program_, i, readers[i]) != nullptr) {
                     let_go(i);
@@ -190,7 +195,8 @@ Kept Executable::keep(const Binding& binding, const std::vector<bool>& is_kept,
     with_fixed(binding, &is_kept, packings, [&](const RunContext& kept) {
         for (const auto& step : program_->steps) {
             between();
-            result.push_back(step->keep(kept));
+            const PackingStep* const packing = step->packing();
+            result.push_back(packing != nullptr ? packing->keep(kept) : AllWeights());
         }
     });
     return result;
@@ -304,7 +310,7 @@ void Executable::run(Context& context, const Binding& binding, std::vector<doubl
     }
     for (std::size_t s = 0; s < program_->steps.size(); ++s) {
         const auto start = step_seconds == nullptr ? Clock::time_point() : Clock::now();
-        context.state = kept == nullptr ? nullptr : (*kept)[s].get();
+        context.kept = kept == nullptr ? nullptr : &(*kept)[s];
         if constexpr (has_red_zones) {
             context.zones_->before(s);
             context.scratch_bytes = program_->steps[s]->scratch_bytes();

@@ -33,8 +33,8 @@ public:
     bool may_overlap = false;        // whether outputs may share memory with inputs
 };
 
-// What the steps have made of inputs that are kept from run to run.
-using Kept = std::vector<std::unique_ptr<const Step::State>>;  // by step
+// What the steps have packed of inputs that are kept from run to run.
+using Kept = std::vector<AllWeights>;  // by step
 
 // Several threads may run it at the same time; every run has its own arena.
 class Executable {

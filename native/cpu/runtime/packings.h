@@ -18,6 +18,13 @@
 
 namespace dmlgraph::cpu {
 
+// What a step makes of an operand that stays the same, in the order in which kernels read it.
+class Weights {
+public:
+    virtual ~Weights() = default;
+};
+using AllWeights = std::vector<std::shared_ptr<const Weights>>;  // of a step; null: of an operand that is not packed
+
 // Calls function(address) for each address of memory that a part of a key has. Such parts have a function for it.
 // Pointers to objects are those of tables that the process has once.
 template <class Part, class Function>

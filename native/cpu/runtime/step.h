@@ -18,6 +18,7 @@
 
 namespace dmlgraph::cpu {
 
+class PackingStep;
 class RunContext;
 
 // Thrown by a run that was cancelled; its outputs are undefined.
@@ -36,8 +37,8 @@ struct GrowingInput {
 // The dimension of a view of such an input that goes along its rows; none if there is not just one.
 std::optional<int> dimension_of_rows(const View& view, const GrowingInput& input);
 
-// Reads and writes views of the plan's buffers. A step is immutable after `prepare`: several runs may execute it at the
-// same time.
+// Reads and writes views of the plan's buffers. A step does not change in runs: several may execute it at the same
+// time.
 class Step {
 public:
     enum class Kind : std::uint8_t { region, native, python };
@@ -45,33 +46,13 @@ public:
 
     virtual ~Step() = default;
 
-    // Called once before all runs, with the memory of what is the same in each: of constants, and of inputs that were
-    // given before.
-    virtual void prepare(const RunContext& fixed) { static_cast<void>(fixed); }
-    // Called once before that. A step may then leave out rows that were never written, see `RunContext::rows`.
-    virtual void follow(const GrowingInput& input) { static_cast<void>(input); }
-    // What a step makes of inputs that stay the same for several runs, until others are given: `kept` has their memory,
-    // and that of what is the same in all runs. Those runs have it as `RunContext::state`. Null: nothing.
-    class State {
-    public:
-        virtual ~State() = default;
-    };
-    virtual std::unique_ptr<const State> keep(const RunContext& kept) const {
-        static_cast<void>(kept);
-        return nullptr;
-    }
-    // Whether it does not read an input in runs, because `prepare` has packed all it reads there without changing a
-    // bit.
-    virtual bool keeps(BufferId input) const {
-        static_cast<void>(input);
-        return false;
-    }
-    // Writes what it keeps of an input to where it was; `to` has the memory of that input alone.
-    virtual void unpack(BufferId input, const RunContext& to) const { static_cast<void>(input), static_cast<void>(to); }
-
     virtual void run(RunContext& context) const = 0;
     virtual Kind kind() const = 0;
 
+    // This step, if it packs operands that stay the same; else null.
+    virtual PackingStep* packing() { return nullptr; }
+    // Called once before runs. A step may then leave out rows that were never written, see `RunContext::rows`.
+    virtual void follow(const GrowingInput& input) { static_cast<void>(input); }
     // About how many bytes it processes: small runs keep the interpreter lock.
     virtual double cost() const { return 1e9; }
     // Scratch memory that each worker needs for this step.
@@ -145,7 +126,7 @@ public:
         return packings == nullptr ? std::make_shared<const Made>(make()) : packings->find_or_make<Made>(key, make);
     }
 
-    const Step::State* state = nullptr;    // of the step that runs
+    const AllWeights* kept = nullptr;      // of the step that runs
     Packings* packings = nullptr;          // before runs
     std::byte** bases = nullptr;           // by buffer
     const Sizes* const* custom = nullptr;  // by buffer: the strides in bytes of a caller's array, null: standard

@@ -8,8 +8,8 @@
 
 #include "cpu/products/block_weights.h"
 #include "cpu/products/nibbles.h"
+#include "cpu/runtime/packing_step.h"
 #include "cpu/steps/gemm_tensors.h"
-#include "cpu/steps/packing_step.h"
 
 namespace dmlgraph::cpu {
 namespace {

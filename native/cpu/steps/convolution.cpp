@@ -7,7 +7,7 @@
 
 #include "cpu/kernels/level.h"
 #include "cpu/products/convolution.h"
-#include "cpu/steps/packing_step.h"
+#include "cpu/runtime/packing_step.h"
 #include "cpu/steps/product_inputs.h"
 
 namespace dmlgraph::cpu {

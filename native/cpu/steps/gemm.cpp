@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "cpu/runtime/packing_step.h"
 #include "cpu/steps/gemm_tensors.h"
 #include "cpu/steps/integer_gemm.h"
-#include "cpu/steps/packing_step.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -16,10 +16,6 @@ public:
     GemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
 
     void follow(const GrowingInput& input) override { tensors_.follow(input); }
-    void prepare(const RunContext& fixed) override {
-        tensors_.prepare(fixed);
-        PackingStep::prepare(fixed);
-    }
 
     bool keeps(BufferId input) const override { return own(tensors_.side_of(input)) != nullptr; }
 
@@ -42,6 +38,7 @@ public:
     void visit(const Visitor& visitor) override { tensors_.visit(visitor); }
 
 private:
+    void choose(const RunContext& fixed) override { tensors_.choose(fixed); }
     std::size_t packed_count() const override { return GemmTensors::sides; }
 
     std::shared_ptr<const Weights> pack(const RunContext& fixed, std::size_t side) const override {

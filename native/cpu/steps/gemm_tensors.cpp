@@ -42,7 +42,7 @@ GemmTensors::GemmTensors(const StepTensors& tensors, const GemmParameters& param
     }
 }
 
-void GemmTensors::prepare(const RunContext& fixed) {
+void GemmTensors::choose(const RunContext& fixed) {
     if (is_tall() && inputs.known(fixed, 0)) {
         turn();
     }

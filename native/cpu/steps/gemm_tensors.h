@@ -23,7 +23,7 @@ public:
 
     // Vectors lie along the columns. If these are few, the product is computed transposed where that saves more than it
     // takes to pack A's rows as columns: not at all if they are known before all runs, or lie side by side.
-    void prepare(const RunContext& fixed);
+    void choose(const RunContext& fixed);
 
     // Multiplies with these kernels from now on, and not with those of the level.
     void use(const ProductKernels& others);

@@ -9,8 +9,8 @@
 #include "cpu/products/small_words.h"
 #include "cpu/products/words.h"
 #include "cpu/products/zero_points.h"
+#include "cpu/runtime/packing_step.h"
 #include "cpu/steps/gemm_tensors.h"
-#include "cpu/steps/packing_step.h"
 
 namespace dmlgraph::cpu {
 namespace {
@@ -20,14 +20,6 @@ Lines lines_of(std::size_t side) { return side == 0 ? Lines::rows : Lines::colum
 class IntegerGemmStep final : public PackingStep {
 public:
     IntegerGemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
-
-    void prepare(const RunContext& fixed) override {
-        const PairKernels* const pairs = useful_pairs(chosen_level());
-        if (pairs != nullptr && !try_turned(fixed, *pairs) && !try_pairs(fixed, 1, pairs->small_columns)) {
-            try_pairs(fixed, 0, pairs->small_rows);
-        }
-        PackingStep::prepare(fixed);
-    }
 
     bool keeps(BufferId input) const override { return own(tensors_.side_of(input)) != nullptr; }
 
@@ -67,6 +59,13 @@ private:
         std::optional<WordMatrices> words;
         LineSums sums_of_words;
     };
+
+    void choose(const RunContext& fixed) override {
+        const PairKernels* const pairs = useful_pairs(chosen_level());
+        if (pairs != nullptr && !try_turned(fixed, *pairs) && !try_pairs(fixed, 1, pairs->small_columns)) {
+            try_pairs(fixed, 0, pairs->small_rows);
+        }
+    }
 
     std::size_t packed_count() const override { return GemmTensors::sides; }
 

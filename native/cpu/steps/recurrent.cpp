@@ -1,5 +1,9 @@
 #include "cpu/steps/recurrent.h"
 
+#include <utility>
+#include <vector>
+
+#include "cpu/runtime/packing_step.h"
 #include "cpu/steps/only_reader.h"
 #include "cpu/steps/recurrent_network.h"
 #include "cpu/steps/recurrent_run.h"
@@ -7,41 +11,34 @@
 namespace dmlgraph::cpu {
 namespace {
 
-class RecurrentStep final : public Step {
+class RecurrentStep final : public PackingStep {
 public:
     RecurrentStep(const StepTensors& tensors, const RecurrentParameters& parameters) : network_(tensors, parameters) {}
 
-    void prepare(const RunContext& fixed) override {
-        const RecurrentSizes& sizes = network_.sizes;
-        for (std::int64_t d = 0; d < sizes.directions; ++d) {
-            if (fixed.has(network_.inputs[Network::weights])) {
-                network_.packed_weights.push_back(network_.packed_weights_of(fixed, d));
-            }
-            if (fixed.has(network_.inputs[Network::recurrence])) {
-                network_.packed_recurrences.push_back(network_.packed_recurrence(fixed, d));
-            }
-        }
-    }
-
     bool keeps(BufferId buffer) const override {
-        return (is_only(buffer, Network::weights) && !network_.packed_weights.empty()) ||
-               (is_only(buffer, Network::recurrence) && !network_.packed_recurrences.empty());
+        return keeps(buffer, Network::weights) || keeps(buffer, Network::recurrence);
     }
 
     void unpack(BufferId buffer, const RunContext& to) const override {
         for (std::int64_t d = 0; d < network_.sizes.directions; ++d) {
-            const auto index = static_cast<std::size_t>(d);
-            if (is_only(buffer, Network::weights)) {
-                network_.packed_weights[index]->unpack(network_.matrix(to, Network::weights, d));
+            if (keeps(buffer, Network::weights)) {
+                static_cast<const Panels*>(own(network_.packed_index(Network::weights, d)))
+                    ->unpack(network_.matrix(to, Network::weights, d));
             } else {
-                network_.packed_recurrences[index]->unpack(network_.matrix(to, Network::recurrence, d));
+                static_cast<const Recurrence*>(own(network_.packed_index(Network::recurrence, d)))
+                    ->unpack(network_.matrix(to, Network::recurrence, d));
             }
         }
     }
 
-    void run(RunContext& context) const override { RecurrentRun(network_, context).compute(); }
+    void run(RunContext& context) const override {
+        std::vector<const Weights*> packed;
+        for (std::size_t i = 0; i < packed_count(); ++i) {
+            packed.push_back(weights(context, i));
+        }
+        RecurrentRun(network_, std::move(packed), context).compute();
+    }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override {
         const RecurrentSizes& sizes = network_.sizes;
         return static_cast<double>(sizes.steps) *
@@ -62,7 +59,19 @@ public:
 
 private:
     using Network = RecurrentNetwork;
-    bool is_only(BufferId buffer, std::size_t port) const { return reads_only_at(network_.inputs, port, buffer); }
+
+    bool keeps(BufferId buffer, std::size_t port) const {
+        return reads_only_at(network_.inputs, port, buffer) && own(network_.packed_index(port, 0)) != nullptr;
+    }
+
+    std::size_t packed_count() const override { return network_.packed_count(); }
+
+    std::shared_ptr<const Weights> pack(const RunContext& fixed, std::size_t index) const override {
+        const auto direction = static_cast<std::int64_t>(index % network_.parameters.backward.size());
+        const std::size_t port =
+            index < network_.packed_index(Network::recurrence, 0) ? Network::weights : Network::recurrence;
+        return fixed.has(network_.inputs[port]) ? network_.pack(fixed, port, direction) : nullptr;
+    }
 
     RecurrentNetwork network_;
 };

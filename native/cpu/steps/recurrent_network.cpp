@@ -92,18 +92,17 @@ MatrixPanels RecurrentNetwork::matrix(const RunContext& context, std::size_t por
     return {lines.at(0, direction, 0), lines.type, {}, lines.strides[2], lines.step()};
 }
 
-std::shared_ptr<const Panels> RecurrentNetwork::packed_weights_of(const RunContext& context,
-                                                                  std::int64_t direction) const {
+std::shared_ptr<const Weights> RecurrentNetwork::pack(const RunContext& context, std::size_t port,
+                                                      std::int64_t direction) const {
+    const MatrixPanels from = matrix(context, port, direction);
+    if (port == recurrence) {
+        return context.made<Recurrence>(
+            std::tuple(from, sizes.gates, sizes.hidden, sizes.lanes, blocks.units, &kernels),
+            [&] { return Recurrence(from, sizes, blocks, kernels); });
+    }
     const ProductSizes product = projection(sizes.chunk);
     const Division columns = projects_rows() ? Division{sizes.all(), sizes.lanes} : columns_of(product, kernels);
-    return shared_panels(context, matrix(context, weights, direction), {0, {}, product.k, columns, true, &kernels});
-}
-
-std::shared_ptr<const Recurrence> RecurrentNetwork::packed_recurrence(const RunContext& context,
-                                                                      std::int64_t direction) const {
-    const MatrixPanels from = matrix(context, recurrence, direction);
-    return context.made<Recurrence>(std::tuple(from, sizes.gates, sizes.hidden, sizes.lanes, blocks.units, &kernels),
-                                    [&] { return Recurrence(from, sizes, blocks, kernels); });
+    return shared_panels(context, from, {0, {}, product.k, columns, true, &kernels});
 }
 
 }  // namespace dmlgraph::cpu

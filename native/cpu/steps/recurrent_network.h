@@ -40,7 +40,6 @@ struct RecurrentNetwork {
 
     // Whether W · X needs no blocks of its own.
     bool projects_rows() const { return sizes.inputs * sizes.all_line() <= most_small_weights; }
-    std::shared_ptr<const Panels> packed_weights_of(const RunContext& context, std::int64_t direction) const;
     // W · X of so many steps, and R · H of so many rows.
     ProductSizes projection(std::int64_t steps) const {
         return {0, {}, steps * sizes.batch, sizes.all(), sizes.inputs};
@@ -48,7 +47,12 @@ struct RecurrentNetwork {
     ProductSizes carried(std::int64_t rows) const { return {0, {}, rows, sizes.all(), sizes.hidden}; }
     // W or R of a direction.
     MatrixPanels matrix(const RunContext& context, std::size_t port, std::int64_t direction) const;
-    std::shared_ptr<const Recurrence> packed_recurrence(const RunContext& context, std::int64_t direction) const;
+    // The same, packed: Panels of W or a Recurrence of R; and which that is of all that is packed.
+    std::shared_ptr<const Weights> pack(const RunContext& context, std::size_t port, std::int64_t direction) const;
+    std::size_t packed_count() const { return packed_index(recurrence + 1, 0); }
+    std::size_t packed_index(std::size_t port, std::int64_t direction) const {
+        return (port - weights) * parameters.backward.size() + static_cast<std::size_t>(direction);
+    }
 
     std::vector<View> inputs;
     std::vector<View> outputs;
@@ -64,8 +68,6 @@ struct RecurrentNetwork {
     std::vector<Gates> gates;  // by direction
     Epilogue epilogue;         // of W · X
     FloatLines floats;
-    std::vector<std::shared_ptr<const Panels>> packed_weights;  // by direction, if they stay the same
-    std::vector<std::shared_ptr<const Recurrence>> packed_recurrences;
 
 private:
     void check() const;

@@ -25,7 +25,7 @@ struct UnitBlocks {
 UnitBlocks divide_units(RecurrentSizes& sizes, const FewRowsKernels& kernels);
 
 // R of a direction.
-class Recurrence {
+class Recurrence final : public Weights {
 public:
     Recurrence(const MatrixPanels& from, const RecurrentSizes& sizes, const UnitBlocks& blocks,
                const ProductKernels& kernels);

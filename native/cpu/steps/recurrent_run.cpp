@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "cpu/quotient.h"
 #include "cpu/runtime/processors.h"
@@ -14,7 +15,7 @@ constexpr double worth_dividing = 3 << 18;  // cost of a step whose hidden units
 
 }  // namespace
 
-RecurrentRun::RecurrentRun(const RecurrentNetwork& network, RunContext& context)
+RecurrentRun::RecurrentRun(const RecurrentNetwork& network, std::vector<const Weights*> packed, RunContext& context)
     : network_(network),
       sizes_(network.sizes),
       block_count_(network.blocks.units.count()),
@@ -22,7 +23,8 @@ RecurrentRun::RecurrentRun(const RecurrentNetwork& network, RunContext& context)
       scratch_(context.scratch(0)),
       memory_(scratch_, network.sizes),
       shares_units_(shares_units()),
-      groups_(shares_units_ ? 1 : row_groups()) {
+      groups_(shares_units_ ? 1 : row_groups()),
+      packed_(std::move(packed)) {
     product_context_.workers = context_.workers;
     product_context_.scratch_base = context_.scratch_base + scratch_.bytes();
     product_context_.scratch_stride = context_.scratch_stride;
@@ -35,6 +37,7 @@ RecurrentRun::RecurrentRun(const RecurrentNetwork& network, RunContext& context)
 
 void RecurrentRun::compute() {
     read_tensors();
+    pack();
     for (std::int64_t first = 0; first < sizes_.steps; first += sizes_.chunk) {
         const std::int64_t count = std::min(sizes_.chunk, sizes_.steps - first);
         for (std::int64_t d = 0; d < sizes_.directions; ++d) {
@@ -70,16 +73,18 @@ void RecurrentRun::read_tensors() {
     if (network_.outputs[0].buffer != no_buffer) {
         sequence_.emplace(context_.tensor(network_.outputs[0]));
     }
-    if (network_.packed_recurrences.empty()) {
+}
+
+// Rows are projected by packed weights; blocks of them pack others themselves.
+void RecurrentRun::pack() {
+    for (const std::size_t port : {RecurrentNetwork::weights, RecurrentNetwork::recurrence}) {
         for (std::int64_t d = 0; d < sizes_.directions; ++d) {
-            own_recurrences_.push_back(network_.packed_recurrence(context_, d));
+            const Weights*& packed = packed_[network_.packed_index(port, d)];
+            if (packed == nullptr && (port == RecurrentNetwork::recurrence || network_.projects_rows())) {
+                packed = own_.emplace_back(network_.pack(context_, port, d)).get();
+            }
         }
     }
-    for (std::int64_t d = 0; network_.packed_weights.empty() && network_.projects_rows() && d < sizes_.directions;
-         ++d) {
-        own_weights_.push_back(network_.packed_weights_of(context_, d));
-    }
-    recurrences_ = own_recurrences_.empty() ? &network_.packed_recurrences : &own_recurrences_;
 }
 
 void RecurrentRun::read_states(std::size_t port, State state) const {
@@ -160,9 +165,7 @@ void RecurrentRun::project(std::int64_t direction, std::int64_t first, std::int6
 
 void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const std::vector<std::shared_ptr<const Panels>>& weights =
-        own_weights_.empty() ? network_.packed_weights : own_weights_;
-    const float* const columns = weights[static_cast<std::size_t>(direction)]->at({}, 0, 0);
+    const float* const columns = weights(direction)->at({}, 0, 0);
     const std::int64_t start = time_of(direction, first, count), rows = count * sizes_.batch, inputs = sizes_.inputs;
     const std::int64_t step = sizes_.batch == 1 ? x.strides[1] : x.strides[2];  // from row to row, if they are even
     const bool in_place = network_.floats.are_singles() && x.is_packed() && step % std::int64_t{sizeof(float)} == 0 &&
@@ -195,8 +198,7 @@ void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std:
 
 void RecurrentRun::project_blocks(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const Panels* const packed =
-        network_.packed_weights.empty() ? nullptr : network_.packed_weights[static_cast<std::size_t>(direction)].get();
+    const Panels* const packed = weights(direction);
     const MatrixPanels weights =
         packed != nullptr ? MatrixPanels() : network_.matrix(context_, RecurrentNetwork::weights, direction);
     Product product;
@@ -317,8 +319,8 @@ RecurrentRun::Part RecurrentRun::lasting(const Part& part, std::int64_t time) co
 void RecurrentRun::multiply(const RecurrentProduct& product, const Part& part, Rows<const float> a,
                             Rows<const float> added, bool multiplies) const {
     float* const out = memory_.planes(part.direction) + places_[static_cast<std::size_t>(part.first_row)];
-    product.multiply(multiplies ? (*recurrences_)[static_cast<std::size_t>(part.direction)].get() : nullptr,
-                     part.first_block, part.last_block, part.last_row - part.first_row, a, added, {out, sizes_.line});
+    product.multiply(multiplies ? recurrence(part.direction) : nullptr, part.first_block, part.last_block,
+                     part.last_row - part.first_row, a, added, {out, sizes_.line});
 }
 
 Rows<const float> RecurrentRun::projected(const Part& part, const Moment& moment) const {

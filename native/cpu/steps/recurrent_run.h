@@ -16,7 +16,8 @@ namespace dmlgraph::cpu {
 
 class RecurrentRun {
 public:
-    RecurrentRun(const RecurrentNetwork& network, RunContext& context);
+    // `packed`: W and R by their index, or null; those that are needed so are packed in the run.
+    RecurrentRun(const RecurrentNetwork& network, std::vector<const Weights*> packed, RunContext& context);
 
     void compute();
     // Bytes that W · X needs for each worker behind the memory of a run.
@@ -43,6 +44,7 @@ private:
     std::optional<TensorLines> lines(std::size_t port) const;
     void read(float* to, const TensorLines& from, const std::byte* first, std::int64_t count) const;
     void read_tensors();
+    void pack();
     void read_states(std::size_t port, State state) const;
     void read_biases() const;
     void read_peepholes();
@@ -55,6 +57,14 @@ private:
     void project(std::int64_t direction, std::int64_t first, std::int64_t count);
     void project_rows(std::int64_t direction, std::int64_t first, std::int64_t count);
     void project_blocks(std::int64_t direction, std::int64_t first, std::int64_t count);
+
+    // W of a direction, or null; R.
+    const Panels* weights(std::int64_t direction) const {
+        return static_cast<const Panels*>(packed_[network_.packed_index(RecurrentNetwork::weights, direction)]);
+    }
+    const Recurrence* recurrence(std::int64_t direction) const {
+        return static_cast<const Recurrence*>(packed_[network_.packed_index(RecurrentNetwork::recurrence, direction)]);
+    }
 
     double step_cost() const;
     bool shares_units() const;
@@ -86,11 +96,10 @@ private:
     Scratch scratch_;
     RecurrentMemory memory_;
     bool shares_units_;
-    std::int64_t groups_;                                             // of rows
-    std::vector<std::int64_t> places_;                                // of rows in planes
-    std::vector<std::shared_ptr<const Recurrence>> own_recurrences_;  // if they change from run to run
-    const std::vector<std::shared_ptr<const Recurrence>>* recurrences_ = nullptr;
-    std::vector<std::shared_ptr<const Panels>> own_weights_;  // … if rows are projected
+    std::int64_t groups_;               // of rows
+    std::vector<std::int64_t> places_;  // of rows in planes
+    std::vector<const Weights*> packed_;
+    AllWeights own_;  // of what changes from run to run
     std::optional<TensorLines> lengths_;
     std::optional<TensorLines> sequence_;
     bool has_peephole_ = false;

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "cpu/runtime/memory.h"
+#include "cpu/runtime/packing_step.h"
 #include "cpu/steps/native_step.h"
 #include "cpu/tests/random.h"
 #include "cpu/tests/tensors.h"
@@ -162,7 +163,7 @@ RecurrentParameters parameters_of(const Network& n) {
 }
 
 // Checks that a prepared step writes the numbers of a weight to the memory it is given.
-void check_unpacked(const Step& step, const Numbers& weight, std::size_t port, RunContext& context) {
+void check_unpacked(const PackingStep& step, const Numbers& weight, std::size_t port, RunContext& context) {
     const auto buffer = static_cast<BufferId>(port);
     const auto count = static_cast<std::size_t>(weight.desc.span());
     const std::unique_ptr<float[]> kept(new float[count]);
@@ -212,9 +213,10 @@ Result run(const Network& n, int workers, bool prepared) {
     std::vector<const Sizes*> custom(bases.size());
     context.custom = custom.data();
     if (prepared) {
-        step->prepare(context);
+        PackingStep& packing = *step->packing();
+        packing.prepare(context);
         for (const std::size_t port : {1, 2}) {
-            check_unpacked(*step, port == 1 ? n.w : n.r, port, context);
+            check_unpacked(packing, port == 1 ? n.w : n.r, port, context);
             bases[port] = nullptr;  // runs do not read it
         }
     }
