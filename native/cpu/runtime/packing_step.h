@@ -11,7 +11,6 @@ namespace dmlgraph::cpu {
 class PackingStep : public Step {
 public:
     PackingStep* packing() final { return this; }
-    Kind kind() const final { return Kind::native; }
 
     // Called once before all runs, with the memory of what is the same in each: of constants, and of inputs that were
     // given before.

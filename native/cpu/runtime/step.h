@@ -47,7 +47,7 @@ public:
     virtual ~Step() = default;
 
     virtual void run(RunContext& context) const = 0;
-    virtual Kind kind() const = 0;
+    virtual Kind kind() const { return Kind::native; }
 
     // This step, if it packs operands that stay the same; else null.
     virtual PackingStep* packing() { return nullptr; }

@@ -93,7 +93,6 @@ public:
         write_present(context, outputs_[2], attention.values);
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return attention_cost(sizes_); }
     std::size_t scratch_bytes() const override {
         return std::max(attention_scratch(sizes_, kernels_),

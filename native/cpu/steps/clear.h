@@ -14,7 +14,6 @@ public:
     ClearStep(View view, std::size_t bytes) : view_(view), bytes_(bytes) {}
 
     void run(RunContext& context) const override { std::memset(context.data(view_), 0, bytes_); }
-    Kind kind() const override { return Kind::native; }
     void visit(const Visitor& visitor) override { visitor(view_, true); }
 
 private:

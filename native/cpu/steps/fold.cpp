@@ -42,7 +42,6 @@ public:
             default: return fold<std::uint64_t, std::uint64_t, std::uint64_t>(context);
         }
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(p_.planes * taps_ * blocks_) * 8; }
     std::size_t scratch_bytes() const override { return static_cast<std::size_t>(p_.sizes.back()) * sizeof(double); }
     void visit(const Visitor& visitor) override {

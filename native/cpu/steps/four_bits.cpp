@@ -42,7 +42,6 @@ public:
             join(context, reinterpret_cast<const std::uint8_t*>(in), out);
         }
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(parameters_.count) * 1.5; }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);

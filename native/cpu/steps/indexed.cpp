@@ -78,7 +78,6 @@ public:
             compute(context, context.data(input_), context.data(output_));
         }
     }
-    Kind kind() const override { return Kind::native; }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);
         visitor(indices_, false);

@@ -30,7 +30,6 @@ public:
             default: return find<std::uint64_t>(in, ~std::uint64_t{0}, out);
         }
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(input_.element_count() * (members_ + 1) * 4); }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);

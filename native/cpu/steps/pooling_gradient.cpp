@@ -72,7 +72,6 @@ public:
         });
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override {
         const auto taps =
             static_cast<double>(bands_ ? pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]

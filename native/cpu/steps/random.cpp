@@ -65,7 +65,6 @@ public:
             }
         });
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return p_.is_state ? 0 : static_cast<double>(p_.count) * 16; }
     void visit(const Visitor& visitor) override {
         visitor(state_, false);

@@ -46,7 +46,6 @@ public:
             }
         });
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(output_.element_count()) * 64; }
     std::size_t scratch_bytes() const override { return static_cast<std::size_t>(image_.sizes[3]) * sizeof(float); }
     void visit(const Visitor& visitor) override {

@@ -69,7 +69,6 @@ public:
                  [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override {
         double each = 1;
         for (const Axis& axis : axes_) {

@@ -112,7 +112,6 @@ public:
                  [&](const Sizes& place, std::byte* scratch) { run_row(x, target, place, scratch); });
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override {
         double each = 1;
         for (std::size_t i = 0; i < axes_.size() + (along_row_.empty() ? 0 : 1); ++i) {

@@ -51,7 +51,6 @@ public:
             }
         });
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(p_.outer * p_.size * p_.inner * item_) * 2; }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);

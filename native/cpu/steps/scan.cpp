@@ -43,7 +43,6 @@ public:
             scan(in + offset, out + offset, std::min(block_, inner_ - column));
         });
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(outer_ * length_ * inner_ * item_ * 4); }
     void visit(const Visitor& visitor) override {
         visitor(input_, false);

@@ -200,7 +200,6 @@ public:
         }
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(count() * size_) * 8; }
     std::size_t scratch_bytes() const override {
         return line_at() + align_to_line(static_cast<std::size_t>(size_) * sizeof(T));

@@ -20,7 +20,6 @@ public:
     explicit Overwriting(std::set<std::pair<BufferId, BufferId>> pairs = {}) : pairs_(std::move(pairs)) {}
 
     void run(RunContext&) const override {}
-    Kind kind() const override { return Kind::native; }
     void visit(const Visitor&) override {}
     bool may_overwrite(BufferId read, BufferId written) const override { return pairs_.contains({read, written}); }
 

@@ -314,7 +314,6 @@ TEST_CASE("a step that throws leaves the context usable") {
             has_run_ = true;
             context.data(to_)[0] = std::byte{1};
         }
-        Kind kind() const override { return Kind::native; }
         void visit(const Visitor& visitor) override { visitor(to_, true); }
 
     private:

@@ -114,7 +114,6 @@ public:
             }
         });
     }
-    Kind kind() const override { return Kind::native; }
     std::size_t scratch_bytes() const override { return 1; }
     void visit(const Visitor& visitor) override {
         visitor(from_, false);

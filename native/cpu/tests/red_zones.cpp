@@ -27,7 +27,6 @@ public:
     void run(RunContext& context) const override {
         work_(context, context.data(tensors_.inputs[0]), context.data(tensors_.outputs[0]));
     }
-    Kind kind() const override { return Kind::native; }
     std::size_t scratch_bytes() const override { return length; }
     void visit(const Visitor& visitor) override {
         visitor(tensors_.inputs[0], false);
