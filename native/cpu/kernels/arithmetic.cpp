@@ -1,5 +1,6 @@
 // Sums, products, quotients of floats, extremes, bounds.
 #include "cpu/kernels/division.h"
+#include "cpu/kernels/loops.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/tables.h"
 
@@ -36,20 +37,39 @@ struct Divide {
 };
 
 void divide(const Call& call) noexcept {
-#ifdef DMLGRAPH_FMA
-    if (call.in[1].scalar && !call.in[0].scalar) {
-        const auto* x = static_cast<const float*>(call.in[0].data);
-        const float divisor = *static_cast<const float*>(call.in[1].data);
-        auto* out = static_cast<float*>(call.out);
-        const std::size_t count = call.count;
-        DMLGRAPH_LOOP
-        for (std::size_t i = divide_by_reciprocal(out, x, divisor, count); i < count; ++i) {
-            out[i] = x[i] / divisor;
-        }
-        return;
+    constexpr int together = 4;
+    const auto* const x = static_cast<const float*>(call.in[0].data);
+    const float divisor = *static_cast<const float*>(call.in[1].data);
+    if (call.in[0].scalar || !call.in[1].scalar || !Reciprocal::fits(divisor)) {
+        return binary<Divide, float, float>(call);
     }
-#endif
-    binary<Divide, float, float>(call);
+    const Reciprocal reciprocal(divisor, 1.0f / divisor);
+    auto* const out = static_cast<float*>(call.out);
+    std::size_t i = 0;
+    for (; i + together * lanes <= call.count; i += together * lanes) {
+        Vector a[together];
+        Reciprocal here = reciprocal;
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < together; ++k) {
+            a[k] = load(x + i + k * lanes);
+            here.look_at(a[k]);
+        }
+        if (!here.fits_all()) {
+            DMLGRAPH_LOOP
+            for (std::size_t k = i; k < i + together * lanes; ++k) {
+                out[k] = x[k] / divisor;
+            }
+            continue;
+        }
+        DMLGRAPH_UNROLL
+        for (int k = 0; k < together; ++k) {
+            store(out + i + k * lanes, here.quotient(a[k]));
+        }
+    }
+    DMLGRAPH_LOOP
+    for (; i < call.count; ++i) {
+        out[i] = x[i] / divisor;
+    }
 }
 
 struct Max {

@@ -1,51 +1,47 @@
 // Quotients of many floats and one divisor.
 #pragma once
 
-#include "cpu/kernels/loops.h"
 #include "cpu/kernels/part_vector.h"
 
 namespace dmlgraph::cpu::DMLGRAPH_LEVEL {
 namespace {
 
-DMLGRAPH_INLINE bool is_between(float x, float low, float high) { return low < x && x < high; }
-
 // The reciprocal, rounded, gives a quotient that is nearly right, and then its remainder the right one (Markstein): a
-// quarter of a division's time. That needs a remainder which is exact, and numbers that are neither zero nor infinite;
-// of others the divisions are done. Returns how many quotients it has written.
-inline std::size_t divide_by_reciprocal(float* out, const float* x, float divisor, std::size_t count) {
-    constexpr int together = 4;
-    constexpr float least = 0x1p-80f, greatest = 0x1p80f;  // of squares
-    if (!is_between(divisor * divisor, least, greatest)) {
-        return 0;
+// quarter of a division's time. That needs a fused multiply-add, so that the remainder is exact, and numbers that are
+// neither zero nor infinite.
+class Reciprocal {
+public:
+    static bool fits([[maybe_unused]] float divisor) {
+#ifdef DMLGRAPH_FMA
+        const float square = divisor * divisor;
+        return least < square && square < greatest;
+#else
+        return false;
+#endif
     }
-    const Vector reciprocal = repeated(1.0f / divisor), negative = repeated(-divisor);
-    std::size_t i = 0;
-    for (; i + together * lanes <= count; i += together * lanes) {
-        Vector a[together];
-        Vector most = repeated(least), fewest = repeated(greatest);  // not NaN, which would hide what comes after it
-        DMLGRAPH_UNROLL
-        for (int k = 0; k < together; ++k) {
-            a[k] = load(x + i + k * lanes);
-            const Vector square = times(a[k], a[k]);
-            most = greater(square, most);
-            fewest = lesser(square, fewest);
-        }
-        if (is_any_greater(most, repeated(greatest)) || is_any_greater(repeated(least), fewest)) {
-            DMLGRAPH_LOOP
-            for (std::size_t k = i; k < i + together * lanes; ++k) {
-                out[k] = x[k] / divisor;
-            }
-            continue;
-        }
-        DMLGRAPH_UNROLL
-        for (int k = 0; k < together; ++k) {
-            const Vector quotient = times(a[k], reciprocal);
-            const Vector remainder = product_sum(quotient, negative, a[k]);
-            store(out + i + k * lanes, product_sum(remainder, reciprocal, quotient));
-        }
+    DMLGRAPH_INLINE Reciprocal(float divisor, float reciprocal)
+        : reciprocal_(repeated(reciprocal)), negative_(repeated(-divisor)) {}
+
+    // Several numbers are looked at first: whether their quotients are right.
+    DMLGRAPH_INLINE void look_at(Vector x) {
+        const Vector square = times(x, x);
+        most_ = greater(square, most_);
+        fewest_ = lesser(square, fewest_);
     }
-    return i;
-}
+    DMLGRAPH_INLINE bool fits_all() const {
+        return !is_any_greater(most_, repeated(greatest)) && !is_any_greater(repeated(least), fewest_);
+    }
+    DMLGRAPH_INLINE Vector quotient(Vector x) const {
+        const Vector near = times(x, reciprocal_);
+        return product_sum(product_sum(near, negative_, x), reciprocal_, near);
+    }
+
+private:
+    static constexpr float least = 0x1p-80f, greatest = 0x1p80f;  // of squares
+
+    Vector reciprocal_, negative_;
+    Vector most_ = repeated(least), fewest_ = repeated(greatest);  // not NaN, which would hide what comes after it
+};
 
 }  // namespace
 }  // namespace dmlgraph::cpu::DMLGRAPH_LEVEL

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "cpu/kernels/cast.h"
+#include "cpu/kernels/division.h"
 #include "cpu/kernels/formula.h"
 #include "cpu/kernels/formula_functions.h"
 #include "cpu/kernels/level.h"
@@ -62,8 +63,17 @@ DMLGRAPH_INLINE void from_memory(Vector (&x)[together], const std::byte* data) {
 }
 
 template <class Function>
-DMLGRAPH_INLINE void with_itself(Vector (&x)[together]) {
-    TOGETHER(x[k] = Function::of(x[k]))
+DMLGRAPH_INLINE void with_itself(Vector (&x)[together]){TOGETHER(x[k] = Function::of(x[k]))}
+
+// Quotients by a number that has a reciprocal for them.
+DMLGRAPH_INLINE void divide(Vector (&x)[together], float divisor, float by) {
+    Reciprocal reciprocal(divisor, by);
+    TOGETHER(reciprocal.look_at(x[k]))
+    if (reciprocal.fits_all()) {
+        TOGETHER(x[k] = reciprocal.quotient(x[k]))
+    } else {
+        with_number<functions::divide>(x, divisor);
+    }
 }
 
 constexpr float lane_numbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -161,6 +171,7 @@ void compute(const Found* operations, std::size_t begin, std::size_t end, Out* o
         EACH(keep, store_all(x, const_cast<float*>(floats(first))))
         IF_NEAR(keep_near, with_vectors<functions::load>(near, x))
         IF_NEAR(keep_next, with_vectors<functions::load>(next, x))
+        EACH(divide_by_reciprocal, divide(x, now->number, now->second_number))
         EACH(count, count(x, counted + at, now->number, now->second_number))
         DMLGRAPH_FORMULA_FUNCTIONS(FUNCTION)
         CODE(finish)
@@ -272,6 +283,9 @@ private:
             made.code = FormulaCode::above_number;
         } else if (made.code == FormulaCode::min_number && !is_nan) {
             made.code = FormulaCode::below_number;
+        } else if (made.code == FormulaCode::divide_number && Reciprocal::fits(made.number)) {
+            made.code = FormulaCode::divide_by_reciprocal;
+            made.second_number = 1.0f / made.number;
         }
     }
 

@@ -45,6 +45,7 @@ namespace dmlgraph::cpu {
     DMLGRAPH_FORMULA_LOADS(X)                                                                            \
     X(keep)                   /* in memory */                                                            \
     X(keep_near) X(keep_next) /* in other registers */                                                   \
+    X(divide_by_reciprocal)   /* x / a number, of which the second one is the reciprocal */               \
     X(count)                  /* x becomes elements of a sequence, whose start and delta are constants */ \
     DMLGRAPH_FORMULA_FUNCTIONS(X)                                                                        \
     X(finish) X(finish_halves) /* x is the result, as float32 or float16: the last operation */

@@ -115,8 +115,7 @@ private:
         });
     }
 
-    // LINEAR is rounded once: it must be a sum or a product. A sequence of float16 is rounded at every step. There are
-    // faster quotients by what is the same along a row.
+    // LINEAR is rounded once: it must be a sum or a product. A sequence of float16 is rounded at every step.
     bool is_as_exact(std::size_t i) const {
         const RegionInstruction& each = region_.instructions[i];
         if (each.opcode == Opcode::LINEAR) {
@@ -124,10 +123,7 @@ private:
             return each.operand == DataType::float32 &&
                    (immediate_of(region_, i, 0) == 1.0 || (added == 0.0 && std::signbit(added)));
         }
-        if (each.opcode == Opcode::SEQUENCE) {
-            return each.operand == DataType::float32;
-        }
-        return each.opcode != Opcode::DIVIDE || !is_repeated_in_rows(region_, operand_of(region_, i, 1));
+        return each.opcode != Opcode::SEQUENCE || each.operand == DataType::float32;
     }
 
     std::size_t more_operands(std::size_t i) const {
