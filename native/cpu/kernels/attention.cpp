@@ -18,13 +18,7 @@ struct Sums {
     Vector sums[rows][vectors];
 
     DMLGRAPH_INLINE Sums() {
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < rows; ++i) {
-            DMLGRAPH_UNROLL
-            for (int j = 0; j < vectors; ++j) {
-                sums[i][j] = repeated(0.0f);
-            }
-        }
+        set_all(sums, repeated(0.0f));
     }
     DMLGRAPH_INLINE void add(int i, float a, const Vector (&b)[vectors]) {
         const Vector each = repeated(a);
@@ -140,10 +134,7 @@ struct Weighing {
     Vector greatest, sums[together];
 
     DMLGRAPH_INLINE explicit Weighing(Vector most) : greatest(most) {
-        DMLGRAPH_UNROLL
-        for (int i = 0; i < together; ++i) {
-            sums[i] = repeated(0.0f);
-        }
+        set_all(sums, repeated(0.0f));
     }
     template <int count>
     DMLGRAPH_INLINE void weigh(float* scores, i64 step) {
@@ -242,13 +233,7 @@ void weights(const WeightsCall& call) noexcept {
 template <int rows, int columns>
 DMLGRAPH_INLINE void some_dots(const DotsCall& call, i64 first) {
     Vector sums[rows][columns];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < columns; ++j) {
-            sums[i][j] = repeated(0.0f);
-        }
-    }
+    set_all(sums, repeated(0.0f));
     const float* const b = call.b + first * call.b_step;
     const auto add = [&](const auto& read, i64 at) {
         Vector column[columns];

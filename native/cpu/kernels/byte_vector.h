@@ -18,14 +18,14 @@ public:
           to_(repeated(static_cast<float>(greatest<T> - zero_point))) {}
 
 #if defined(__AVX512F__)
-    DMLGRAPH_INLINE void store(T* to, const float* integers, float factor) const {
+    DMLGRAPH_INLINE void store(T* to, const std::uint32_t* integers, float factor) const {
         const Vector x = whole(_mm512_maskz_cvtepi32_ps(every_lane, load_words(integers)), factor);
         const __m128i bytes = _mm512_maskz_cvtepi32_epi8(
             every_lane, _mm512_add_epi32(_mm512_castps_si512(x), repeated_word(zero_point_)));
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
     }
 #elif defined(__AVX2__)
-    DMLGRAPH_INLINE void store(T* to, const float* integers, float factor) const {
+    DMLGRAPH_INLINE void store(T* to, const std::uint32_t* integers, float factor) const {
         const Vector x = whole(_mm256_cvtepi32_ps(load_words(integers)), factor);
         const __m256i bytes =
             _mm256_and_si256(_mm256_add_epi32(_mm256_castps_si256(x), repeated_word(zero_point_)), repeated_word(0xff));
@@ -33,9 +33,9 @@ public:
         _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(pairs, pairs));
     }
 #else
-    DMLGRAPH_INLINE void store(T* to, const float* integers, float factor) const {
+    DMLGRAPH_INLINE void store(T* to, const std::uint32_t* integers, float factor) const {
         for (int i = 0; i < lanes; ++i) {
-            to[i] = rounded_to(static_cast<float>(static_cast<i32>(bits_of(integers[i]))) * factor, zero_point_);
+            to[i] = rounded_to(static_cast<float>(static_cast<i32>(integers[i])) * factor, zero_point_);
         }
     }
 #endif

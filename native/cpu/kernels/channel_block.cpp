@@ -54,13 +54,7 @@ constexpr int most_sums = 14;  // that fit into the registers, beside the weight
 template <int rows, int windows, int stride>
 DMLGRAPH_INLINE void some_windows(const BlockTapsCall& call, std::int64_t first, std::int64_t i) {
     Vector sums[rows][windows];
-    DMLGRAPH_UNROLL
-    for (int r = 0; r < rows; ++r) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < windows; ++j) {
-            sums[r][j] = repeated(0.0f);
-        }
-    }
+    set_all(sums, repeated(0.0f));
     const std::int64_t down = call.stride_down * lanes;
     const float* row = call.in + first * down + i * stride * lanes;
     const float* weights = call.weights;
@@ -154,7 +148,7 @@ DMLGRAPH_INLINE void scatter_square(const ScatterCall& call, std::int64_t i, Par
     for (int c = 0; c < call.channels; ++c) {
         Vector total = load(numbers[c]);
         if (ending != nullptr) {
-            total = sum(total, repeated(ending->numbers[c]));
+            total = sum(total, repeated(ending->numbers.as<float>()[c]));
             if (ending->lines != nullptr) {
                 total = sum(total, load_part(ending->lines + i + c * ending->step, inside, total));
             }

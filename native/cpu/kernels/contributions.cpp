@@ -121,10 +121,7 @@ DMLGRAPH_INLINE void vectors_of_rows(const ContributionsCall& call, std::int64_t
     float* out = call.out + first;
     for (std::int64_t r = 0; r < call.rows; ++r, out += call.count) {
         Vector totals[stride];
-        DMLGRAPH_UNROLL
-        for (int p = 0; p < stride; ++p) {
-            totals[p] = repeated(0.0f);
-        }
+        set_all(totals, repeated(0.0f));
         for (const std::int64_t* const last = call.lines + call.first_line[r + 1]; line < last; ++line) {
             const float* const from = in + *line;
             std::int64_t t = call.first_tap[0];

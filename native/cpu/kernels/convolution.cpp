@@ -164,13 +164,7 @@ constexpr bool has_places = along_rows <= 6;
 template <bool along, int rows, int vectors>
 void tile(const WindowTileCall& call) noexcept {
     Vector sums[rows][vectors];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[i][j] = repeated(0.0f);
-        }
-    }
+    set_all(sums, repeated(0.0f));
     fetch_results<rows, vectors>(call);
     const float* filters = call.filters;
     constexpr int addresses = along && has_places ? rows : 1;
@@ -182,7 +176,7 @@ void tile(const WindowTileCall& call) noexcept {
     const std::int64_t* const offsets = call.offsets;
     const std::int64_t depth = call.depth, filter_step = call.filter_step;
     const std::int64_t next_step = call.next_step;
-    const float* next = call.next == nullptr ? filters : call.next;
+    NumbersAt next = call.next == nullptr ? filters : call.next;
     for (std::int64_t k = 0; k < depth; ++k, filters += filter_step, next += next_step) {
         prefetch(next);
         const std::int64_t offset = offsets[k];
@@ -298,7 +292,7 @@ DMLGRAPH_INLINE void end_and_store_part(const Call& call, std::int64_t place, Ve
     const Part inside = part(0, within(call.rows * call.count - place));
     const SumEnding* const ending = call.ending;
     if (ending != nullptr) {
-        total = sum(total, repeated(*ending->numbers));
+        total = sum(total, repeated(*ending->numbers.as<float>()));
         total = applied(ending->lines == nullptr ? total : sum(total, load_part(ending->lines + place, inside, total)),
                         ending->function);
     }
@@ -323,7 +317,7 @@ DMLGRAPH_INLINE void end_and_store(const Call& call, std::int64_t first, std::in
         return;
     }
     if (const SumEnding* const ending = call.ending; ending != nullptr) {
-        const Vector number = repeated(*ending->numbers);
+        const Vector number = repeated(*ending->numbers.as<float>());
         DMLGRAPH_UNROLL
         for (int r = 0; r < rows; ++r) {
             sums[r] = sum(sums[r], number);
@@ -359,10 +353,7 @@ DMLGRAPH_INLINE void rows_of_taps(const TapsCall& call, const Taps& taps, std::i
             i = count - lanes;  // some windows again, rather than windows beyond the last
         }
         Vector sums[rows];
-        DMLGRAPH_UNROLL
-        for (int r = 0; r < rows; ++r) {
-            sums[r] = repeated(0.0f);
-        }
+        set_all(sums, repeated(0.0f));
         taps.template add<rows>(sums, call, in + i);
         end_and_store(call, first, i, sums);
         i += lanes;
@@ -468,10 +459,7 @@ DMLGRAPH_INLINE void add_row(Vector (&sums)[vectors][rows], int k, const float* 
             if (exists) {
                 row[v].template read<inside>(elements, from, load_inside);
             } else {
-                DMLGRAPH_UNROLL
-                for (int x = 0; x < taps; ++x) {
-                    elements[x] = repeated(0.0f);
-                }
+                set_all(elements, repeated(0.0f));
             }
             DMLGRAPH_UNROLL
             for (int x = 0; x < taps; ++x) {
@@ -487,13 +475,7 @@ template <int rows, int vectors, bool inside, bool within, int taps, int stride>
 DMLGRAPH_INLINE void rows_of_picture(const PictureCall& call, const PictureRow<taps, stride>* row,
                                      const Vector (&weights)[taps * taps], std::int64_t first, const std::int64_t* i) {
     Vector sums[vectors][rows];
-    DMLGRAPH_UNROLL
-    for (int v = 0; v < vectors; ++v) {
-        DMLGRAPH_UNROLL
-        for (int r = 0; r < rows; ++r) {
-            sums[v][r] = repeated(0.0f);
-        }
-    }
+    set_all(sums, repeated(0.0f));
     const std::int64_t top = call.from.top + first * call.from.stride_down;
     const std::byte* in = call.from.in + top * call.from.row_step;
     DMLGRAPH_UNROLL

@@ -40,7 +40,7 @@ struct WindowTileCall {
     float* sums;
     std::int64_t step;  // from row to row
     bool adds;
-    const float* next = nullptr;  // as in TileCall
+    NumbersAt next{};  // as in TileCall
     std::int64_t next_step = 0;
     const SumEnding* ending = nullptr;  // of a tile whose rows are filters, as in TileCall
     std::int64_t column = 0;

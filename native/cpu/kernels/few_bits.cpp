@@ -114,17 +114,11 @@ void spread(u8* out, const u8* in, std::int64_t pairs, u8 sign) noexcept {
 
 // Products of a vector of lines in one block; `chains` sums of a row take turns, so that none waits for the one before.
 template <int rows>
-DMLGRAPH_INLINE void multiply_block(const float* words, std::int64_t depth, const NibbleFloats& floats, const float* a,
-                                    std::int64_t a_step, Vector (&out)[rows]) {
+DMLGRAPH_INLINE void multiply_block(const std::uint32_t* words, std::int64_t depth, const NibbleFloats& floats,
+                                    const float* a, std::int64_t a_step, Vector (&out)[rows]) {
     constexpr int chains = rows == 1 ? 4 : rows == 2 ? 2 : 1;
     Vector sums[chains][rows];
-    DMLGRAPH_UNROLL
-    for (int c = 0; c < chains; ++c) {
-        DMLGRAPH_UNROLL
-        for (int r = 0; r < rows; ++r) {
-            sums[c][r] = repeated(0.0f);
-        }
-    }
+    set_all(sums, repeated(0.0f));
     for (std::int64_t k = 0; k < depth; k += nibble_depths, words += nibble_lines) {
         each_nibble(load_words(words), floats, [&](int j, Vector weight) {
             DMLGRAPH_UNROLL
@@ -146,11 +140,7 @@ template <int rows>
 void multiply(const NibbleRowsCall& call) noexcept {
     const NibbleRowsCall c = call;
     Vector totals[nibble_vectors][rows];
-    for (auto& of_vector : totals) {
-        for (Vector& total : of_vector) {
-            total = repeated(0.0f);
-        }
-    }
+    set_all(totals, repeated(0.0f));
     for (std::int64_t first = 0, b = 0; first < c.b.depth; first += c.b.block, ++b) {
         const std::int64_t depth = c.b.depth - first < c.b.block ? c.b.depth - first : c.b.block;
         for (int v = 0; v < nibble_vectors; ++v) {
@@ -185,7 +175,7 @@ void nibble_panel(const NibblePanelCall& call) noexcept {
         for (int v = 0; v < nibble_vectors; ++v) {
             const NibbleFloats floats(nibble_zeros(c.b, b, v));
             const Vector scale = nibble_scales(c.b, b, v);
-            const float* words = nibble_words(c.b, first, v);
+            const std::uint32_t* words = nibble_words(c.b, first, v);
             float* out = c.out + first * c.step + v * lanes;
             for (std::int64_t k = first; k < end;
                  k += nibble_depths, words += nibble_lines, out += nibble_depths * c.step) {

@@ -125,15 +125,14 @@ DMLGRAPH_INLINE Words overlapping_words(const std::byte* from, u8 flip) {
 // At least a vector of such words.
 DMLGRAPH_INLINE void overlapping(const WordsCall& call, const PartOfWords& part) {
     const std::byte* const in = call.in[0] + part.first;
-    auto* const out = reinterpret_cast<float*>(call.out + part.first);
-    const auto *const kept = reinterpret_cast<const float*>(part.kept), *const others =
-                                                                            reinterpret_cast<const float*>(part.others);
+    u32* const out = call.out + part.first;
     const std::int64_t last = part.count - lanes;
     const u8 flip = call.flip;
     for (std::int64_t i = 0; i < part.count; i += lanes) {
         const std::int64_t at = i < last ? i : last;
         const Words made = overlapping_words(in + at, flip);
-        store(out + at, kept == nullptr ? made : either(load_words(kept + at), made, load_words(others + at)));
+        store(out + at,
+              part.kept == nullptr ? made : either(load_words(part.kept + at), made, load_words(part.others + at)));
     }
 }
 #endif
@@ -193,12 +192,9 @@ void line_of_words(const LineOfWordsCall& call) noexcept {
 template <int vectors>
 DMLGRAPH_INLINE void sum_taps(const WordTapsCall& call, std::int64_t first) {
     Words sums[vectors];
-    DMLGRAPH_UNROLL
-    for (int j = 0; j < vectors; ++j) {
-        sums[j] = repeated_word(call.initial);
-    }
+    set_all(sums, repeated_word(call.initial));
     for (std::int64_t t = 0; t < call.taps; ++t) {
-        const auto* const in = reinterpret_cast<const float*>(call.in + call.offsets[t] + first);
+        const u32* const in = call.in + call.offsets[t] + first;
         const Words weight = repeated_word(static_cast<int>(call.weights[t]));
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
@@ -207,7 +203,7 @@ DMLGRAPH_INLINE void sum_taps(const WordTapsCall& call, std::int64_t first) {
     }
     DMLGRAPH_UNROLL
     for (int j = 0; j < vectors; ++j) {
-        store(reinterpret_cast<float*>(call.out + first + j * lanes), sums[j]);
+        store(NumbersTo(call.out + first + j * lanes).as<u32>(), sums[j]);
     }
 }
 
@@ -288,8 +284,7 @@ void take_zero_points(const ZeroPointsCall& call) noexcept {
 }
 
 double peak(std::int64_t rounds, float* sum) noexcept {
-    const auto word = __builtin_bit_cast(float, ones);
-    return multiply_and_add<Integers>(rounds, word, word, depths_of_word, sum);
+    return multiply_and_add<Integers>(rounds, ones, ones, depths_of_word, sum);
 }
 
 constexpr WordSums signed_sums{total<true>, add<true>}, unsigned_sums{total<false>, add<false>};

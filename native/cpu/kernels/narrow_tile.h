@@ -23,12 +23,9 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
     const Vector zeros = repeated(0.0f);
     const Part those = part(0, rows);
     Vector sums[columns];
-    DMLGRAPH_UNROLL
-    for (int j = 0; j < columns; ++j) {
-        sums[j] = zeros;
-    }
-    const float* a = call.a;
-    const float* b = call.b;
+    set_all(sums, zeros);
+    const auto *a = call.a.as<float>(), *b = call.b.as<float>();
+    auto* const to = call.sums.as<float>();
     for (std::int64_t k = call.depth; k > 0; --k, a += call.a_depth, b += call.b_step) {
         const Vector row = load_part(a, those, zeros);
         DMLGRAPH_UNROLL
@@ -38,9 +35,9 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
     }
     const SumEnding* const ending = call.ending;
     for (int j = 0; j < columns; ++j) {
-        Vector total = call.adds ? sum(load_column(call.sums + j, call.step, rows), sums[j]) : sums[j];
+        Vector total = call.adds ? sum(load_column(to + j, call.step, rows), sums[j]) : sums[j];
         if (ending != nullptr && !ending->rounds()) {
-            total = sum(total, load_part(ending->numbers, those, zeros));
+            total = sum(total, load_part(ending->numbers.as<float>(), those, zeros));
             if (ending->lines != nullptr) {
                 total = sum(total, load_column(ending->lines + call.column + j, ending->step, rows));
             }
@@ -49,11 +46,11 @@ void narrow_tile(const TileCall& call, int rows) noexcept {
         float column[lanes];
         store(column, total);
         for (int i = 0; i < rows; ++i) {
-            call.sums[i * call.step + j] = column[i];
+            to[i * call.step + j] = column[i];
         }
     }
     if (ending != nullptr && ending->rounds()) {
-        end_in_half(call.sums, call.step, rows, columns, *ending, call.column);
+        end_in_half(to, call.step, rows, columns, *ending, call.column);
     }
 }
 

@@ -75,8 +75,7 @@ template <int rows>
 DMLGRAPH_INLINE void add_nibbles(Words bits, const std::uint32_t* a, std::int64_t a_step, Words (&sums)[rows]) {
     DMLGRAPH_UNROLL
     for (int r = 0; r < rows; ++r) {
-        const auto* const from = reinterpret_cast<const float*>(a + r * a_step);
-        const Words row = first_numbers<Integers, words_of_nibbles>(from);
+        const Words row = first_numbers<Integers, words_of_nibbles>(a + r * a_step);
         sums[r] = lane_product_sum<0>(row, weights_of<0>(bits), sums[r]);
         sums[r] = lane_product_sum<1>(row, weights_of<1>(bits), sums[r]);
         if constexpr (words_of_nibbles == 4) {
@@ -107,8 +106,8 @@ DMLGRAPH_INLINE void add_nibbles(Words bits, const std::uint32_t* a, std::int64_
 
 // Adds the products of some depths of a vector of lines.
 template <int rows>
-DMLGRAPH_INLINE void multiply_some(const float* words, std::int64_t depth, const std::uint32_t* a, std::int64_t a_step,
-                                   Words (&out)[rows]) {
+DMLGRAPH_INLINE void multiply_some(const std::uint32_t* words, std::int64_t depth, const std::uint32_t* a,
+                                   std::int64_t a_step, Words (&out)[rows]) {
     Words sums[rows];
     DMLGRAPH_UNROLL
     for (int r = 0; r < rows; ++r) {
@@ -127,19 +126,12 @@ template <int rows>
 void multiply(const NibbleBytesCall& call) noexcept {
     const NibbleBytesCall c = call;
     Vector totals[nibble_vectors][rows];
-    for (auto& of_vector : totals) {
-        for (Vector& total : of_vector) {
-            total = repeated(0.0f);
-        }
-    }
+    set_all(totals, repeated(0.0f));
     for (std::int64_t first = 0, b = 0; first < c.b.depth; first += c.b.block, ++b) {
         const std::int64_t end = c.b.depth - first < c.b.block ? c.b.depth : first + c.b.block;
         for (int v = 0; v < nibble_vectors; ++v) {
             Words sums[rows];
-            DMLGRAPH_UNROLL
-            for (int r = 0; r < rows; ++r) {
-                sums[r] = zero_words();
-            }
+            set_all(sums, zero_words());
             for (std::int64_t k = first, depth = 0; k < end; k += depth) {
                 depth = sums_are_wide || end - k < most_narrow_depths ? end - k : most_narrow_depths;
                 multiply_some<rows>(nibble_words(c.b, k, v), depth, c.a + k / nibbles_of_word, c.a_step, sums);

@@ -75,8 +75,8 @@ DMLGRAPH_INLINE void each_nibble(Words bits, const NibbleFloats& floats, const F
 }
 
 // Of the vector v of a panel's lines: the words from a depth on, and the scales and zero points of a block.
-DMLGRAPH_INLINE const float* nibble_words(const NibblePanel& b, std::int64_t depth, int v) {
-    return reinterpret_cast<const float*>(b.words + depth / nibble_depths * nibble_lines + v * lanes);
+DMLGRAPH_INLINE const std::uint32_t* nibble_words(const NibblePanel& b, std::int64_t depth, int v) {
+    return b.words + depth / nibble_depths * nibble_lines + v * lanes;
 }
 DMLGRAPH_INLINE Vector nibble_scales(const NibblePanel& b, std::int64_t block, int v) {
     return load(b.scales + block * nibble_lines + v * lanes);

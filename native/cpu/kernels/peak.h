@@ -13,9 +13,10 @@ namespace {
 // all. Its operands are loaded in each round, as those of a product are, so no product can be kept from the round
 // before.
 template <class Numbers>
-double multiply_and_add(std::int64_t rounds, float row, float column, int depths, float* sum) {
+double multiply_and_add(std::int64_t rounds, typename Numbers::Number row, typename Numbers::Number column, int depths,
+                        float* sum) {
     constexpr int rows = 6, columns = 2, sets = 2;
-    alignas(64) float in_rows[sets][rows], in_columns[sets][columns][lanes], numbers[lanes];
+    alignas(64) typename Numbers::Number in_rows[sets][rows], in_columns[sets][columns][lanes], numbers[lanes];
     for (int set = 0; set < sets; ++set) {
         for (int i = 0; i < rows; ++i) {
             in_rows[set][i] = row;
@@ -44,7 +45,7 @@ double multiply_and_add(std::int64_t rounds, float row, float column, int depths
         total = DMLGRAPH_LEVEL::sum(total, DMLGRAPH_LEVEL::sum(each[0], each[1]));
     }
     store(numbers, total);
-    *sum = numbers[0];
+    *sum = *NumbersAt(numbers).as<float>();
     return 2.0 * rows * columns * lanes * depths * static_cast<double>(rounds);
 }
 

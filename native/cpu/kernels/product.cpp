@@ -49,7 +49,8 @@ DMLGRAPH_INLINE void apart(float* out, const T* in, std::int64_t count) {
 }
 
 template <class T>
-void line(float* out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept {
+void line(NumbersTo to, const std::byte* in, std::int64_t step, std::int64_t count) noexcept {
+    auto* const out = to.as<float>();
     const auto* const from = reinterpret_cast<const T*>(in);
     switch (step) {
         case sizeof(T): return copied(out, from, count);
@@ -77,7 +78,7 @@ void several_lines(const SeveralLinesCall& call) noexcept {
         const bool is_part = call.count < lanes;
         const std::int64_t at = is_part || first + lanes <= call.count ? first : call.count - lanes;
         const std::byte* in = call.in + at * std::int64_t{sizeof(float)};
-        float* out = call.out + at;
+        float* out = call.out.as<float>() + at;
         const Part some = part(0, static_cast<int>(is_part ? call.count : lanes));
         for (std::int64_t i = 0; i < call.lines; ++i, in += in_step, out += out_step) {
             const auto* const from = reinterpret_cast<const float*>(in);
@@ -113,7 +114,7 @@ DMLGRAPH_INLINE void store_before(float* end, float* to, Vector x) {
 template <class T>
 DMLGRAPH_INLINE void pack_along(const PanelCall& call) {
     const std::int64_t width = call.width;
-    float* const end = call.out + call.depth * width;
+    float *const out = call.out.as<float>(), *const end = out + call.depth * width;
     for (std::int64_t k = 0; k < call.depth; k += lanes) {
         const int depths = static_cast<int>(call.depth - k < lanes ? call.depth - k : lanes);
         for (std::int64_t first = (width - 1) / lanes * lanes; first >= 0; first -= lanes) {
@@ -126,7 +127,7 @@ DMLGRAPH_INLINE void pack_along(const PanelCall& call) {
                                                     : some_numbers(from, depths);
             }
             transpose(square);
-            float* to = call.out + k * width + first;
+            float* to = out + k * width + first;
             if (depths == lanes && to + (lanes - 1) * width + lanes <= end) {
                 DMLGRAPH_UNROLL
                 for (int j = 0; j < lanes; ++j) {
@@ -145,8 +146,7 @@ DMLGRAPH_INLINE void pack_along(const PanelCall& call) {
 template <class T>
 DMLGRAPH_INLINE void pack_across(const PanelCall& call) {
     const std::int64_t width = call.width, whole = call.lines / lanes * lanes;
-    float* const end = call.out + call.depth * width;
-    float* to = call.out;
+    float *to = call.out.as<float>(), *const end = to + call.depth * width;
     const std::byte* in = call.in;
     for (std::int64_t k = 0; k < call.depth; ++k, in += call.depth_step, to += width) {
         const auto* const from = reinterpret_cast<const T*>(in);
@@ -183,7 +183,7 @@ void pack(const PanelCall& call) noexcept {
     }
     const std::byte* from = call.in;
     for (std::int64_t k = 0; k < call.depth; ++k, from += call.depth_step) {
-        float* const to = call.out + k * call.width;
+        float* const to = call.out.as<float>() + k * call.width;
         line<T>(to, from, call.line_step, call.lines);
         for (std::int64_t i = call.lines; i < call.width; ++i) {
             to[i] = 0.0f;

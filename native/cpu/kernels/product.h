@@ -5,14 +5,14 @@
 // level that has them.
 //
 // 8-bit integers are multiplied in the same way. A number of a panel is then a word of 32 bits: the integers at two or
-// four depths, as the level multiplies them; the sums are integers of 32 bits, modulo 2^32. Where this header says
-// float, such words lie in the floats' memory.
+// four depths, as the level multiplies them; the sums are integers of 32 bits, modulo 2^32.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "cpu/kernels/kernel.h"
+#include "cpu/kernels/numbers.h"
 #include "cpu/kernels/sum_ending.h"
 
 namespace dmlgraph::cpu {
@@ -29,20 +29,20 @@ struct RestDepths {
     std::int64_t count = 0;
 };
 
-// sums = a · b, or sums += a · b, of rows and a panel of columns; steps in floats. The rows are a panel with exactly
+// sums = a · b, or sums += a · b, of rows and a panel of columns; steps in numbers. The rows are a panel with exactly
 // those of the tile, or lie where they were: side by side, or apart for kernels of such rows.
 struct TileCall {
-    const float* a;
+    NumbersAt a;
     std::int64_t a_row;    // from row to row, of rows that lie apart
     std::int64_t a_depth;  // from depth to depth
-    const float* b;
+    NumbersAt b;
     std::int64_t b_step;   // from depth to depth
     std::int64_t b_panel;  // from panel to panel, for kernels of several
     std::int64_t depth;
-    float* sums;
+    NumbersTo sums;
     std::int64_t step;  // from row to row
     bool adds;
-    const float* next = nullptr;          // numbers that are read soon: they come into the caches, …
+    NumbersAt next{};                     // numbers that are read soon: they come into the caches, …
     std::int64_t next_step = 0;           // … so many at each depth
     const SumEnding* ending = nullptr;    // null: nothing follows
     std::int64_t column = 0;              // of the first sum, in the ending's lines
@@ -88,7 +88,7 @@ using TileKernel = void (*)(const TileCall& call) noexcept;
 
 // Lines of an operand in memory; steps in bytes.
 struct PanelCall {
-    float* out;
+    NumbersTo out;
     std::int64_t width;  // the numbers of the panel at one depth; those beyond the lines are zero
     const std::byte* in;
     std::int64_t line_step;
@@ -97,13 +97,13 @@ struct PanelCall {
     std::int64_t depth;
 };
 
-// Elements that lie some bytes apart, packed one after the other as floats.
-using LineKernel = void (*)(float* out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept;
+// Elements that lie some bytes apart, packed one after the other.
+using LineKernel = void (*)(NumbersTo out, const std::byte* in, std::int64_t step, std::int64_t count) noexcept;
 
 // The same for several lines.
 struct SeveralLinesCall {
-    float* out;
-    std::int64_t out_step;  // from line to line, in floats
+    NumbersTo out;
+    std::int64_t out_step;  // from line to line, in numbers
     const std::byte* in;
     std::int64_t in_step;  // … in bytes
     std::int64_t lines;
@@ -231,12 +231,13 @@ struct IntegerKernels {
 };
 
 struct ProductKernels : Tiles {
-    void (*pack)(const PanelCall& call) noexcept;       // float32
-    void (*pack_half)(const PanelCall& call) noexcept;  // float16
-    LineKernel line;                                    // of float32
-    LineKernel half_line;                               // of float16
-    SeveralLinesKernel several_lines;                   // of float32
-    SeveralLinesKernel several_half_lines;              // of float16
+    // Of numbers of 32 bits, which are copied as they are, or of float16.
+    void (*pack)(const PanelCall& call) noexcept;
+    void (*pack_half)(const PanelCall& call) noexcept;
+    LineKernel line;
+    LineKernel half_line;
+    SeveralLinesKernel several_lines;
+    SeveralLinesKernel several_half_lines;
     void (*stream)(const StreamCall& call) noexcept;
     LinesKernel stream_lines;       // of float32
     LinesKernel stream_half_lines;  // of float16

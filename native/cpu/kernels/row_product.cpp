@@ -11,13 +11,7 @@ namespace {
 template <int rows, int vectors>
 void multiply(const FewRowsCall& call) noexcept {
     Vector sums[rows][vectors];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[i][j] = repeated(0.0f);
-        }
-    }
+    set_all(sums, repeated(0.0f));
     const float* const a = call.a;
     const float* b = call.b;
     const std::int64_t depth = call.depth, a_step = call.a_step, b_step = call.b_step;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "cpu/kernels/numbers.h"
+
 namespace dmlgraph::cpu {
 
 // Of the columns of a tile: all, of whole vectors.
@@ -46,9 +48,9 @@ struct ByteEnding {
 // are integers, that number is one too, and they may become bytes, but nothing else follows. Calls of kernels have its
 // address: a copy of what was just written waits for all stores before, those of the last results too.
 struct SumEnding {
-    const float* numbers = nullptr;  // one for each row of a tile
-    const float* lines = nullptr;    // an element for each sum; null: none are added
-    std::int64_t step = 0;           // floats from row to row of these
+    NumbersAt numbers{};           // one for each row of a tile
+    const float* lines = nullptr;  // an element for each sum; null: none are added
+    std::int64_t step = 0;         // floats from row to row of these
     SumFunction function{};
     HalfEnding half{};
     ByteEnding bytes{};

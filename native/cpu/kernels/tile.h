@@ -22,30 +22,30 @@ constexpr int most_rows = 12, most_vectors = 2;
 #endif
 
 // The numbers of a tile's rows at a depth, which lie side by side.
-template <int rows>
+template <class Number, int rows>
 class RowsSideBySide {
 public:
-    DMLGRAPH_INLINE explicit RowsSideBySide(const TileCall& call) : at_(call.a), step_(call.a_depth) {}
-    DMLGRAPH_INLINE float number(int row) const { return at_[row]; }
-    DMLGRAPH_INLINE const float* numbers() const { return at_; }
+    DMLGRAPH_INLINE explicit RowsSideBySide(const TileCall& call) : at_(call.a.as<Number>()), step_(call.a_depth) {}
+    DMLGRAPH_INLINE Number number(int row) const { return at_[row]; }
+    DMLGRAPH_INLINE const Number* numbers() const { return at_; }
     DMLGRAPH_INLINE void advance() { at_ += step_; }
 
 private:
-    const float* at_;
+    const Number* at_;
     std::int64_t step_;
 };
 
 // … which lie apart: instructions find the numbers of some rows from one address.
-template <int rows>
+template <class Number, int rows>
 class RowsApart {
 public:
     DMLGRAPH_INLINE explicit RowsApart(const TileCall& call) : row_(call.a_row), step_(call.a_depth) {
         DMLGRAPH_UNROLL
         for (int i = 0; i < addresses; ++i) {
-            at_[i] = call.a + i * together * row_;
+            at_[i] = call.a.as<Number>() + i * together * row_;
         }
     }
-    DMLGRAPH_INLINE float number(int row) const { return at_[row / together][row % together * row_]; }
+    DMLGRAPH_INLINE Number number(int row) const { return at_[row / together][row % together * row_]; }
     DMLGRAPH_INLINE void advance() {
         DMLGRAPH_UNROLL
         for (int i = 0; i < addresses; ++i) {
@@ -56,7 +56,7 @@ public:
 private:
     static constexpr int together = 3, addresses = (rows + together - 1) / together;
 
-    const float* at_[addresses];
+    const Number* at_[addresses];
     std::int64_t row_;
     std::int64_t step_;
 };
@@ -87,7 +87,8 @@ DMLGRAPH_INLINE void add_lane(V numbers, const V (&column)[vectors], V (&sums)[r
 }
 
 template <class Numbers, int rows, int vectors, class V, int first = 0>
-DMLGRAPH_INLINE void add_depth(const RowsSideBySide<rows>& a, const V (&column)[vectors], V (&sums)[rows][vectors]) {
+DMLGRAPH_INLINE void add_depth(const RowsSideBySide<typename Numbers::Number, rows>& a, const V (&column)[vectors],
+                               V (&sums)[rows][vectors]) {
     if constexpr (first < rows) {
         const V numbers = first_numbers<Numbers, (rows - first < lanes ? rows - first : lanes)>(a.numbers() + first);
         add_lane<first>(numbers, column, sums);
@@ -101,14 +102,14 @@ DMLGRAPH_INLINE void add_depth(const RowsSideBySide<rows>& a, const V (&column)[
 
 // sums += the products of the rows and the panels, depth by depth. Numbers: Singles, Integers or ColumnsOfBytes.
 // Several panels lie side by side in the results.
-template <template <int> class Rows, int panels, class Numbers, int rows, int vectors>
+template <template <class, int> class Rows, int panels, class Numbers, int rows, int vectors>
 DMLGRAPH_INLINE void multiply(Numbers, typename Numbers::V (&sums)[rows][vectors], const TileCall& call) {
     using V = typename Numbers::V;
-    Rows<rows> a(call);
-    const float* b = call.b;
+    Rows<typename Numbers::Number, rows> a(call);
+    const auto* b = call.b.as<typename Numbers::Number>();
     constexpr int together = vectors / panels;
     const std::int64_t b_step = call.b_step, b_panel = panels > 1 ? call.b_panel : 0, next_step = call.next_step;
-    const float* next = call.next == nullptr ? call.a : call.next;
+    NumbersAt next = call.next == nullptr ? call.a : call.next;
     for (std::int64_t k = call.depth; k > 0; --k, next += next_step) {
         prefetch(next);
         V column[vectors];
@@ -126,12 +127,11 @@ DMLGRAPH_INLINE void multiply(Numbers, typename Numbers::V (&sums)[rows][vectors
 // Integers whose rows are small: two words at a time have sums of 16 bits.
 struct SmallRows : Integers {};
 
-template <template <int> class Rows, int panels, int rows, int vectors>
+template <template <class, int> class Rows, int panels, int rows, int vectors>
 DMLGRAPH_INLINE void multiply(SmallRows, Words (&sums)[rows][vectors], const TileCall& call) {
-    const float* a = call.a;
-    const float* b = call.b;
+    const auto *a = call.a.as<std::uint32_t>(), *const columns = call.b.as<std::uint32_t>(), *b = columns;
     const std::int64_t b_step = call.b_step, next_step = call.next_step;
-    const float* next = call.next == nullptr ? call.a : call.next;
+    NumbersAt next = call.next == nullptr ? call.a : call.next;
     for (std::int64_t k = call.depth; k > 1; k -= 2, next += 2 * next_step) {
         prefetch(next);
         prefetch(next + next_step);
@@ -164,7 +164,7 @@ DMLGRAPH_INLINE void multiply(SmallRows, Words (&sums)[rows][vectors], const Til
         DMLGRAPH_UNROLL
         for (int i = 0; i < rows; ++i) {
             const Words row = repeated_word(static_cast<int>(words[i]));
-            const float* const column = call.b + depths[i] * b_step;
+            const std::uint32_t* const column = columns + depths[i] * b_step;
             DMLGRAPH_UNROLL
             for (int j = 0; j < vectors; ++j) {
                 sums[i][j] = product_sum(row, load_words(column + j * lanes), sums[i][j]);
@@ -191,7 +191,8 @@ DMLGRAPH_INLINE void multiply_squares(Words (&sums)[rows][vectors], const TileCa
             squares[p][j] = repeated_word(0);
         }
     }
-    const float *a = call.a, *b = call.b, *next = call.next == nullptr ? call.a : call.next;
+    const auto *a = call.a.as<std::uint32_t>(), *b = call.b.as<std::uint32_t>();
+    NumbersAt next = call.next == nullptr ? call.a : call.next;
     const std::int64_t a_step = call.a_depth, b_step = call.b_step, next_step = call.next_step;
     for (std::int64_t k = call.depth; k > 1; k -= 2, a += 2 * a_step, b += 2 * b_step, next += 2 * next_step) {
         prefetch(next);
@@ -210,7 +211,7 @@ DMLGRAPH_INLINE void multiply_squares(Words (&sums)[rows][vectors], const TileCa
         DMLGRAPH_UNROLL
         for (int p = 0; p < pairs; p += 2) {
             const bool both = p + 1 < pairs;
-            const float* const from = a + 2 * p;
+            const std::uint32_t* const from = a + 2 * p;
             const Words one = both ? load_words(from) : load_two_words(from),
                         other = both ? load_words(from + a_step) : load_two_words(from + a_step);
             const Words first = first_in_turn(one, other), second = last_in_turn(one, other);
@@ -234,7 +235,7 @@ DMLGRAPH_INLINE void multiply_squares(Words (&sums)[rows][vectors], const TileCa
     }
 }
 
-template <template <int> class Rows, int panels, int rows, int vectors>
+template <template <class, int> class Rows, int panels, int rows, int vectors>
 DMLGRAPH_INLINE void multiply(Squares, Words (&sums)[rows][vectors], const TileCall& call) {
     std::int64_t squared = 0;
     if constexpr (rows > 1) {
@@ -247,23 +248,17 @@ DMLGRAPH_INLINE void multiply(Squares, Words (&sums)[rows][vectors], const TileC
 }
 #endif
 
-template <class Numbers, template <int> class Rows, int rows, int vectors, int panels = 1>
+template <class Numbers, template <class, int> class Rows, int rows, int vectors, int panels = 1>
 void tile(const TileCall& call) noexcept {
     typename Numbers::V sums[rows][vectors];
-    DMLGRAPH_UNROLL
-    for (int i = 0; i < rows; ++i) {
-        DMLGRAPH_UNROLL
-        for (int j = 0; j < vectors; ++j) {
-            sums[i][j] = Numbers::repeated(0.0f);
-        }
-    }
+    set_all(sums, Numbers::repeated(0));
     fetch_results<rows, vectors>(call);
     multiply<Rows, panels>(Numbers{}, sums, call);
     store_tile<Numbers, rows, vectors>(sums, call);
 }
 
 #define WIDTHS(rows) tile<Numbers, Rows, rows, 1>, tile<Numbers, Rows, rows, 2>
-template <class Numbers, template <int> class Rows>
+template <class Numbers, template <class, int> class Rows>
 constexpr TileKernel tile_kernels[] = {
     WIDTHS(1),  WIDTHS(2),  WIDTHS(3), WIDTHS(4),  WIDTHS(5), WIDTHS(6),
 #if !defined(DMLGRAPH_X86) || defined(__AVX512F__)

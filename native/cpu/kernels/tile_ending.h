@@ -38,7 +38,7 @@ template <int rows, int vectors>
 DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending, std::int64_t column) {
     DMLGRAPH_UNROLL
     for (int i = 0; i < rows; ++i) {
-        const Vector number = repeated(ending.numbers[i]);
+        const Vector number = repeated(ending.numbers.as<float>()[i]);
         DMLGRAPH_UNROLL
         for (int j = 0; j < vectors; ++j) {
             sums[i][j] = sum(sums[i][j], number);
@@ -68,7 +68,7 @@ DMLGRAPH_INLINE void end(Vector (&sums)[rows][vectors], const SumEnding& ending,
 template <bool adds, class Before, class After>
 void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t count, const SumEnding& ending,
                   std::int64_t column, const Before& before, const After& after) {
-    const float* const numbers = ending.numbers;
+    const float* const numbers = ending.numbers.as<float>();
     const std::int64_t out_step = ending.half.step, line_step = ending.half.lines_step;
     const bool adds_before = adds && ending.half.adds_before, adds_after = adds && !adds_before;
     const auto result = [&](Vector x, Vector number, Vector element) {
@@ -110,26 +110,34 @@ void rows_in_half(const float* sums, std::int64_t step, int rows, std::int64_t c
     });
 }
 
+// Where a call's sums go.
+template <class Numbers, class Call>
+DMLGRAPH_INLINE typename Numbers::Number* sums_of(const Call& call) {
+    return NumbersTo(call.sums).as<typename Numbers::Number>();
+}
+
 // What there is of a vector, and what of that is stored. (GCC 12 misaligns vectors beside arrays on the stack that
 // AddressSanitizer keeps for returns.)
 template <class Numbers>
-DMLGRAPH_INLINE typename Numbers::V load_some(const float* from, int count) {
-    const Vector some = load_part(from, part(0, count));
+DMLGRAPH_INLINE typename Numbers::V load_some(NumbersAt from, int count) {
+    const Vector some = load_part(from.as<float>(), part(0, count));
     if constexpr (Numbers::are_floats) {
         return some;
     } else {
         return as_words(some);
     }
 }
-DMLGRAPH_INLINE void store_some(float* to, Vector x, int count) { store_first(to, x, count); }
-DMLGRAPH_INLINE void store_some(float* to, Words x, int count) { store_first(to, as_floats(x), count); }
+DMLGRAPH_INLINE void store_some(NumbersTo to, Vector x, int count) { store_first(to.as<float>(), x, count); }
+DMLGRAPH_INLINE void store_some(NumbersTo to, Words x, int count) { store_first(to.as<float>(), as_floats(x), count); }
 
 // Stores the sums of a tile whose vectors reach beyond its columns. What is added to them is read in part, too.
 template <class Numbers, bool ends, class Call>
-DMLGRAPH_ONCE void end_and_store_columns(const float* sums, int rows, int vectors, const Call& call) {
+DMLGRAPH_ONCE void end_and_store_columns(const typename Numbers::Number* sums, int rows, int vectors,
+                                         const Call& call) {
+    using Number = typename Numbers::Number;
     const SumEnding* const ending = call.ending;
     for (int i = 0; i < rows; ++i) {
-        float* const to = call.sums + i * call.step;
+        Number* const to = sums_of<Numbers>(call) + i * call.step;
         for (int j = 0; j < vectors; ++j, sums += lanes) {
             const std::int64_t first = j * lanes, left = call.columns - first;
             const int count = static_cast<int>(left < lanes ? left : lanes);
@@ -138,7 +146,7 @@ DMLGRAPH_ONCE void end_and_store_columns(const float* sums, int rows, int vector
                 x = sum(load_some<Numbers>(to + first, count), x);
             }
             if (ending != nullptr) {
-                x = sum(x, Numbers::repeated(ending->numbers[i]));
+                x = sum(x, Numbers::repeated(ending->numbers.as<Number>()[i]));
             }
             if constexpr (ends) {
                 if (ending != nullptr && ending->lines != nullptr) {
@@ -161,8 +169,8 @@ DMLGRAPH_INLINE void store_columns(const typename Numbers::V (&sums)[rows][vecto
     constexpr int whole = vectors - 1;
     const int rest = static_cast<int>(call.columns) - whole * lanes;
     const bool as_they_are = !call.adds && call.ending == nullptr;
-    float tile[rows * vectors * lanes];
-    float* const to = as_they_are ? call.sums : tile;
+    typename Numbers::Number tile[rows * vectors * lanes];
+    auto* const to = as_they_are ? sums_of<Numbers>(call) : tile;
     const std::int64_t step = as_they_are ? call.step : vectors * lanes;
     DMLGRAPH_UNROLL
     for (int i = 0; i < rows; ++i) {
@@ -186,7 +194,7 @@ DMLGRAPH_INLINE void store_columns(const typename Numbers::V (&sums)[rows][vecto
 }
 
 template <class T>
-DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t count,
+DMLGRAPH_INLINE void rows_in_bytes(const std::uint32_t* sums, std::int64_t step, int rows, std::int64_t count,
                                    const ByteEnding& ending, std::int64_t column) {
     const std::int64_t out_step = ending.step;
     const float* const factors = ending.factors;
@@ -209,8 +217,8 @@ DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int row
 }
 
 // Stores the results of 8-bit integers of rows of `width` sums, which begin at a column.
-[[maybe_unused]] DMLGRAPH_ONCE void end_in_bytes(const float* sums, std::int64_t step, int rows, std::int64_t width,
-                                                 const ByteEnding& ending, std::int64_t column) {
+[[maybe_unused]] DMLGRAPH_ONCE void end_in_bytes(const std::uint32_t* sums, std::int64_t step, int rows,
+                                                 std::int64_t width, const ByteEnding& ending, std::int64_t column) {
     const std::int64_t rest = ending.count - column, count = width < rest ? width : rest;
     if (ending.is_signed) {
         rows_in_bytes<i8>(sums, step, rows, count, ending, column);
@@ -224,7 +232,7 @@ DMLGRAPH_INLINE void rows_in_bytes(const float* sums, std::int64_t step, int row
 template <int rows, int vectors, class Call>
 DMLGRAPH_INLINE void fetch_results(const Call& call) {
     constexpr int last = vectors * lanes - 1;
-    float* to = call.sums;
+    NumbersTo to = call.sums;
     DMLGRAPH_UNROLL
     for (int i = 0; i < rows; ++i, to += call.step) {
         prefetch_to_write(to);
@@ -244,7 +252,7 @@ DMLGRAPH_INLINE void fetch_results(const Call& call) {
 // Stores the sums of a tile, which are added to what is there if it `adds`. Numbers: Singles or Integers.
 template <class Numbers, int rows, int vectors, bool ends = Numbers::are_floats, class Call>
 DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], const Call& call) {
-    float* const to = call.sums;
+    auto* const to = sums_of<Numbers>(call);
     const std::int64_t step = call.step;
     if (call.columns < vectors * lanes) {
         return store_columns<Numbers, rows, vectors, ends>(sums, call);
@@ -267,7 +275,7 @@ DMLGRAPH_INLINE void store_tile(typename Numbers::V (&sums)[rows][vectors], cons
         if (call.ending != nullptr && call.ending->numbers != nullptr) {
             DMLGRAPH_UNROLL
             for (int i = 0; i < rows; ++i) {
-                const auto number = Numbers::repeated(call.ending->numbers[i]);
+                const auto number = Numbers::repeated(NumbersAt(call.ending->numbers).as<std::uint32_t>()[i]);
                 DMLGRAPH_UNROLL
                 for (int j = 0; j < vectors; ++j) {
                     sums[i][j] = sum(sums[i][j], number);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "cpu/compiler.h"
+#include "cpu/kernels/numbers.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -33,10 +34,10 @@ DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm512
 // Of words, and sums of 32 bits: a is a row, b a column. Words of two numbers may also be loaded from bytes, which are
 // signed.
 using Words = __m512i;
-DMLGRAPH_INLINE Words load_words(const float* from) { return _mm512_loadu_si512(from); }
+DMLGRAPH_INLINE Words load_words(const std::uint32_t* from) { return _mm512_loadu_si512(from); }
 DMLGRAPH_INLINE Words as_words(Vector x) { return _mm512_castps_si512(x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm512_castsi512_ps(x); }
-DMLGRAPH_INLINE void store(float* to, Words x) { _mm512_storeu_si512(to, x); }
+DMLGRAPH_INLINE void store(std::uint32_t* to, Words x) { _mm512_storeu_si512(to, x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm512_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm512_add_epi32(a, b); }
 DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm512_or_si512(_mm512_and_si512(kept, a), b); }
@@ -69,12 +70,12 @@ DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 
 using Words = __m256i;
-DMLGRAPH_INLINE Words load_words(const float* from) {
+DMLGRAPH_INLINE Words load_words(const std::uint32_t* from) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 DMLGRAPH_INLINE Words as_words(Vector x) { return _mm256_castps_si256(x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm256_castsi256_ps(x); }
-DMLGRAPH_INLINE void store(float* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
+DMLGRAPH_INLINE void store(std::uint32_t* to, Words x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm256_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm256_add_epi32(a, b); }
 DMLGRAPH_INLINE Words either(Words kept, Words a, Words b) { return _mm256_or_si256(_mm256_and_si256(kept, a), b); }
@@ -107,10 +108,12 @@ DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return _mm_mul_ps(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return _mm_add_ps(_mm_mul_ps(a, b), c); }
 
 using Words = __m128i;
-DMLGRAPH_INLINE Words load_words(const float* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
+DMLGRAPH_INLINE Words load_words(const std::uint32_t* from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
 DMLGRAPH_INLINE Words as_words(Vector x) { return _mm_castps_si128(x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return _mm_castsi128_ps(x); }
-DMLGRAPH_INLINE void store(float* to, Words x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
+DMLGRAPH_INLINE void store(std::uint32_t* to, Words x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), x); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return _mm_set1_epi32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return _mm_add_epi32(a, b); }
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
@@ -133,10 +136,10 @@ DMLGRAPH_INLINE Vector times(Vector a, Vector b) { return vmulq_f32(a, b); }
 DMLGRAPH_INLINE Vector product_sum(Vector a, Vector b, Vector c) { return vfmaq_f32(c, a, b); }
 
 using Words = int32x4_t;
-DMLGRAPH_INLINE Words load_words(const float* from) { return vreinterpretq_s32_f32(vld1q_f32(from)); }
+DMLGRAPH_INLINE Words load_words(const std::uint32_t* from) { return vreinterpretq_s32_u32(vld1q_u32(from)); }
 DMLGRAPH_INLINE Words as_words(Vector x) { return vreinterpretq_s32_f32(x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return vreinterpretq_f32_s32(x); }
-DMLGRAPH_INLINE void store(float* to, Words x) { vst1q_f32(to, vreinterpretq_f32_s32(x)); }
+DMLGRAPH_INLINE void store(std::uint32_t* to, Words x) { vst1q_u32(to, vreinterpretq_u32_s32(x)); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return vdupq_n_s32(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return vaddq_s32(a, b); }
 // Instructions multiply by a number of a vector.
@@ -182,8 +185,8 @@ DMLGRAPH_INLINE Words last_halves(Words a, Words b) {
     return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
 }
 // Two words, and two zeros.
-DMLGRAPH_INLINE Words load_two_words(const float* from) {
-    return vreinterpretq_s32_f32(vcombine_f32(vld1_f32(from), vdup_n_f32(0.0f)));
+DMLGRAPH_INLINE Words load_two_words(const std::uint32_t* from) {
+    return vreinterpretq_s32_u32(vcombine_u32(vld1_u32(from), vdup_n_u32(0)));
 }
 #endif
 
@@ -203,8 +206,8 @@ using Words = DMLGRAPH_VECTOR_OF(std::uint32_t);
 using SignedWords = DMLGRAPH_VECTOR_OF(std::int32_t);
 DMLGRAPH_INLINE Words as_words(Vector x) { return __builtin_bit_cast(Words, x); }
 DMLGRAPH_INLINE Vector as_floats(Words x) { return __builtin_bit_cast(Vector, x); }
-DMLGRAPH_INLINE Words load_words(const float* from) { return as_words(load(from)); }
-DMLGRAPH_INLINE void store(float* to, Words x) { store(to, as_floats(x)); }
+DMLGRAPH_INLINE Words load_words(const std::uint32_t* from) { return Words{from[0], from[1], from[2], from[3]}; }
+DMLGRAPH_INLINE void store(std::uint32_t* to, Words x) { ::memcpy(to, &x, sizeof(x)); }
 DMLGRAPH_INLINE Words repeated_word(int x) { return Words{} + static_cast<std::uint32_t>(x); }
 DMLGRAPH_INLINE Words sum(Words a, Words b) { return a + b; }
 DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) {
@@ -232,10 +235,27 @@ DMLGRAPH_INLINE Words product_sum(Words a, Words b, Words c) { return add_pairs(
 
 inline constexpr int lanes = sizeof(Vector) / sizeof(float);
 
+// Makes all vectors of an array, or of a tile's rows, the same.
+template <class V, int count>
+DMLGRAPH_INLINE void set_all(V (&vectors)[count], V x) {
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < count; ++i) {
+        vectors[i] = x;
+    }
+}
+template <class V, int rows, int count>
+DMLGRAPH_INLINE void set_all(V (&tile)[rows][count], V x) {
+    DMLGRAPH_UNROLL
+    for (int i = 0; i < rows; ++i) {
+        set_all(tile[i], x);
+    }
+}
+
 // What a tile consists of, and how a number of a row and those of a column are multiplied.
 struct Singles {
     static constexpr bool are_floats = true;
     using V = Vector;
+    using Number = float;
     static DMLGRAPH_INLINE V load(const float* from) { return DMLGRAPH_LEVEL::load(from); }
     static DMLGRAPH_INLINE V column(const float* from, int first) { return load(from + first); }
     static DMLGRAPH_INLINE V repeated(float x) { return DMLGRAPH_LEVEL::repeated(x); }
@@ -244,24 +264,26 @@ struct Singles {
 struct Integers {
     static constexpr bool are_floats = false;
     using V = Words;
-    static DMLGRAPH_INLINE V load(const float* from) { return load_words(from); }
-    static DMLGRAPH_INLINE V column(const float* from, int first) { return load(from + first); }
-    static DMLGRAPH_INLINE V repeated(float x) { return repeated_word(__builtin_bit_cast(int, x)); }
+    using Number = std::uint32_t;
+    static DMLGRAPH_INLINE V load(const std::uint32_t* from) { return load_words(from); }
+    static DMLGRAPH_INLINE V column(const std::uint32_t* from, int first) { return load(from + first); }
+    static DMLGRAPH_INLINE V repeated(std::uint32_t x) { return repeated_word(static_cast<int>(x)); }
     static DMLGRAPH_INLINE V multiplied(V row, V column, V sum) { return product_sum(row, column, sum); }
 };
 
 #if defined(__aarch64__) || defined(_M_ARM64)
 // The first numbers of a vector, and any others.
 template <class Numbers, int count>
-DMLGRAPH_INLINE typename Numbers::V first_numbers(const float* from) {
+DMLGRAPH_INLINE typename Numbers::V first_numbers(const typename Numbers::Number* from) {
     if constexpr (count == 1) {
         return Numbers::repeated(*from);
     } else if constexpr (count == lanes) {
         return Numbers::load(from);
     } else {
-        Vector some = vcombine_f32(vld1_f32(from), vdup_n_f32(0.0f));
+        const float* const floats = NumbersAt(from).as<float>();
+        Vector some = vcombine_f32(vld1_f32(floats), vdup_n_f32(0.0f));
         if constexpr (count == 3) {
-            some = vld1q_lane_f32(from + 2, some, 2);
+            some = vld1q_lane_f32(floats + 2, some, 2);
         }
         if constexpr (Numbers::are_floats) {
             return some;
@@ -286,7 +308,7 @@ using ColumnsOfBytes = Integers;
 inline constexpr int depths_of_word = 2;
 inline constexpr bool unsigned_columns = false;
 struct ColumnsOfBytes : Integers {
-    static DMLGRAPH_INLINE V column(const float* from, int first) {
+    static DMLGRAPH_INLINE V column(const std::uint32_t* from, int first) {
         return load_bytes(reinterpret_cast<const std::byte*>(from) + first * depths_of_word);
     }
 };

@@ -68,8 +68,8 @@ BlockWeights::BlockWeights(const Tensors& tensors)
     }
 }
 
-void BlockWeights::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
-    lies_along() ? pack_along(part, out, kernels) : pack_across(part, out);
+void BlockWeights::pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const {
+    lies_along() ? pack_along(part, out.as<float>(), kernels) : pack_across(part, out.as<float>());
 }
 
 void BlockWeights::lines(const PanelPart& part, float* out) const {

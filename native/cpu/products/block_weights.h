@@ -62,7 +62,7 @@ public:
     explicit BlockWeights(const Tensors& tensors);
 
     bool lies_along() const { return t_.depth == 1; }
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const override;
     void lines(const PanelPart& part, float* out) const override;
 
 private:

@@ -11,7 +11,8 @@ constexpr std::int64_t depths_at_once = 256;  // depths
 
 }  // namespace
 
-void Borders::correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const {
+void Borders::correct(NumbersTo to, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width) const {
+    auto* const sums = to.as<float>();
     bool all = true;
     for (std::int64_t i = 0; i < width; ++i) {
         all = all & (sums[i] == sums[i]);

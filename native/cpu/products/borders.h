@@ -13,7 +13,7 @@ public:
     Borders(const PanelSource& filters, const WindowPanels& windows, const ProductKernels& kernels)
         : filters_(filters), windows_(windows), kernels_(kernels) {}
 
-    void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+    void correct(NumbersTo sums, const Sizes& place, std::int64_t row, std::int64_t left,
                  std::int64_t width) const override;
 
 private:

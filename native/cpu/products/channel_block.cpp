@@ -112,7 +112,7 @@ void BlockedDepthwise::compute(RunContext& context, const Operands& operands) co
         const Sizes place{n};
         const float* weights = scratch.weights;
         if (operands.panels != nullptr) {
-            weights = operands.panels->at({}, block, 0);
+            weights = operands.panels->at({}, block, 0).as<float>();
         } else {
             operands.filters.pack({{}, first, channels, 0, taps, blocks.width}, scratch.weights, *convolution_.kernels);
         }

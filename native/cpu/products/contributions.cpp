@@ -141,16 +141,17 @@ public:
         }
     }
 
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override {
+    void pack(const PanelPart& part, NumbersTo to, const ProductKernels& kernels) const override {
         const std::int64_t taps = shape_.taps(),
                            outputs = std::min(shape_.unit, shape_.outputs - part.batch[2] * shape_.unit);
         const std::int64_t present = std::clamp<std::int64_t>(outputs * taps - part.first, 0, part.lines);
         const auto item = static_cast<std::int64_t>(item_size(type_));
         if (lie_in_order(item)) {
             const MatrixPanels matrix(data_, type_, {0, group_, shape_.unit * output_}, item, channel_);
-            return matrix.pack({part.batch, part.first, present, part.first_depth, part.depth, part.width}, out,
+            return matrix.pack({part.batch, part.first, present, part.first_depth, part.depth, part.width}, to,
                                kernels);
         }
+        auto* const out = to.as<float>();
         std::vector<float> line(static_cast<std::size_t>(part.depth));
         std::fill_n(out, part.depth * part.width, 0.0f);
         for (std::int64_t i = 0; i < present; ++i) {
@@ -311,7 +312,7 @@ private:
                 float* sums = memory_.sums + each.place;
                 for (std::int64_t p = 0; p < shape_.lines.count(); ++p) {
                     const std::int64_t height = shape_.lines.in(p);
-                    const float* const numbers = run_.panels.at(filters, p, from);
+                    const NumbersAt numbers = run_.panels.at(filters, p, from);
                     tiles_.tile(static_cast<int>(height),
                                 static_cast<int>(each.vectors))({numbers, 1, height, each.first + from * each.step,
                                                                  each.step, 0, some, sums, pitch_, from > 0});

@@ -124,7 +124,7 @@ const float* Depthwise::weights_of(const Operands& operands, const Sizes& place,
     const std::int64_t taps = windows.tap_count();
     const float* weights = memory;
     if (operands.panels != nullptr) {
-        weights = operands.panels->at(place, output, 0);
+        weights = operands.panels->at(place, output, 0).as<float>();
     } else {
         operands.filters.pack({place, output, 1, 0, taps, 1}, memory, *convolution_.kernels);
     }

@@ -341,7 +341,7 @@ private:
 
     const float* filters_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth) const {
         if (operands_.panels != nullptr) {
-            return operands_.panels->at(place_, panel, from);
+            return operands_.panels->at(place_, panel, from).as<float>();
         }
         const std::int64_t lines = shape_.filters.in(panel), width = shape_.along ? shape_.filters.width : lines;
         operands_.filters.pack({place_, shape_.filters.first(panel), lines, from, depth, width}, memory_.panel,
@@ -354,7 +354,7 @@ private:
         if (operands_.panels == nullptr) {
             return {};
         }
-        const float* const next =
+        const NumbersAt next =
             operands_.panels->after(place_, panel, first_panel_, last_panel_, depths.from, depths.count);
         return {next, width, depths.count, tiles};
     }

@@ -171,7 +171,7 @@ std::size_t Epilogue::scratch_bytes(std::int64_t count) const {
     return (region_.instructions.size() + operands_) * line_bytes(count);
 }
 
-void Epilogue::run(const float* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
+void Epilogue::run(const void* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
                    std::byte* scratch) const {
     const std::size_t line = line_bytes(count), last = region_.instructions.size() - 1;
     std::byte* const packed = scratch + region_.instructions.size() * line;

@@ -66,7 +66,7 @@ public:
     std::size_t scratch_bytes(std::int64_t count) const;
     // Computes `count` results from as many sums, in `out`, which may be where the sums are. `operands`: a line of
     // every input after the product's two.
-    void run(const float* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
+    void run(const void* sums, std::span<const Line> operands, std::byte* out, std::int64_t count,
              std::byte* scratch) const;
 
 private:

@@ -12,23 +12,24 @@ constexpr std::int64_t at_a_time = 256;  // numbers of a row
 
 }  // namespace
 
-void RowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+void RowPanels::pack(const PanelPart& part, NumbersTo to, const ProductKernels& kernels) const {
     if (rows_.rank == 1) {
-        return matrix().pack(part, out, kernels);
+        return matrix().pack(part, to, kernels);
     }
+    auto* const out = to.as<std::uint32_t>();
     const auto item = static_cast<std::int64_t>(item_size(rows_.type));
     const LineKernel line = kernels.line_of(rows_.type);
     for (std::int64_t i = 0; i < part.width; ++i) {
         if (i >= part.lines) {
             for (std::int64_t k = 0; k < part.depth; ++k) {
-                out[k * part.width + i] = 0.0f;
+                out[k * part.width + i] = 0;
             }
             continue;
         }
         const std::byte* const row = rows_.row_at(part.batch, part.first + i);
         for (std::int64_t done = 0; done < part.depth; done += at_a_time) {
-            alignas(float) std::array<std::byte, at_a_time * sizeof(float)> gathered;
-            std::array<float, at_a_time> numbers;
+            alignas(std::uint32_t) std::array<std::byte, at_a_time * NumbersAt::size> gathered;
+            std::array<std::uint32_t, at_a_time> numbers;
             const std::int64_t count = std::min(at_a_time, part.depth - done);
             gather(gathered.data(), row, rows_.rank, rows_.sizes, rows_.strides, part.first_depth + done, count,
                    static_cast<int>(item));
@@ -40,20 +41,20 @@ void RowPanels::pack(const PanelPart& part, float* out, const ProductKernels& ke
     }
 }
 
-void RowPanels::unpack(const PanelPart& part, const float* panel) const {
+void RowPanels::unpack(const PanelPart& part, NumbersAt panel) const {
     if (rows_.rank == 1) {
         return matrix().unpack(part, panel);
     }
     for (std::int64_t i = 0; i < part.lines; ++i) {
         std::byte* const row = rows_.row_at(part.batch, part.first + i);
         for (std::int64_t done = 0; done < part.depth; done += at_a_time) {
-            std::array<float, at_a_time> numbers;
+            std::array<std::uint32_t, at_a_time> numbers;
             const std::int64_t count = std::min(at_a_time, part.depth - done);
             for (std::int64_t k = 0; k < count; ++k) {
-                numbers[static_cast<std::size_t>(k)] = panel[(done + k) * part.width + i];
+                numbers[static_cast<std::size_t>(k)] = panel.as<std::uint32_t>()[(done + k) * part.width + i];
             }
             scatter(row, rows_.rank, rows_.sizes, rows_.strides, reinterpret_cast<const std::byte*>(numbers.data()),
-                    part.first_depth + done, count, sizeof(float));
+                    part.first_depth + done, count, NumbersAt::size);
         }
     }
 }

@@ -12,9 +12,9 @@ class RowPanels final : public PanelSource {
 public:
     explicit RowPanels(const MatrixTensor& rows) : rows_(rows) { rows_.join_dimensions(); }
 
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
-    // The opposite of `pack`: writes the numbers of a panel, float32, to where they come from.
-    void unpack(const PanelPart& part, const float* panel) const;
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const override;
+    // The opposite of `pack`: writes the numbers of a panel to where they come from, if they are as wide there.
+    void unpack(const PanelPart& part, NumbersAt panel) const;
     // The same lines, if their numbers have one stride; else without data.
     MatrixPanels matrix() const;
     template <class Function>

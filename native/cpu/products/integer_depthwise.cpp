@@ -303,8 +303,7 @@ void IntegerDepthwise::run(RunContext& context, ConvolutionRun& run) const {
                               scratch.offsets, filters.of(output), taps, joined * band.width,
                               static_cast<std::int32_t>(initial)});
             }
-            target.correct_and_store(reinterpret_cast<float*>(scratch.sums), place, o, top * band.width,
-                                     rows * band.width, scratch.line);
+            target.correct_and_store(scratch.sums, place, o, top * band.width, rows * band.width, scratch.line);
         }
     };
     const std::int64_t count = convolution_.batch * groups * bands;

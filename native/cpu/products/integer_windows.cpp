@@ -1,7 +1,6 @@
 #include "cpu/products/integer_windows.h"
 
 #include <algorithm>
-#include <bit>
 #include <tuple>
 #include <utility>
 
@@ -26,9 +25,9 @@ public:
         rest_ = kernels.ones & ((std::uint32_t{1} << bits) - 1);
     }
 
-    void pack(const PanelPart& part, float* out, const ProductKernels&) const override {
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels&) const override {
         for (std::int64_t k = 0; k < part.depth; ++k) {
-            out[k] = std::bit_cast<float>((part.first_depth + k) / taps_ < last_ ? kernels_.ones : rest_);
+            out.as<std::uint32_t>()[k] = (part.first_depth + k) / taps_ < last_ ? kernels_.ones : rest_;
         }
     }
 
@@ -141,7 +140,7 @@ void IntegerWindows::run(RunContext& context, ConvolutionRun& run) const {
     WindowPanels windows = of.windows_in(input.tensor());
     const std::uint32_t mask = kernels.depths == 2 ? 0xffff : 0xff;
     // In every number of a word.
-    windows.border = std::bit_cast<float>((static_cast<std::uint32_t>(input_zeros.of(0)) & mask) * kernels.ones);
+    windows.border = (static_cast<std::uint32_t>(input_zeros.of(0)) & mask) * kernels.ones;
     const LineSums window_sums = filter_zeros.all_zero() ? LineSums() : sums_of_windows(context, of, windows);
     const auto multiply = [&](const Side& filters, const LineSums& sums) {
         const std::int64_t terms = of.channels * of.windows().tap_count();

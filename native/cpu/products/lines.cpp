@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -110,13 +109,13 @@ bool Requantization::fits(const Sizes& place, std::int64_t row, std::int64_t ter
 }
 
 ByteEnding Requantization::at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
-                              std::span<float> numbers, std::span<float> of_rows) const {
+                              std::span<std::int32_t> numbers, std::span<float> of_rows) const {
     for (std::size_t i = 0; i < of_rows.size(); ++i) {
         const auto index = row + static_cast<std::int64_t>(i);
         of_rows[i] = *reinterpret_cast<const float*>(factors->row_at(place, index));
         if (summands != nullptr) {
             const auto summand = *reinterpret_cast<const std::uint32_t*>(summands->row_at(place, index));
-            numbers[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(numbers[i]) + summand);
+            numbers[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(numbers[i]) + summand);
         }
     }
     const auto zero = static_cast<std::uint8_t>(*zero_point->row_at(place, row));
@@ -180,10 +179,10 @@ std::size_t Target::line_scratch(std::size_t operands, const Epilogue& epilogue,
     return (1 + operands) * item_bytes(width) + epilogue.scratch_bytes(width);
 }
 
-const std::byte* Target::results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+const std::byte* Target::results_of(const void* sums, const Sizes& place, std::int64_t row, std::int64_t left,
                                     std::int64_t width, std::byte* to, std::byte* scratch) const {
     if (epilogue->empty()) {
-        return reinterpret_cast<const std::byte*>(sums);
+        return static_cast<const std::byte*>(sums);
     }
     std::array<Line, most_operands> lines;
     for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -195,7 +194,7 @@ const std::byte* Target::results_of(const float* sums, const Sizes& place, std::
     return to;
 }
 
-void Target::store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+void Target::store(const void* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                    std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     std::byte* const result = out.row_at(place, row);
@@ -210,7 +209,7 @@ bool Target::is_across() const {
     return out.rank == 1 && !out.is_packed() && out.row == static_cast<std::int64_t>(item_size(out.type));
 }
 
-void Target::store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows,
+void Target::store_across(NumbersAt sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows,
                           std::int64_t left, std::int64_t width, std::byte* scratch) const {
     const auto item = static_cast<std::int64_t>(item_size(out.type));
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -232,8 +231,8 @@ void Target::finish_or_store(const std::optional<Ending>& ending, float* sums, c
     correct_and_store(sums, place, row, left, width, scratch);
 }
 
-void Target::correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
-                               std::byte* scratch) const {
+void Target::correct_and_store(NumbersTo sums, const Sizes& place, std::int64_t row, std::int64_t left,
+                               std::int64_t width, std::byte* scratch) const {
     if (correction != nullptr) {
         correction->correct(sums, place, row, left, width);
     }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu/kernels/numbers.h"
 #include "cpu/products/epilogue.h"
 #include "cpu/runtime/scratch.h"
 #include "cpu/tensor/layout.h"
@@ -35,11 +36,11 @@ struct MatrixTensor {
 class Correction {
 public:
     virtual ~Correction() = default;
-    virtual void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+    virtual void correct(NumbersTo sums, const Sizes& place, std::int64_t row, std::int64_t left,
                          std::int64_t width) const = 0;
-    // Whether it adds one number to all sums of a row, which tiles can do; and that number, of the sums' type.
+    // Whether it adds one number to all sums of a row, of integers, which tiles can do; and that number.
     virtual bool adds_numbers() const { return false; }
-    virtual float number(const Sizes&, std::int64_t) const { return 0; }
+    virtual std::int32_t number(const Sizes&, std::int64_t) const { return 0; }
 };
 
 // What kernels of products and convolutions can make themselves while they have the sums: a number for each row is
@@ -75,9 +76,9 @@ struct Requantization {
     // Whether the sum of a row's element and of sums of so many products fits into 32 bits.
     bool fits(const Sizes& place, std::int64_t row, std::int64_t terms) const;
     // What follows the sums of some rows from a place on, `width` of each. Their factors are stored in `of_rows`, and
-    // their elements are added to `numbers`, which are int32.
-    ByteEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width, std::span<float> numbers,
-                  std::span<float> of_rows) const;
+    // their elements are added to `numbers`.
+    ByteEnding at(const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+                  std::span<std::int32_t> numbers, std::span<float> of_rows) const;
 };
 
 // The output, and what is done before results are stored there.
@@ -93,18 +94,19 @@ struct Target {
     std::optional<Ending> ending() const;
     // The same for sums of int32 that are corrected by numbers, if at all.
     std::optional<Requantization> requantization() const;
-    // Stores `width` results of a row from the element `left` on. The sums may be where the results are.
-    void store(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+    // Stores `width` results of a row from the element `left` on. The sums, of the type that the epilogue takes, may be
+    // where the results are.
+    void store(const void* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                std::byte* scratch) const;
     // Whether the elements of a column lie side by side, and not those of a row: then rows are stored several at a
     // time.
     bool is_across() const;
-    // How many, and that: from the row on; the sums of each are `step` floats after those before.
+    // How many, and that: from the row on; the sums of each are `step` numbers after those before.
     std::int64_t rows_across() const { return static_cast<std::int64_t>(widest_item / item_size(out.type)); }
-    void store_across(const float* sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows,
+    void store_across(NumbersAt sums, std::int64_t step, const Sizes& place, std::int64_t row, std::int64_t rows,
                       std::int64_t left, std::int64_t width, std::byte* scratch) const;
     // Corrects sums, which change, and stores the results.
-    void correct_and_store(float* sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
+    void correct_and_store(NumbersTo sums, const Sizes& place, std::int64_t row, std::int64_t left, std::int64_t width,
                            std::byte* scratch) const;
     // The same without an ending. With one, kernels have made the results, and only its last instruction is applied.
     void finish_or_store(const std::optional<Ending>& ending, float* sums, const Sizes& place, std::int64_t row,
@@ -118,7 +120,7 @@ struct Target {
 
 private:
     // The results of sums, or the sums if they are that; `to` has room for them.
-    const std::byte* results_of(const float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+    const std::byte* results_of(const void* sums, const Sizes& place, std::int64_t row, std::int64_t left,
                                 std::int64_t width, std::byte* to, std::byte* scratch) const;
 };
 

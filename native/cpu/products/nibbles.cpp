@@ -139,7 +139,7 @@ NibblePanel Nibbles::panel(std::int64_t index) const {
             block_};
 }
 
-void Nibbles::pack(const PanelPart& part, float* out, const ProductKernels&) const {
+void Nibbles::pack(const PanelPart& part, NumbersTo out, const ProductKernels&) const {
     const auto decode = chosen_level().few_bits.nibble_panel;
     const std::int64_t end = part.first_depth + part.depth;
     alignas(64) std::array<float, decoded_depths * nibble_lines> some;
@@ -151,7 +151,7 @@ void Nibbles::pack(const PanelPart& part, float* out, const ProductKernels&) con
             // Whole words of one block, or whole blocks; the depths before `from` are decoded, too.
             const std::int64_t block = from / block_, start = from / nibble_depths * nibble_depths;
             next = std::min({end, start + decoded_depths, (block + 1) * block_});
-            float* const to = out + (from - part.first_depth) * part.width + (first - part.first);
+            float* const to = out.as<float>() + (from - part.first_depth) * part.width + (first - part.first);
             if (there > 0) {
                 NibblePanel panel = this->panel(index);
                 panel.words += start / nibble_depths * nibble_lines;

@@ -29,7 +29,7 @@ public:
     std::size_t bytes() const { return memory_.bytes(); }
     std::int64_t panels() const { return quotient_up(lines_, std::int64_t{nibble_lines}); }
 
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const override;
 
     // The opposite of packing: writes each to where it comes from.
     void unpack_weights(const BlockWeights::Tensors& to, std::byte* out) const;

@@ -1,7 +1,7 @@
 #include "cpu/products/panels.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstring>
 #include <vector>
 
 namespace dmlgraph::cpu {
@@ -14,20 +14,16 @@ const std::byte* MatrixPanels::matrix(const Sizes& place) const {
     return result;
 }
 
-void MatrixPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+void MatrixPanels::pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const {
     const std::byte* const first = matrix(part.batch) + part.first * line + part.first_depth * depth;
     const PanelCall call{out, part.width, first, line, depth, part.lines, part.depth};
-    if (type == DataType::float16) {
-        kernels.pack_half(call);
-    } else {
-        kernels.pack(call);
-    }
+    is_copied() ? kernels.pack(call) : kernels.pack_half(call);
 }
 
-void MatrixPanels::unpack(const PanelPart& part, const float* panel) const {
+void MatrixPanels::unpack(const PanelPart& part, NumbersAt panel) const {
     std::byte* const first = const_cast<std::byte*>(matrix(part.batch)) + part.first * line + part.first_depth * depth;
     const auto write = [&](std::int64_t l, std::int64_t k) {
-        *reinterpret_cast<float*>(first + l * line + k * depth) = panel[k * part.width + l];
+        std::memcpy(first + l * line + k * depth, panel + (k * part.width + l), NumbersAt::size);
     };
     const bool along = lies_along();
     const std::int64_t outer = along ? part.lines : part.depth, inner = along ? part.depth : part.lines;
@@ -57,32 +53,31 @@ Panels::Panels(const PanelSource& from, const Packing& packing) : packing_(packi
     }
     memory_ = Memory(static_cast<std::size_t>(count * size * item_));
     if (!packing.as_bytes) {
-        auto* const out = reinterpret_cast<float*>(memory_.get());
+        const NumbersTo out = NumbersTo::of_bytes(memory_.get());
         each_panel([&](const PanelPart& part, std::int64_t offset) { from.pack(part, out + offset, kernels); });
         return;
     }
-    std::vector<float> words(static_cast<std::size_t>(division.width * packing.depth));
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(division.width * packing.depth));
     each_panel([&](const PanelPart& part, std::int64_t offset) {
         from.pack(part, words.data(), kernels);
         std::byte* out = memory_.get() + offset * depths;
-        for (const float each : words) {
+        for (const std::uint32_t each : words) {
             for (int k = 0; k < depths; ++k) {
-                *out++ = static_cast<std::byte>(std::bit_cast<std::uint32_t>(each) >> k * bits);
+                *out++ = static_cast<std::byte>(each >> k * bits);
             }
         }
     });
 }
 
-const float* Panels::words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const {
+NumbersAt Panels::words_at(const PanelPart& panel, std::int64_t offset, std::vector<std::uint32_t>& words) const {
     const auto depths = static_cast<int>(item_), bits = 32 / depths;
     words.resize(static_cast<std::size_t>(panel.width * panel.depth));
     const std::byte* in = memory_.get() + offset * item_;
-    for (float& each : words) {
-        std::uint32_t word = 0;
+    for (std::uint32_t& word : words) {
+        word = 0;
         for (int k = 0; k < depths; ++k) {
             word |= static_cast<std::uint32_t>(*in++) << k * bits;
         }
-        each = std::bit_cast<float>(word);
     }
     return words.data();
 }
@@ -96,16 +91,16 @@ MatrixPanels Panels::lines() const {
     return result;
 }
 
-const float* Panels::at(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
+NumbersAt Panels::at(const Sizes& place, std::int64_t panel, std::int64_t depth) const {
     std::int64_t number = panel * packing_.division.width * packing_.depth + depth * panel_width(panel);
     for (int d = 0; d < max_rank; ++d) {
         number += place[d] * steps_[d];
     }
-    return reinterpret_cast<const float*>(memory_.get() + number * item_);
+    return NumbersAt::of_bytes(memory_.get() + number * item_);
 }
 
-const float* Panels::after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last,
-                           std::int64_t from, std::int64_t depth) const {
+NumbersAt Panels::after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last,
+                        std::int64_t from, std::int64_t depth) const {
     if (panel + 1 < last) {
         return at(place, panel + 1, from);
     }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cpu/kernels/numbers.h"
 #include "cpu/kernels/product.h"
 #include "cpu/quotient.h"
 #include "cpu/runtime/memory.h"
@@ -33,7 +34,7 @@ struct PanelPart {
 class PanelSource {
 public:
     virtual ~PanelSource() = default;
-    virtual void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const = 0;
+    virtual void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const = 0;
     auto operator<=>(const PanelSource&) const = default;
 };
 
@@ -51,10 +52,12 @@ public:
     MatrixPanels(const std::byte* data, DataType type, const Sizes& batch, std::int64_t line, std::int64_t depth)
         : data(data), type(type), batch(batch), line(line), depth(depth) {}
 
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
-    // The opposite of `pack`: writes the numbers of a panel, float32, to where they come from.
-    void unpack(const PanelPart& part, const float* panel) const;
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const override;
+    // The opposite of `pack`: writes the numbers of a panel to where they come from, if they are as wide there.
+    void unpack(const PanelPart& part, NumbersAt panel) const;
     const std::byte* matrix(const Sizes& place) const;
+    // Whether numbers are packed as they are.
+    bool is_copied() const { return item_size(type) == NumbersAt::size; }
     // Whether the numbers of a line lie side by side.
     bool lies_along() const { return depth == static_cast<std::int64_t>(item_size(type)); }
     template <class Function>
@@ -112,24 +115,23 @@ public:
     // Writes the numbers to where they come from: `to` has an `unpack`, as MatrixPanels has.
     template <class Source>
     void unpack(const Source& to) const {
-        std::vector<float> words;
+        std::vector<std::uint32_t> words;
         each_panel([&](const PanelPart& part, std::int64_t offset) {
-            to.unpack(part, are_bytes() ? words_at(part, offset, words)
-                                        : reinterpret_cast<const float*>(memory_.get()) + offset);
+            to.unpack(part, are_bytes() ? words_at(part, offset, words) : NumbersAt::of_bytes(memory_.get()) + offset);
         });
     }
     // Of panels of one line: the lines.
     MatrixPanels lines() const;
     bool are_bytes() const { return packing_.as_bytes; }
     std::size_t bytes() const { return memory_.bytes(); }
-    // Of padded panels: from depth to depth, in floats.
-    std::int64_t step() const { return packing_.division.width * item_ / std::int64_t{sizeof(float)}; }
+    // Of padded panels: from depth to depth.
+    std::int64_t step() const { return packing_.division.width * item_ / NumbersAt::size; }
     // The numbers of a panel from a depth on.
-    const float* at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
+    NumbersAt at(const Sizes& place, std::int64_t panel, std::int64_t depth) const;
     // Those that follow the depths from … from + depth − 1 of a panel, if the panels first … last − 1 meet something
     // depth by depth; null after the last.
-    const float* after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,
-                       std::int64_t depth) const;
+    NumbersAt after(const Sizes& place, std::int64_t panel, std::int64_t first, std::int64_t last, std::int64_t from,
+                    std::int64_t depth) const;
 
 private:
     // Calls function(part, offset) for all panels, with their places in memory in numbers.
@@ -153,12 +155,12 @@ private:
         return packing_.padded ? packing_.division.width : packing_.division.in(panel);
     }
     // The words of a panel of bytes, which are put into `words`.
-    const float* words_at(const PanelPart& panel, std::int64_t offset, std::vector<float>& words) const;
+    NumbersAt words_at(const PanelPart& panel, std::int64_t offset, std::vector<std::uint32_t>& words) const;
 
     Packing packing_;
     Memory memory_;
-    std::int64_t item_ = sizeof(float);  // bytes of a number
-    Sizes steps_{};                      // numbers from matrix to matrix
+    std::int64_t item_ = NumbersAt::size;  // bytes of a number
+    Sizes steps_{};                        // numbers from matrix to matrix
 };
 
 // Panels of constants, which steps share.
@@ -173,7 +175,7 @@ class Ahead {
 public:
     Ahead() = default;
     // `width` numbers at each depth from `first` on, or none if that is null, while `tiles` meet as many depths.
-    Ahead(const float* first, std::int64_t width, std::int64_t depth, std::int64_t tiles)
+    Ahead(NumbersAt first, std::int64_t width, std::int64_t depth, std::int64_t tiles)
         : first_(first), step_(quotient_up(width, tiles)), depth_(depth), end_(width * depth) {}
 
     // Of a TileCall or WindowTileCall.
@@ -186,7 +188,7 @@ public:
     }
 
 private:
-    const float* first_ = nullptr;
+    NumbersAt first_;
     std::int64_t step_ = 0;
     std::int64_t depth_ = 0;
     std::int64_t end_ = 0;

@@ -25,10 +25,10 @@ constexpr std::int64_t most_zeros = 512;  // that are made results at a time
 
 // The memory of a worker.
 struct BlockMemory {
-    float* columns;   // panels of columns of one depth, which rows meet together
-    float* rows;      // panels of rows of one depth
-    float* sums;      // a block, if it cannot be computed where the result is
-    std::byte* line;  // to store a line of results
+    NumbersTo columns;  // panels of columns of one depth, which rows meet together
+    NumbersTo rows;     // panels of rows of one depth
+    NumbersTo sums;     // a block, if it cannot be computed where the result is
+    std::byte* line;    // to store a line of results
 
     BlockMemory(Scratch& scratch, const Blocks& blocks, std::size_t operands, const Epilogue& epilogue) {
         columns = scratch.take(std::max({blocks.columns.width * blocks.depth, most_together, most_made}));
@@ -60,7 +60,7 @@ public:
         reads_rows_ = reads_rows;
         const MatrixPanels* const matrix = product.b.matrix;
         const bool is_near = matrix != nullptr && matrix->depth * std::min(blocks.depth, product.sizes.k) <= few_pages;
-        fetches_matrix_ = matrix != nullptr && matrix->type == DataType::float32 && matrix->line == sizeof(float);
+        fetches_matrix_ = matrix != nullptr && matrix->is_copied() && matrix->line == NumbersAt::size;
         reads_columns_ = fetches_matrix_ && blocks.rows.lines <= (is_near ? near_direct_rows : direct_rows);
         way_ = way_of_columns();
         if (way_ == Way::panels && !product.target.epilogue->empty()) {
@@ -159,7 +159,7 @@ private:
             begin(rows, p++);
         }
         each_depth([&](std::int64_t from, std::int64_t depth) {
-            float* packed = scratch_.rows;
+            NumbersTo packed = scratch_.rows;
             for (Rows& rows : all) {
                 meet(rows, from, depth, packed);
                 packed += rows.height * depth;
@@ -167,7 +167,7 @@ private:
             for (std::int64_t c = first; c < last_column_panel_;) {
                 const std::size_t left = static_cast<std::size_t>(last_column_panel_ - c);
                 const auto together = std::span(columns_).first(std::min(columns_.size(), left));
-                float* of_panel = scratch_.columns;
+                NumbersTo of_panel = scratch_.columns;
                 for (Columns& columns : together) {
                     columns = columns_of_panel(c++, from, depth, of_panel);
                     of_panel += blocks_.columns.width * depth;
@@ -200,18 +200,19 @@ private:
         const std::int64_t most = makes ? most_made / most_streamed_columns : blocks_.depth;
         for (std::int64_t from = 0; columns > 0 && from < k; from += most) {
             const std::int64_t depth = std::min(most, k - from);
-            const float* b = scratch_.columns;
+            NumbersAt b = scratch_.columns;
             std::int64_t step = columns;
             if (makes) {
                 product_.b.source->pack({place_, left_, columns, from, depth, columns}, scratch_.columns,
                                         *product_.kernels);
             } else {
                 const MatrixPanels& matrix = *product_.b.matrix;
-                b = reinterpret_cast<const float*>(column_matrix_ + left_ * matrix.line + from * matrix.depth);
-                step = matrix.depth / std::int64_t{sizeof(float)};
+                b = NumbersAt::of_bytes(column_matrix_ + left_ * matrix.line + from * matrix.depth);
+                step = matrix.depth / NumbersAt::size;
             }
-            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows), static_cast<int>(blocks_.rows.lines),
-                                      b, step, depth, sums_of(0), sums_step(), columns, from > 0});
+            product_.kernels->stream({packed_rows(0, from, depth, scratch_.rows).as<float>(),
+                                      static_cast<int>(blocks_.rows.lines), b.as<float>(), step, depth,
+                                      sums_of(0).as<float>(), sums_step(), columns, from > 0});
         }
         return first_column_panel_ + columns / blocks_.columns.width;
     }
@@ -228,24 +229,25 @@ private:
             for (std::int64_t first = 0; first < width_; first += most) {
                 const std::int64_t lines = std::min(most, width_ - first);
                 LinesKernel kernel = product_.kernels->stream_lines;
-                const std::byte* b = reinterpret_cast<const std::byte*>(scratch_.columns);
-                std::int64_t step = depth * std::int64_t{sizeof(float)};
+                const std::byte* b = scratch_.columns.bytes();
+                std::int64_t step = depth * NumbersAt::size;
                 if (makes) {
-                    product_.b.lines->lines({place_, left_ + first, lines, from, depth, lines}, scratch_.columns);
+                    product_.b.lines->lines({place_, left_ + first, lines, from, depth, lines},
+                                            scratch_.columns.as<float>());
                 } else {
                     const MatrixPanels& matrix = *product_.b.matrix;
                     kernel = matrix.type == DataType::float16 ? product_.kernels->stream_half_lines : kernel;
                     b = column_matrix_ + left_ * matrix.line + from * matrix.depth;
                     step = matrix.line;
                 }
-                kernel({scratch_.rows, depth, static_cast<int>(height), b, step, depth, sums_of(0) + first, sums_step(),
-                        lines, from > 0});
+                kernel({scratch_.rows.as<float>(), depth, static_cast<int>(height), b, step, depth,
+                        sums_of(0).as<float>() + first, sums_step(), lines, from > 0});
             }
         }
     }
 
     struct RowNumbers {
-        const float* first = nullptr;
+        NumbersAt first;
         std::int64_t row = 1;    // from row to row, …
         std::int64_t depth = 1;  // … and from depth to depth
     };
@@ -254,11 +256,13 @@ private:
     struct Rows {
         std::int64_t panel;
         std::int64_t height;
-        float* sums;
+        NumbersTo sums;
         RowNumbers numbers;  // of some depths, …
         RestDepths rests;    // … and besides them
         SumEnding ending;
-        std::array<float, most_rows_of_tile> summands, factors;  // the ending has their addresses
+        // The ending has their addresses.
+        std::array<float, most_rows_of_tile> summands, factors;
+        std::array<std::int32_t, most_rows_of_tile> integers;  // summands of such sums
     };
 
     void begin(Rows& rows, std::int64_t panel) const {
@@ -273,25 +277,25 @@ private:
         }
         if (adds_numbers_) {
             for (std::int64_t r = 0; r < rows.height; ++r) {
-                rows.summands[static_cast<std::size_t>(r)] = product_.target.correction->number(place_, first + r);
+                rows.integers[static_cast<std::size_t>(r)] = product_.target.correction->number(place_, first + r);
             }
-            rows.ending.numbers = rows.summands.data();
+            rows.ending.numbers = rows.integers.data();
         }
         if (requantizes_) {
             const auto of_rows = static_cast<std::size_t>(rows.height);
             if (!adds_numbers_) {
-                rows.summands.fill(0.0f);
-                rows.ending.numbers = rows.summands.data();
+                rows.integers.fill(0);
+                rows.ending.numbers = rows.integers.data();
             }
             rows.ending.bytes =
-                requantization_->at(place_, first, left_, width_, std::span(rows.summands).first(of_rows),
+                requantization_->at(place_, first, left_, width_, std::span(rows.integers).first(of_rows),
                                     std::span(rows.factors).first(of_rows));
         }
     }
 
     // A panel of columns.
     struct Columns {
-        const float* first;  // of some depths
+        NumbersAt first;  // of some depths
         std::int64_t step;
         std::int64_t panel;
         std::int64_t width;
@@ -299,7 +303,7 @@ private:
         int rest;   // columns
     };
 
-    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
+    Columns columns_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, NumbersTo packed) const {
         const std::int64_t width = blocks_.columns.width, lines = blocks_.columns.in(panel);
         const std::int64_t first = blocks_.columns.first(panel);
         const auto whole = static_cast<int>(lines) / tiles_.lanes, rest = static_cast<int>(lines) % tiles_.lanes;
@@ -309,29 +313,24 @@ private:
         if (reads_columns_ && rest == 0) {
             const MatrixPanels& matrix = *product_.b.matrix;
             const std::byte* const data = column_matrix_ + first * matrix.line + from * matrix.depth;
-            return {reinterpret_cast<const float*>(data),
-                    matrix.depth / std::int64_t{sizeof(float)},
-                    panel,
-                    lines,
-                    whole,
-                    rest};
+            return {NumbersAt::of_bytes(data), matrix.depth / NumbersAt::size, panel, lines, whole, rest};
         }
         product_.b.source->pack({place_, first, lines, from, depth, width}, packed, *product_.kernels);
         return {packed, width, panel, lines, whole, rest};
     }
 
-    RowNumbers rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
+    RowNumbers rows_of_panel(std::int64_t panel, std::int64_t from, std::int64_t depth, NumbersTo packed) const {
         if (reads_rows_) {
-            constexpr std::int64_t item = sizeof(float);
+            constexpr std::int64_t item = NumbersAt::size;
             const MatrixPanels& matrix = *product_.a.matrix;
             const std::byte* const first = row_matrix_ + blocks_.rows.first(panel) * matrix.line + from * matrix.depth;
-            return {reinterpret_cast<const float*>(first), matrix.line / item, matrix.depth / item};
+            return {NumbersAt::of_bytes(first), matrix.line / item, matrix.depth / item};
         }
         return {packed_rows(panel, from, depth, packed), 1, blocks_.rows.in(panel)};
     }
 
     // The numbers of these depths.
-    void meet(Rows& rows, std::int64_t from, std::int64_t depth, float* packed) const {
+    void meet(Rows& rows, std::int64_t from, std::int64_t depth, NumbersTo packed) const {
         rows.numbers = rows_of_panel(rows.panel, from, depth, packed);
         if (product_.a.rests != nullptr) {
             rows.rests = product_.a.rests->of(place_, rows.panel, from);
@@ -339,14 +338,14 @@ private:
     }
 
     // In `packed` if they are packed now.
-    const float* packed_rows(std::int64_t panel, std::int64_t from, std::int64_t depth, float* packed) const {
+    NumbersAt packed_rows(std::int64_t panel, std::int64_t from, std::int64_t depth, NumbersTo packed) const {
         if (product_.a.panels != nullptr) {
             return product_.a.panels->at(place_, panel, from);
         }
         const std::int64_t lines = blocks_.rows.in(panel);
         const MatrixPanels* const matrix = product_.a.matrix;
-        if (lines == 1 && matrix != nullptr && matrix->type == DataType::float32 && matrix->lies_along()) {
-            return reinterpret_cast<const float*>(row_matrix_ + blocks_.rows.first(panel) * matrix->line) + from;
+        if (lines == 1 && matrix != nullptr && matrix->is_copied() && matrix->lies_along()) {
+            return NumbersAt::of_bytes(row_matrix_ + blocks_.rows.first(panel) * matrix->line) + from;
         }
         product_.a.source->pack({place_, blocks_.rows.first(panel), lines, from, depth, lines}, packed,
                                 *product_.kernels);
@@ -366,15 +365,14 @@ private:
             return;
         }
         if (product_.a.panels != nullptr && panel == first_column_panel_ && panels > 1) {
-            const float* const next =
+            const NumbersAt next =
                 product_.a.panels->after(place_, rows.panel, first_row_panel_, last_row_panel_, from, depth);
             return Ahead(next, rows.height, depth, 1).set(call, 0);
         }
         if (product_.b.panels != nullptr) {
-            const float* const next =
-                panels == 1
-                    ? call.b + depth * call.b_step  // the next depths of a panel come first
-                    : product_.b.panels->after(place_, panel, first_column_panel_, last_column_panel_, from, depth);
+            const NumbersAt next = panels == 1 ? call.b + depth * call.b_step  // the next depths of a panel come first
+                                               : product_.b.panels->after(place_, panel, first_column_panel_,
+                                                                          last_column_panel_, from, depth);
             return Ahead(next, call.b_step, depth, panels).set(call, index);
         }
         const MatrixPanels* const matrix = product_.b.matrix;
@@ -382,21 +380,20 @@ private:
             const std::int64_t next = blocks_.columns.first(panel + 1), lines = blocks_.columns.in(panel + 1);
             const std::byte* const data =
                 column_matrix_ + (index == 0 ? next : next + lines - 1) * matrix->line + from * matrix->depth;
-            call.next = reinterpret_cast<const float*>(data),
-            call.next_step = matrix->depth / std::int64_t{sizeof(float)};
+            call.next = NumbersAt::of_bytes(data), call.next_step = matrix->depth / NumbersAt::size;
         }
     }
 
     std::int64_t sums_step() const {
-        return direct_         ? product_.target.out.row / std::int64_t{sizeof(float)}
+        return direct_         ? product_.target.out.row / NumbersAt::size
                : ends_at_once_ ? blocks_.columns.width
                                : blocks_.width();
     }
 
-    float* sums_of(std::int64_t row_panel) const {
+    NumbersTo sums_of(std::int64_t row_panel) const {
         const std::int64_t row = blocks_.rows.first(row_panel);
         if (direct_) {
-            return reinterpret_cast<float*>(out_ + row * product_.target.out.row) + left_;
+            return NumbersTo::of_bytes(out_ + row * product_.target.out.row) + left_;
         }
         return ends_at_once_ ? scratch_.sums
                              : scratch_.sums + (row - blocks_.rows.first(first_row_panel_)) * blocks_.width();
@@ -423,7 +420,7 @@ private:
     TileCall call_of(const Rows& rows, const Columns& columns, std::int64_t from, std::int64_t depth) const {
         const RowNumbers& numbers = rows.numbers;
         const std::int64_t first = blocks_.columns.first(columns.panel) - left_;
-        float* const sums = rows.sums + (ends_at_once_ ? 0 : first);
+        const NumbersTo sums = rows.sums + (ends_at_once_ ? 0 : first);
         TileCall call{numbers.first, numbers.row, numbers.depth, columns.first, columns.step, 0,
                       depth,         sums,        sums_step(),   from > 0};
         if (from + depth == product_.depths()) {
@@ -467,10 +464,10 @@ private:
         return true;
     }
 
-    void finish(std::int64_t row_panel, float* sums) const {
+    void finish(std::int64_t row_panel, NumbersTo sums) const {
         const std::int64_t rows = blocks_.rows.in(row_panel), first = blocks_.rows.first(row_panel), step = sums_step();
         for (std::int64_t r = 0; r < rows && ending_; ++r) {
-            ending_->finish(sums + r * step, width_);
+            ending_->finish(sums.as<float>() + r * step, width_);
         }
         const Target& target = product_.target;
         if (ending_ || requantizes_ || (direct_ && target.epilogue->empty() && target.correction == nullptr)) {

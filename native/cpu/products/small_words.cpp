@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <span>
 #include <utility>
@@ -91,7 +90,7 @@ void take_rests(std::span<std::uint32_t> words, const Function& function) {
 Rests::Rests(const Sizes& batch, std::int64_t width, std::int64_t depth, int words)
     : batch_(batch), width_(width), depth_(depth), depth_each_(depth_at_a_time(depth)), together_(words) {}
 
-void Rests::take(std::int64_t lines, std::int64_t width, float* words) {
+void Rests::take(std::int64_t lines, std::int64_t width, std::uint32_t* words) {
     struct Rest {
         std::int64_t depth;
         std::uint32_t word;
@@ -107,13 +106,13 @@ void Rests::take(std::int64_t lines, std::int64_t width, float* words) {
                 std::array<std::uint32_t, most_words_together> several;
                 const auto some =
                     std::span(several).first(static_cast<std::size_t>(std::min<std::int64_t>(together_, depth - k)));
-                float* const first = words + (from + k) * width + i;
+                std::uint32_t* const first = words + (from + k) * width + i;
                 for (std::size_t j = 0; j < some.size(); ++j) {
-                    some[j] = std::bit_cast<std::uint32_t>(first[static_cast<std::int64_t>(j) * width]);
+                    some[j] = first[static_cast<std::int64_t>(j) * width];
                 }
                 take_rests(some, [&](std::size_t j, std::uint32_t rest) {
                     rests.push_back({k + static_cast<std::int64_t>(j), rest});
-                    first[static_cast<std::int64_t>(j) * width] = std::bit_cast<float>(some[j]);
+                    first[static_cast<std::int64_t>(j) * width] = some[j];
                 });
             }
             most = std::max(most, rests.size());
@@ -136,15 +135,15 @@ RestDepths Rests::of(const Sizes& place, std::int64_t panel, std::int64_t from) 
     return {words_.data() + part.first, depths_.data() + part.first, part.count};
 }
 
-void Rests::add_to(const PanelPart& part, float* words) const {
+void Rests::add_to(const PanelPart& part, std::uint32_t* words) const {
     if (empty()) {
         return;
     }
     for (std::int64_t from = 0; from < depth_; from += depth_each_) {
         const RestDepths rests = of(part.batch, part.first / width_, from);
         for (std::int64_t r = 0; r < rests.count * part.lines; ++r) {
-            float& word = words[(from + rests.depths[r]) * part.width + r % part.lines];
-            word = std::bit_cast<float>(sum_of(std::bit_cast<std::uint32_t>(word), rests.words[r], 1));
+            std::uint32_t& word = words[(from + rests.depths[r]) * part.width + r % part.lines];
+            word = sum_of(word, rests.words[r], 1);
         }
     }
 }

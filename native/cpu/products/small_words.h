@@ -24,14 +24,14 @@ public:
     Rests(const Sizes& batch, std::int64_t width, std::int64_t depth, int words);
 
     // Makes the words of the next panel small.
-    void take(std::int64_t lines, std::int64_t width, float* words);
+    void take(std::int64_t lines, std::int64_t width, std::uint32_t* words);
 
     bool empty() const { return words_.empty(); }
     std::int64_t count() const { return std::ssize(words_); }  // with the zeros
     // Of a panel and the depths from `from` on that are multiplied at a time.
     RestDepths of(const Sizes& place, std::int64_t panel, std::int64_t from) const;
     // Adds them to the small words of a panel.
-    void add_to(const PanelPart& part, float* words) const;
+    void add_to(const PanelPart& part, std::uint32_t* words) const;
 
 private:
     // Of a panel and the depths that are multiplied at a time: one for each line, `count` times, from the number
@@ -56,9 +56,9 @@ class SmallWords final : public PanelSource {
 public:
     SmallWords(const PanelSource& from, Rests& rests) : from_(from), rests_(rests) {}
 
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override {
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const override {
         from_.pack(part, out, kernels);
-        rests_.take(part.lines, part.width, out);
+        rests_.take(part.lines, part.width, out.as<std::uint32_t>());
     }
 
 private:
@@ -97,8 +97,9 @@ class WholeWords {
 public:
     WholeWords(const Source& to, const Rests& rests) : to_(to), rests_(rests) {}
 
-    void unpack(const PanelPart& part, const float* panel) const {
-        std::vector<float> words(panel, panel + part.width * part.depth);
+    void unpack(const PanelPart& part, NumbersAt panel) const {
+        const auto* const from = panel.as<std::uint32_t>();
+        std::vector<std::uint32_t> words(from, from + part.width * part.depth);
         rests_.add_to(part, words.data());
         to_.unpack(part, words.data());
     }

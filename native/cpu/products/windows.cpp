@@ -162,7 +162,7 @@ MatrixPanels WindowPanels::elements() const {
     return {data, type_, {batch[0], batch[1]}, channel_row.strides[0], channel};
 }
 
-void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels& kernels) const {
+void WindowPanels::pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const {
     const SeveralLinesKernel lines = kernels.several_lines_of(type_);
     const std::byte* const first = data + part.batch[0] * batch[0] + part.batch[1] * batch[1];
     const Runs runs(windows_, part.first, part.lines);
@@ -189,11 +189,11 @@ void WindowPanels::pack(const PanelPart& part, float* out, const ProductKernels&
                 add_run(copies, run, inside[runs.index(run)], tap, windows_, sizes_, strides);
             }
             copies.add(part.lines, part.width - part.lines, 0, true);
-            float* const to = out + (index * taps + t - part.first_depth) * part.width;
+            const NumbersTo to = out + (index * taps + t - part.first_depth) * part.width;
             for (const Copy& copy : copies) {
                 if (copy.zero) {
                     for (std::int64_t i = 0; i < channels_here; ++i) {
-                        std::fill_n(to + copy.to + i * out_step, copy.count, border);
+                        std::fill_n((to + copy.to + i * out_step).as<std::uint32_t>(), copy.count, border);
                     }
                 } else {
                     lines({to + copy.to, out_step, first + index * channel + copy.from, channel, channels_here, step,

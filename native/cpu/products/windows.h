@@ -42,7 +42,7 @@ public:
     WindowPanels(const Windows& windows, const Spatial& sizes, DataType type)
         : windows_(windows), sizes_(sizes), type_(type) {}
 
-    void pack(const PanelPart& part, float* out, const ProductKernels& kernels) const override;
+    void pack(const PanelPart& part, NumbersTo out, const ProductKernels& kernels) const override;
 
     // Whether all elements of a window, or one at a tap, are the tensor's.
     bool is_inside(std::int64_t window) const;
@@ -60,7 +60,7 @@ public:
     std::int64_t channels = 1;  // of a group
     std::int64_t channel = 0;   // from channel to channel
     Spatial strides{};
-    float border = 0;
+    std::uint32_t border = 0;  // its bits
 
 private:
     Windows windows_;

@@ -73,7 +73,7 @@ WordTensor::WordTensor(const Tensor& integers, int dimension, Lines side, const 
     : tensor_(integers) {
     const std::int64_t depths = integers.sizes[dimension], words = (depths + kernels.depths - 1) / kernels.depths;
     const Order order(integers, dimension);
-    tensor_.type = DataType::float32;
+    tensor_.type = DataType::uint32;
     tensor_.sizes[dimension] = words;
     std::int64_t bytes = word_bytes, line = 1;
     for (int i = tensor_.rank - 1; i >= 0; --i) {
@@ -153,7 +153,7 @@ WordMatrices::WordMatrices(const MatrixPanels& integers, int rank, const Sizes& 
     tensor.strides[rank + 1] = integers.depth;
     words_ = WordTensor(tensor, rank + 1, side, kernels, context);
     const Tensor& words = words_.tensor();
-    panels_ = MatrixPanels(words.data, DataType::float32, {}, words.strides[rank], words.strides[rank + 1]);
+    panels_ = MatrixPanels(words.data, words.type, {}, words.strides[rank], words.strides[rank + 1]);
     for (int d = 0; d < rank; ++d) {
         panels_.batch[d] = words.sizes[d] == 1 ? 0 : words.strides[d];
     }

@@ -1,4 +1,4 @@
-// 8-bit integers as words, several depths in each (see kernels/product.h): from then on they are read like floats.
+// 8-bit integers as words, several depths in each (see kernels/product.h).
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ public:
     // On the threads of the context, or on this one if it is null.
     WordTensor(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels, RunContext* context);
 
-    const Tensor& tensor() const { return tensor_; }  // float32; the memory is this object's
+    const Tensor& tensor() const { return tensor_; }  // uint32; the memory is this object's
     // The opposite of what the constructor does, with the same arguments.
     void unpack(const Tensor& integers, int dimension, Lines side, const IntegerKernels& kernels) const;
 

@@ -1,7 +1,6 @@
 #include "cpu/products/zero_points.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace dmlgraph::cpu {
 namespace {
@@ -52,7 +51,7 @@ const std::int32_t* LineSums::at(const Sizes& place, std::int64_t line) const {
     return result;
 }
 
-void ZeroPointTerms::correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+void ZeroPointTerms::correct(NumbersTo sums, const Sizes& place, std::int64_t row, std::int64_t left,
                              std::int64_t width) const {
     const std::int32_t zero = rows_.zeros.of(place[1] * rows_.group + row);
     const std::int32_t sum = rows_.sums == nullptr ? 0 : difference(*rows_.sums->at(place, row), product(terms_, zero));
@@ -61,14 +60,13 @@ void ZeroPointTerms::correct(float* sums, const Sizes& place, std::int64_t row, 
     const std::int32_t* const column_sums = zero == 0 ? nullptr : columns_.sums->at(place, left);
     const std::int32_t* const column_zeros = varies ? columns_.zeros.at(left) : nullptr;
     if (constant != 0 || column_sums != nullptr || column_zeros != nullptr) {
-        kernels_.take_zero_points(
-            {reinterpret_cast<std::int32_t*>(sums), width, constant, zero, column_sums, sum, column_zeros});
+        kernels_.take_zero_points({sums.as<std::int32_t>(), width, constant, zero, column_sums, sum, column_zeros});
     }
 }
 
-float ZeroPointTerms::number(const Sizes& place, std::int64_t row) const {
+std::int32_t ZeroPointTerms::number(const Sizes& place, std::int64_t row) const {
     const std::int32_t zero = columns_.zeros.of(0);
-    return std::bit_cast<float>(zero == 0 ? 0 : product(-zero, *rows_.sums->at(place, row)));
+    return zero == 0 ? 0 : product(-zero, *rows_.sums->at(place, row));
 }
 
 }  // namespace dmlgraph::cpu

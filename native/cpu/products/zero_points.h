@@ -64,10 +64,10 @@ public:
     ZeroPointTerms(const Side& rows, const Side& columns, std::int64_t terms, const IntegerKernels& kernels)
         : rows_(rows), columns_(columns), terms_(static_cast<std::int32_t>(terms)), kernels_(kernels) {}
 
-    void correct(float* sums, const Sizes& place, std::int64_t row, std::int64_t left,
+    void correct(NumbersTo sums, const Sizes& place, std::int64_t row, std::int64_t left,
                  std::int64_t width) const override;
     bool adds_numbers() const override { return !columns_.zeros.varies() && rows_.zeros.all_zero(); }
-    float number(const Sizes& place, std::int64_t row) const override;
+    std::int32_t number(const Sizes& place, std::int64_t row) const override;
 
 private:
     Side rows_;

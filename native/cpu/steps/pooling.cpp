@@ -83,7 +83,6 @@ public:
         });
     }
 
-    Kind kind() const override { return Kind::native; }
     double cost() const override {
         const double taps =
             static_cast<double>(pooling_.windows.taps[0] * pooling_.windows.taps[1] + pooling_.windows.taps[2]);
@@ -320,8 +319,7 @@ private:
     void store(const Target& target, const Sizes& batch, std::int64_t left, const BandPlace& place,
                const std::byte* values, int item, std::byte* scratch) const {
         if (place.columns == bands_.pitch() && bands_.is_tight()) {  // the rows follow one another
-            return target.store(reinterpret_cast<const float*>(values), batch, 0, left, place.rows * place.columns,
-                                scratch);
+            return target.store(values, batch, 0, left, place.rows * place.columns, scratch);
         }
         store_rows(target, batch, left, place, values, bands_.pitch(), item, scratch);
     }
@@ -330,8 +328,7 @@ private:
                     const std::byte* values, std::int64_t pitch, int item, std::byte* scratch) const {
         for (std::int64_t r = 0; r < place.rows; ++r) {
             const std::int64_t at = left + r * pooling_.windows.counts[2];
-            target.store(reinterpret_cast<const float*>(values + r * pitch * item), batch, 0, at, place.columns,
-                         scratch);
+            target.store(values + r * pitch * item, batch, 0, at, place.columns, scratch);
         }
     }
 
@@ -437,7 +434,7 @@ private:
                     }
                     pool_whole(pooling_, planes, std::span(pooled).first(static_cast<std::size_t>(count)), results,
                                scratch);
-                    to.store(reinterpret_cast<const float*>(results), {i / parts}, 0, plane, count, rest);
+                    to.store(results, {i / parts}, 0, plane, count, rest);
                 }
             }
         });

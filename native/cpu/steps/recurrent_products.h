@@ -35,7 +35,7 @@ public:
 
     // The vectors of a block, gate by gate.
     const float* at(std::int64_t block, std::int64_t gate) const {
-        return panels_[static_cast<std::size_t>(block)].at({gate}, 0, 0);
+        return panels_[static_cast<std::size_t>(block)].at({gate}, 0, 0).as<float>();
     }
 
 private:

@@ -165,7 +165,7 @@ void RecurrentRun::project(std::int64_t direction, std::int64_t first, std::int6
 
 void RecurrentRun::project_rows(std::int64_t direction, std::int64_t first, std::int64_t count) {
     const TensorLines x(context_.tensor(network_.inputs[RecurrentNetwork::x]));
-    const float* const columns = weights(direction)->at({}, 0, 0);
+    const float* const columns = weights(direction)->at({}, 0, 0).as<float>();
     const std::int64_t start = time_of(direction, first, count), rows = count * sizes_.batch, inputs = sizes_.inputs;
     const std::int64_t step = sizes_.batch == 1 ? x.strides[1] : x.strides[2];  // from row to row, if they are even
     const bool in_place = network_.floats.are_singles() && x.is_packed() && step % std::int64_t{sizeof(float)} == 0 &&

@@ -53,7 +53,6 @@ public:
             context.each(output_.sizes[0], cost(), [&](std::int64_t region) { pool(context, region); });
         }
     }
-    Kind kind() const override { return Kind::native; }
     double cost() const override { return static_cast<double>(output_.element_count()) * 32; }
     void visit(const Visitor& visitor) override {
         visitor(image_, false);
