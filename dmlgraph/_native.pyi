@@ -1,6 +1,6 @@
 """The native extension module: operator descriptors and the DirectML runtime."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
@@ -244,6 +244,8 @@ class Resident:
         """Copies it into the memory of an array."""
     def copy(self, what: str) -> Resident:
         """Another one that holds the same."""
+    def copy_from(self, other: Resident, pieces: Sequence[tuple[int, int, int]]) -> None:
+        """Copies pieces of another one of the device: from which byte, to which byte, and how many bytes."""
 
 # Of a run: input, output, and what the first step reads, then what the steps write in turns.
 _Chain = tuple[int, int, Sequence[Resident]]
@@ -381,7 +383,8 @@ class CpuExecutable:
         input_names, output_names: in slot order.
         constants: by input the array it always is, or None; is emptied.
         owned: by input whether it is kept from run to run, until another array is given.
-        grows: by input the axis along which it grows, or -1.
+        growing: of states that grow: the input, the axis of its rows, the input that says how many there are, the
+            output with the new ones, and whether that is also a result; -1: there is none.
         let_go: is called with the number of an input whose array is not read any more, and with a function that makes
             the array again, since steps keep its elements packed, with all their bits.
         threads: how many share a run at most.
@@ -399,7 +402,7 @@ class CpuExecutable:
         output_names: Sequence[str],
         constants: list[np.ndarray[Any, Any] | None],
         owned: Sequence[bool],
-        grows: Sequence[int],
+        growing: Sequence[tuple[int, int, int, int, bool]],
         let_go: Callable[[int, Callable[[], np.ndarray[Any, Any]]], None],
         threads: int,
     ) -> None: ...
@@ -407,24 +410,26 @@ class CpuExecutable:
         """The outputs by name; None, and nothing has been done, where the arguments need a closer look."""
     def execute(
         self,
-        arrays: Sequence[np.ndarray[Any, Any]],
-        outputs: Sequence[np.ndarray[Any, Any] | None],
-        rows: Mapping[int, int],
+        arrays: list[np.ndarray[Any, Any]],
+        outputs: list[np.ndarray[Any, Any] | None],
+        written: Sequence[int],
+        lengths: Sequence[int],
     ) -> dict[str, np.ndarray[Any, Any]]:
         """The outputs by name, from arrays that have been checked, in slot order; None: a new array.
 
-        Of inputs that grow, `rows` says by slot how many rows may be other than zero.
+        Args:
+            written: of each state that grows, how many rows may be other than zero; empty: all.
+            lengths: how many rows it has, which its input of the length is given; the new ones go behind them, and are
+                no result if nothing else wants them.  Empty: the lengths are among the arrays, and nothing grows.
         """
     def profile(
         self,
-        arrays: Sequence[np.ndarray[Any, Any]],
-        outputs: Sequence[np.ndarray[Any, Any] | None],
-        rows: Mapping[int, int],
+        arrays: list[np.ndarray[Any, Any]],
+        outputs: list[np.ndarray[Any, Any] | None],
+        written: Sequence[int],
     ) -> list[tuple[tuple[str, ...], str, float, int]]:
         """Runs as `execute` does: (nodes, how they run, seconds, bytes read and written) of each step."""
-    def bind(
-        self, arrays: Sequence[np.ndarray[Any, Any]], outputs: Sequence[np.ndarray[Any, Any] | None]
-    ) -> BoundRun: ...
+    def bind(self, arrays: list[np.ndarray[Any, Any]], outputs: list[np.ndarray[Any, Any] | None]) -> BoundRun: ...
     def close(self) -> None: ...
     @property
     def steps(self) -> list[tuple[Literal["region", "native", "python"], tuple[str, ...], list[str], list[str]]]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_OF_A_STATE = np.empty(0)  # in the place of what a set of states has
+_MISSING = np.empty(0)  # in the place of what is not given; a set of states may have it
 _NAMED = 4  # how many inputs and outputs a repr names
 
 
@@ -157,11 +157,9 @@ class Executable(abc.ABC):
         changing = {state.output for state in graph.states}
         self._state_bytes = sum(_element_bytes(slot.desc) for slot in graph.outputs if slot.name in changing)
         self._in_flight = RunsInFlight(self.AT_ONCE)
-        self._owned: dict[str, Array] = {}
+        # By slot: constants, and owned inputs that were given.
+        self._kept = [_MISSING if each.elements is None else self._constant(each.elements) for each in graph.inputs]
         self._closed = False
-        for slot in graph.inputs:
-            if slot.elements is not None:
-                self._owned[slot.name] = self._constant(slot.elements)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -467,8 +465,7 @@ class Executable(abc.ABC):
         results: dict[str, Any] = {}
         placed = list(arrays)
         for step in range(wanted.steps):
-            results = self._run_step(placed, {**wanted.targets, **turn.place(step, self._inputs, placed)}, turn)
-            turn.append(step, results)
+            results = self._run_step(step, placed, {**wanted.targets, **turn.place(step, placed)}, turn)
             for name, parts in collected.items():
                 parts.append(results[name])
         results |= {name: np.stack(parts) for name, parts in collected.items()}
@@ -476,9 +473,13 @@ class Executable(abc.ABC):
             results[name] = DeviceTensor(results[name], self._slots[name].desc, self.device, self._memory)
         return results
 
-    def _run_step(self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
-        """Runs a step on arrays with those of its states."""
-        return self._run(arrays, targets)
+    def _run_step(self, step: int, arrays: list[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
+        """Runs a step on arrays with those of its states, and puts new rows behind those that there are."""
+        for name, length in turn.lengths(step).items():
+            arrays[self._inputs[name]] = length
+        results = self._run(arrays, targets)
+        turn.append(step, results)
+        return results
 
     def _profile_turn(self, arrays: Sequence[Array], turn: Turn) -> list[Step] | None:
         """The steps of one run on a set of states, which stays as it is."""
@@ -508,17 +509,24 @@ class Executable(abc.ABC):
             given = {name: value for name, value in checked.items() if not isinstance(inputs[name], DeviceTensor)}
             checked |= {name: array.copy() for name, array in given.items()}
         owned = {name: array.copy() for name, array in checked.items() if self._given[name].desc.owned}
-        missing = [slot for name, slot in self._given.items() if name not in checked and name not in self._owned]
+        missing = [slot for name, slot in self._given.items() if name not in checked and self._has_not(name)]
         if missing:
             raise BindingError(
                 "inputs are missing: "
                 + ", ".join(f"'{slot.name}' ({slot.desc.dtype} {list(slot.desc.sizes)})" for slot in missing),
                 code="missing-input",
             )
-        self._owned.update(owned)
-        # The arrays of this call come first: other threads may set owned inputs in the meantime.
-        taken = self._owned | checked | owned
-        return [taken.get(slot.name, _OF_A_STATE) for slot in self.graph.inputs]
+        for name, array in owned.items():
+            self._kept[self._inputs[name]] = array
+        arrays = self._kept.copy()
+        # The arrays of this call come last: other threads may set owned inputs in the meantime.
+        for name, array in (checked | owned).items():
+            arrays[self._inputs[name]] = array
+        return arrays
+
+    def _has_not(self, name: str) -> bool:
+        """Whether an input must be given: it is not kept from a call before."""
+        return self._kept[self._inputs[name]] is _MISSING
 
     def _checked_input(self, name: str, value: Any) -> Any:
         """What is given for an input: an array, or what the device takes in its place."""

@@ -30,6 +30,11 @@ class Memory(Protocol):
     def copy(self, tensor: Any, desc: TensorDesc) -> Any:
         """A new tensor that holds the same."""
 
+    def move(
+        self, source: Any, source_desc: TensorDesc, source_part: Part, target: Any, target_desc: TensorDesc, part: Part
+    ) -> None:
+        """Copies a part of a tensor to a part of another one, or of the same, of the same sizes and data type."""
+
     def given(self, tensor: Any, desc: TensorDesc, wanted: TensorDesc) -> Any:
         """What a run is given for an input with the description `wanted`, of the same sizes and data type."""
 
@@ -57,6 +62,17 @@ class HostMemory:
 
     def copy(self, tensor: Array, desc: TensorDesc) -> Array:
         return tensor.copy()
+
+    def move(
+        self,
+        source: Array,
+        source_desc: TensorDesc,
+        source_part: Part,
+        target: Array,
+        target_desc: TensorDesc,
+        part: Part,
+    ) -> None:
+        target[part] = source[source_part]
 
     def given(self, tensor: Array, desc: TensorDesc, wanted: TensorDesc) -> Array:
         return tensor

@@ -81,6 +81,12 @@ class Held:
             array = rest
         return dataclasses.replace(self, tensor=memory.hold(array, self.desc), length=length, written=Written(length))
 
+    def fitted(self, memory: Memory, desc: TensorDesc) -> Held:
+        """The state with another capacity, which is enough for the rows that it has."""
+        tensor = memory.zeros(desc)
+        memory.move(self.tensor, self.desc, self.part, tensor, desc, self.part)
+        return dataclasses.replace(self, desc=desc, tensor=tensor, written=Written(self.length))
+
     def has_other_capacity(self, desc: TensorDesc, grows: int | None) -> bool:
         """Whether a description is that of the same growing state with another capacity."""
         if grows is None or (grows, desc.rank, desc.dtype) != (self.grows, self.desc.rank, self.desc.dtype):
@@ -116,6 +122,7 @@ class States:
     def __init__(self, device: str, memory: Memory) -> None:
         self.device, self._memory, self.layout = device, memory, object()
         self._held: dict[str, Held] = {}  # replaced as a whole, so that changes take effect together
+        self._fits: GraphDesc | None = None  # whose capacities growing states have
         self._turns = Turns()
 
     # Reading and writing.
@@ -176,6 +183,30 @@ class States:
             shorter = {name: dataclasses.replace(held, length=held.length - int(rows)) for name, held in grown.items()}
             self._held = self._held | shorter
 
+    def stretch(self, rows: int) -> None:
+        """Makes every growing state have so many rows; what it had no run for is zero, or what was taken back.
+
+        Raises:
+            BindingError: a state has a smaller capacity.
+        """
+        with self._turn:
+            grown = {name: held for name, held in self._held.items() if held.grows is not None}
+            for name, held in grown.items():
+                if held.grows is not None and rows > held.desc.sizes[held.grows]:
+                    raise _full(name, f"{rows} rows", held.desc.sizes[held.grows])
+            self._held = self._held | {name: dataclasses.replace(held, length=rows) for name, held in grown.items()}
+
+    def put(self, name: str, part: Part, source: States, source_part: Part) -> None:
+        """Copies a part of a growing state from one of the same name in another set of the device, or in this one.
+
+        It stays on the device.  Lengths do not change, and rows beyond them may be written.
+        """
+        with self._turn, source._turn:
+            held, other = self._find(name), source._find(name)
+            assert held.grows is not None
+            held.written.rows = max(held.written.rows, part[held.grows].stop)
+            self._memory.move(other.tensor, other.desc, source_part, held.tensor, held.desc, part)
+
     def reset(self) -> None:
         """Makes every state what it was at first."""
         with self._turn:
@@ -233,6 +264,8 @@ class States:
         Raises:
             BindingError: a state has more rows; then none is changed.
         """
+        if self._fits is graph:
+            return
         with self._turn:
             fitted = {}
             for state, desc in graph.held:
@@ -243,10 +276,10 @@ class States:
                 capacity = desc.sizes[state.grows]
                 if held.length > capacity:
                     raise _full(state.name, f"{held.length} rows", capacity)
-                array = self._memory.read(held.tensor, held.desc, held.part)
-                fitted[state.name] = dataclasses.replace(held, desc=desc).holding(self._memory, array)
+                fitted[state.name] = held.fitted(self._memory, desc)
             if fitted:
                 self._held, self.layout = self._held | fitted, object()
+            self._fits = graph
 
     def declare(self, graph: GraphDesc, device: str, memory: Memory) -> None:
         """Adds the states of a graph that the set does not have yet.
@@ -273,7 +306,8 @@ class States:
                         allowed=f"{desc.dtype} {list(desc.sizes)}",
                         hint="fit gives it the capacity" if held.has_other_capacity(desc, state.grows) else None,
                     )
-            self._held = self._held | new
+            if new:
+                self._held, self._fits = self._held | new, None
 
     @contextlib.contextmanager
     def turn(self, uses: Sequence[Use], steps: int, ready: Callable[[], None]) -> Iterator[Turn]:
@@ -334,6 +368,7 @@ class Use:
         capacity: the most rows that it can have; 0 if it does not grow.
         is_updated: whether a run replaces all of it.
         before: the part of a tensor along the axes before that of its rows.
+        place: the number of its input.
     """
 
     state: GraphState
@@ -345,19 +380,22 @@ class Use:
     capacity: int = 0
     is_updated: bool = False
     before: Part = ()
+    place: int = 0
 
 
 def uses_of(graph: GraphDesc) -> tuple[Use, ...]:
     """How runs of a graph use its states, in its order."""
+    inputs = {slot.name: number for number, slot in enumerate(graph.inputs)}
     outputs = {slot.name: slot.desc for slot in graph.outputs}
     uses = []
     for state, desc in graph.held:
         named, axis = (state, state.name, state.input, state.length or "", state.output or ""), state.grows
+        place = inputs[state.input]
         if axis is None:
-            uses.append(Use(*named, is_updated=state.output is not None))
+            uses.append(Use(*named, is_updated=state.output is not None, place=place))
         else:
             rows = outputs[state.output].sizes[axis] if state.output is not None else 0
-            uses.append(Use(*named, rows, desc.sizes[axis], before=tuple([slice(None)] * axis)))
+            uses.append(Use(*named, rows, desc.sizes[axis], before=tuple([slice(None)] * axis), place=place))
     return tuple(uses)
 
 
@@ -408,6 +446,13 @@ class Used:
         """How many rows a step reads."""
         return self.held.length + step * self.use.rows
 
+    def begin(self, step: int) -> int:
+        """The place of the rows that a step writes, which count as written from then on."""
+        held, rows = self.held, self.use.rows
+        begin = held.length + step * rows
+        held.written.rows = max(held.written.rows, begin + rows)
+        return begin
+
     def after(self, steps: int) -> Held:
         """What a state that is updated whole holds after the steps."""
         held, tensor = self.held, self.tensor(steps)
@@ -447,8 +492,8 @@ class Turn:
                 found[use.length] = array
         return found
 
-    def place(self, step: int, places: Mapping[str, int], arrays: list[Any]) -> dict[str, Any]:
-        """Puts what the states hold before a step, and their lengths, to their places among the inputs.
+    def place(self, step: int, arrays: list[Any]) -> dict[str, Any]:
+        """Puts what the states hold before a step to their places among the inputs.
 
         Returns:
             Where the next values of states go that are updated whole, by output.
@@ -457,28 +502,19 @@ class Turn:
         for each in self.states:
             use = each.use
             if use.is_updated:
-                arrays[places[use.input]] = each.tensor(step)
+                arrays[use.place] = each.tensor(step)
                 next_values[use.output] = each.tensor(step + 1)
-            else:
-                arrays[places[use.input]] = each.tensors[0]
-        for name, length in self.lengths(step).items():
-            arrays[places[name]] = length
+            elif step == 0:
+                arrays[use.place] = each.tensors[0]
         return next_values
 
     def append(self, step: int, results: Mapping[str, Array]) -> None:
         """Writes the rows of a step behind those that states have; for tensors that are arrays."""
-        parts: dict[tuple[int | None, int, int], Part] = {}  # most states have one length, and rows along one axis
         for each in self.states:
             use = each.use
             if use.rows:
-                key = each.held.grows, each.held.length, use.rows
-                part = parts.get(key)
-                if part is None:
-                    begin = each.held.length + step * use.rows
-                    part = parts[key] = (*use.before, slice(begin, begin + use.rows))
-                written = each.held.written
-                written.rows = max(written.rows, part[-1].stop)
-                each.tensors[0][part] = results[use.output]
+                begin = each.begin(step)
+                each.tensors[0][(*use.before, slice(begin, begin + use.rows))] = results[use.output]
 
     def commit(self) -> None:
         """Makes what the steps left what the states hold, all together."""

@@ -8,7 +8,8 @@ All sequences of the states end at the same row.  What a text does not fill is p
     nobody      . . . . . .
 
 A text that begins takes a free sequence.  Its prompt is read alone, by the graphs of single texts, and what they know
-of it is put where the others end.
+of it is put where the others end.  These move only where it is longer, where the capacity ends, or where less than half
+of the rows are still needed.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dmlgraph.base.errors import GraphError
-from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.devices.states import States
 from dmlgraph.generation.decoder import BATCH, PADDING, TOKEN, Decoder
 from dmlgraph.generation.sampling import Sampling
@@ -29,8 +29,6 @@ from dmlgraph.generation.text import Text
 if TYPE_CHECKING:
     from dmlgraph.devices.executable import Executable
     from dmlgraph.generation.generator import Generator
-
-Array = np.ndarray[Any, Any]
 
 
 class Batch:
@@ -50,11 +48,16 @@ class Batch:
         self._waiting: list[Text] = []
         self._length = 0  # of all sequences, with padding
         self._caches: list[Cache] = []
+        self._spare: list[States] = []  # of single texts, which know nothing
         self._states = self._executable(1, None).new_states()
 
     def join(self, text: Text) -> None:
         """Lets a text take part from the next run on; fewer than `size` texts go on at that time."""
         self._waiting.append(text)
+
+    def spare(self) -> States | None:
+        """States for the prompt of a text; None if there are no spare ones."""
+        return self._spare.pop() if self._spare else None
 
     def advance(self) -> None:
         """Makes the next tokens of all texts, as many as one wait gives."""
@@ -67,7 +70,7 @@ class Batch:
         found = executable.run(states=self._states, steps=steps, collect=[TOKEN])[TOKEN]
         self._length += steps
         for place, text in live:
-            text.take([int(each) for each in found[:, place, 0]])
+            text.take(found[:, place, 0].tolist())
             if text.left == 0 or text.reason is not None:
                 self._texts[place] = None
 
@@ -88,25 +91,29 @@ class Batch:
                     array = self._states[name]
                     array[place] = value[0]
                 self._states[name] = array
+            text.states.rewind(text.rows)
+            self._spare.append(text.states)
             text.states, self._texts[place] = self._states, text
 
     def _lay_out(self, new: Mapping[int, Text]) -> None:
-        """Moves all sequences, with those that are new, so that they end at the least row that is possible."""
+        """Gives new texts their rows, and moves the others where that is needed; all end at one row."""
         known = {place: self._length - int(self._padding[place]) for place, text in enumerate(self._texts) if text}
-        known |= {place: text.rows for place, text in new.items()}
-        before = {name: self._states[name] for name in self._states.lengths}
-        self._states.rewind(self._length)
-        self._length, end = max(known.values()), self._length
-        executable = self._executable(self._length + 1, self._states)
+        most = max((*known.values(), *(text.rows for text in new.values())))
+        end, moves = self._length, not most <= self._length < 2 * most or not new
+        self._length = most if moves else end
+        executable = self._executable(max(end, self._length), self._states) if moves else None
         if not self._caches:
+            executable = executable or self._executable(self._length, self._states)
             self._caches = caches(executable, next(iter(new.values())).states, len(self._texts))
         for cache in self._caches:
-            old = before[cache.name]
-            array = cache.zeros(self._length)
-            for place, count in known.items():
-                alone = new[place].states[cache.name] if place in new else old[cache.rows(place, end - count, end)]
-                array[cache.rows(place, self._length - count, self._length)] = alone
-            self._states[cache.name] = array
+            for place, count in known.items() if moves else ():
+                to = cache.rows(place, self._length - count, self._length)
+                self._states.put(cache.name, to, self._states, cache.rows(place, end - count, end))
+            for place, text in new.items():
+                to = cache.rows(place, self._length - text.rows, self._length)
+                self._states.put(cache.name, to, text.states, cache.rows(0, 0, text.rows))
+        known |= {place: text.rows for place, text in new.items()}
+        self._states.stretch(self._length)
         for place in range(len(self._texts)):
             self._padding[place] = self._length - known.get(place, 0)
         self._states[PADDING] = self._padding
@@ -126,9 +133,12 @@ class Member(Text):
     """A text that goes on with the others of a batch."""
 
     def __init__(self, batch: Batch, *arguments: Any) -> None:
-        super().__init__(*arguments)
         self._batch = batch
+        super().__init__(*arguments)
         batch.join(self)
+
+    def _new_states(self) -> States:
+        return self._batch.spare() or super()._new_states()
 
     def _go_on(self) -> None:
         self._batch.advance()
@@ -140,27 +150,21 @@ class Cache:
 
     Attributes:
         name: of the state.
-        desc: of all of it.
+        rank: how many axes it has.
         grows: the axis of its rows.
         across: the axis of the sequences.
         share: how many elements of that axis belong to a sequence.
     """
 
     name: str
-    desc: TensorDesc
+    rank: int
     grows: int
     across: int
     share: int
 
-    def zeros(self, length: int) -> Array:
-        """So many rows of all sequences."""
-        sizes = list(self.desc.sizes)
-        sizes[self.grows] = length
-        return np.zeros(sizes, self.desc.dtype.numpy)
-
     def rows(self, place: int, first: int, end: int) -> tuple[slice, ...]:
         """Where some rows of a sequence are."""
-        at = [slice(None)] * self.desc.rank
+        at = [slice(None)] * self.rank
         at[self.across] = slice(place * self.share, (place + 1) * self.share)
         at[self.grows] = slice(first, end)
         return tuple(at)
@@ -190,5 +194,5 @@ def caches(executable: Executable, alone: States, size: int) -> list[Cache]:
                 got=list(desc.sizes),
                 allowed=f"{size} times {list(one)}, along one axis",
             )
-        found.append(Cache(state.name, desc, state.grows, wider[0], one[wider[0]]))
+        found.append(Cache(state.name, desc.rank, state.grows, wider[0], one[wider[0]]))
     return found

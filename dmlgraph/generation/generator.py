@@ -39,6 +39,15 @@ FIRST_CAPACITY, GROWTH = 256, 4  # of the ladder of a device whose steps cost as
 DRAFTS = 4  # of another decoder
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Served:
+    """An executable that is right as long as the states know so many rows, `first` to `last`."""
+
+    executable: Executable
+    first: int
+    last: int
+
+
 class Generator:
     """Writes texts with a decoder.
 
@@ -97,7 +106,7 @@ class Generator:
             "half_precision": half_precision,
         }
         self._ladders: dict[object, Ladder] = {}
-        self._prepared: set[tuple[object, int, int]] = set()
+        self._served: dict[tuple[object, int], Served] = {}
         self._padded = known.padded
         self._draft = None if draft is None else self._checked_draft(draft, capacity)
 
@@ -161,20 +170,27 @@ class Generator:
             states: the set that it will use.
             rungs: all numbers of tokens; by default this one.
         """
+        served = self._served.get((key, tokens))
+        if served is None or not served.first <= rows <= served.last:
+            served = self._served[key, tokens] = self._serve(key, make, tokens, rows, rungs)
+        if states is not None:
+            states.fit(served.executable.graph)
+        return served.executable
+
+    def _serve(self, key: object, make: Make, tokens: int, rows: int, rungs: Sequence[int]) -> Served:
         if key not in self._ladders:
             dims = {TOKENS: rungs or [tokens], CAPACITY: self.capacities}
             self._ladders[key] = Ladder(make, dims=dims, **self._how)
         ladder = self._ladders[key]
         executable = ladder.at({TOKENS: tokens, CAPACITY: rows})
-        if states is not None:
-            states.fit(executable.graph)
         capacity, soon = (
             ladder.sizes({CAPACITY: size})[CAPACITY] for size in (rows, min(rows + rows // 3, self.capacity))
         )
-        if soon != capacity and (key, tokens, soon) not in self._prepared:
-            self._prepared.add((key, tokens, soon))
+        if soon != capacity:
             ladder.prepare({TOKENS: tokens, CAPACITY: soon})
-        return executable
+        first = 1 + max((each for each in self.capacities if each < capacity), default=0)
+        has_prepared = soon != capacity or capacity == self.capacities[-1]
+        return Served(executable, first, capacity if has_prepared else max(rows, capacity * 3 // 4))
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -320,5 +336,6 @@ class Generator:
 
     def close(self) -> None:
         """Waits for what is compiled in the background, and forgets the executables."""
+        self._served.clear()
         for each in self._ladders.values():
             each.close()

@@ -42,7 +42,11 @@ class Text(Iterator[int]):
         self._is_settled = False  # whether the states that do not grow belong to the last token
         self._guess = generator.drafter()
         self.left = self._checked_most(most, len(prompt))
-        self.states = self._stepper(1, None).new_states()
+        self.states = self._new_states()
+
+    def _new_states(self) -> States:
+        """States that know nothing."""
+        return self._stepper(1, None).new_states()
 
     @property
     def rows(self) -> int:
@@ -129,10 +133,10 @@ class Text(Iterator[int]):
 
     def _go_on(self) -> None:
         """Makes the next tokens."""
-        self.read()
-        fits = self._decoder.can_rewind and self.rows + self._generator.drafts + 1 <= self._generator.capacity
-        guess = self._guess(self.tokens, self._generator.drafts) if fits else []
-        self.take(self._verified(guess) if guess else self._stepped(min(self._generator.steps, self.left)))
+        rows, drafts = self.read(), self._generator.drafts
+        fits = drafts and self._decoder.can_rewind and rows + drafts + 1 <= self._generator.capacity
+        guess = self._guess(self.tokens, drafts) if fits else []
+        self.take(self._verified(guess) if guess else self._stepped(rows, min(self._generator.steps, self.left)))
         if self.reason == STOP and self._decoder.can_rewind:
             self._forget(len(self.tokens) + len(self._ready) - 1)
 
@@ -146,11 +150,12 @@ class Text(Iterator[int]):
         self.left -= len(found)
         self._ready += found
 
-    def _stepped(self, steps: int) -> list[int]:
-        executable = self._stepper(self.rows + steps, self.states)
+    def _stepped(self, rows: int, steps: int) -> list[int]:
+        """The next tokens; the states know so many rows, all but the last token."""
+        executable = self._stepper(rows + steps, self.states)
         self._settle()
-        result = executable.run(states=self.states, steps=steps, collect=[TOKEN])
-        return [int(each) for each in result[TOKEN].ravel()]
+        found: list[int] = executable.run(states=self.states, steps=steps, collect=[TOKEN])[TOKEN].ravel().tolist()
+        return found
 
     def _stepper(self, rows: int, states: States | None) -> Executable:
         structure = self._structure
@@ -181,32 +186,33 @@ class Text(Iterator[int]):
 
     # The prompt.
 
-    def read(self) -> None:
-        """Reads what the states do not know yet, all tokens but the last."""
+    def read(self) -> int:
+        """Reads what the states do not know yet, all tokens but the last; returns how many they know then."""
         chunks, marks = self._generator.chunks, self._how.repetition_penalty is not None
-        while (left := len(self.tokens) - 1 - self.rows) > 0:
+        while (left := len(self.tokens) - 1 - (rows := self.rows)) > 0:
             self._is_settled = False
-            room = self._generator.capacity - self.rows if self._decoder.can_rewind else left
+            room = self._generator.capacity - rows if self._decoder.can_rewind else left
             size = chunk_of(chunks, left, room)
             if size is None:
-                self._read_one(self.tokens[self.rows])
+                self._read_one(rows)
                 continue
             executable = self._generator.executable(
                 ("read", marks),
                 lambda dims: self._decoder.reader(dims, marks=marks),
                 tokens=size,
-                rows=self.rows + size,
+                rows=rows + size,
                 states=self.states,
                 rungs=chunks,
             )
-            part = self.tokens[self.rows : self.rows + min(size, left)]
+            part = self.tokens[rows : rows + min(size, left)]
             self._run(executable, part + part[-1:] * (size - len(part)))
-            self._forget(self.rows - (size - len(part)))
+            self._forget(rows + len(part))
+        return rows
 
-    def _read_one(self, token: int) -> None:
-        """Reads a token by a step, whose choice nobody wants."""
-        executable, name = self._stepper(self.rows + 1, self.states), self._decoder.input
-        self.states[name] = np.array([[token]], self.states[name].dtype)
+    def _read_one(self, rows: int) -> None:
+        """Reads the token after so many by a step, whose choice nobody wants."""
+        executable, name = self._stepper(rows + 1, self.states), self._decoder.input
+        self.states[name] = np.array([[self.tokens[rows]]], self.states[name].dtype)
         executable.run(states=self.states)
 
     def _run(self, executable: Executable, tokens: Sequence[int]) -> dict[str, Any]:

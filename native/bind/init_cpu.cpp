@@ -5,8 +5,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <limits>
-#include <map>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -17,6 +16,7 @@
 #include "bind/cpu_arrays.h"
 #include "bind/cpu_graph.h"
 #include "bind/gil.h"
+#include "bind/growing_states.h"
 #include "bind/init.h"
 #include "cpu/kernels/kernel.h"
 #include "cpu/region/region_step.h"
@@ -30,14 +30,17 @@ namespace {
 using cpu::Array;
 using cpu::Binding;
 using cpu::Executable;
+using cpu::GrowingStates;
 using cpu::Kept;
 using cpu::Step;
+using cpu::StepClock;
 namespace py = pybind11;
 
 // Runs that touch fewer bytes keep the interpreter lock: they end sooner than releasing it takes.
 constexpr double worth_releasing = 64 << 10;
 
-// A run that may take longer than this, in seconds, can be interrupted by signals.
+// A run that may take longer than this, in seconds, can be interrupted by signals: between two steps, or, where a step
+// may take longer, since another thread does it.
 constexpr double worth_watching = 0.02;
 
 // Bytes of constants that steps have packed: after so many, the memory of the constants is given back to the system.
@@ -65,10 +68,14 @@ void throw_what_signals_raise() {
 }
 
 // The graph with the axes along which its inputs grow.
-cpu::GraphSpec growing(cpu::GraphSpec graph, std::vector<int> axes) {
-    graph.grows = std::move(axes);
-    graph.grows.resize(graph.inputs.size(), -1);
+cpu::GraphSpec growing(cpu::GraphSpec graph, const GrowingStates& states) {
+    graph.grows = states.axes(graph.inputs.size());
     return graph;
+}
+
+bool in_main_thread() {
+    const py::object main = call_python(imported("threading", "main_thread"));
+    return py::cast<unsigned long>(main.attr("ident")) == PyThread_get_thread_ident();
 }
 
 using Targets = std::vector<py::object>;  // outputs by slot; null: a new array
@@ -77,9 +84,11 @@ class Runner : public std::enable_shared_from_this<Runner> {
 public:
     Runner(std::string name, cpu::GraphBuilder& graph, std::vector<std::int32_t> outputs,
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::list& constants,
-           std::vector<bool> is_owned, std::vector<int> grows, const py::function& let_go, int threads)
+           std::vector<bool> is_owned,
+           const std::vector<std::tuple<std::size_t, int, int, int, bool>>& states, const py::function& let_go, int threads)
         : name_(std::move(name)),
-          executable_(cpu::plan(growing(graph.take(std::move(outputs)), std::move(grows))), std::max(1, threads)),
+          states_(states),
+          executable_(cpu::plan(growing(graph.take(std::move(outputs)), states_)), std::max(1, threads)),
           input_names_(std::move(input_names)),
           output_names_(std::move(output_names)),
           is_owned_(std::move(is_owned)),
@@ -186,17 +195,16 @@ public:
     }
 
     // The results for checked arrays in slot order (anything for constants) and outputs by slot (None: a new array).
-    // `rows`: of inputs that grow, by slot, how many may have been written; others are not read.
-    py::object execute(const py::sequence& arrays, const py::sequence& outputs,
-                       const std::map<std::size_t, std::int64_t>& rows) {
-        return finish(checked(arrays, outputs, rows));
+    // `written`, `lengths`: see GrowingStates::bind.
+    py::object execute(const py::list& arrays, const py::list& outputs, const std::vector<std::int64_t>& written,
+                       const std::vector<std::int64_t>& lengths) {
+        return finish(checked(arrays, outputs, written, lengths));
     }
 
     // Runs as `execute` does, and returns (names, how it runs, seconds, bytes) of each step.
-    py::list profile(const py::sequence& arrays, const py::sequence& outputs,
-                     const std::map<std::size_t, std::int64_t>& rows) {
+    py::list profile(const py::list& arrays, const py::list& outputs, const std::vector<std::int64_t>& written) {
         std::vector<double> seconds;
-        finish(checked(arrays, outputs, rows), &seconds);
+        finish(checked(arrays, outputs, written, {}), &seconds);
         py::list result;
         for (std::size_t s = 0; s < seconds.size(); ++s) {
             const Step& step = *program().steps[s];
@@ -233,7 +241,7 @@ public:
 
     // What the last runs had for these owned arrays, or what the steps make of them now. An array that another one
     // replaces is a new object. Null: no input is owned.
-    std::shared_ptr<const Owned> owned(const py::sequence& arrays, const Binding& binding) {
+    std::shared_ptr<const Owned> owned(const py::list& arrays, const Binding& binding) {
         if (std::ranges::find(is_owned_, true) == is_owned_.end()) {
             return nullptr;
         }
@@ -254,7 +262,7 @@ public:
     }
 
     // Sets the arrays of a binding of the constants; there are others in their slots.
-    void read(const py::sequence& arrays, const py::sequence& outputs, Binding& binding, Targets& targets) const {
+    void read(const py::list& arrays, const py::list& outputs, Binding& binding, Targets& targets) const {
         if (arrays.size() != inputs_.size() || outputs.size() != targets.size()) {
             throw py::value_error("expected an array for each input and an array or None for each output");
         }
@@ -322,6 +330,7 @@ public:
         result["packed_bytes"] = executable_.packed_bytes();
         result["threads"] = executable_.threads();
         result["run_seconds"] = seconds_;
+        result["all_run_seconds"] = all_seconds_;
         return result;
     }
 
@@ -333,6 +342,7 @@ private:
         Targets targets;
         std::vector<py::object> held;
         std::shared_ptr<const Owned> owned;
+        GrowingStates::Use states;
     };
 
     class Use {
@@ -344,7 +354,7 @@ private:
             if (runner.spares_.empty()) {
                 try {
                     Targets targets(runner.output_names_.size());
-                    spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, std::move(targets), {}, nullptr});
+                    spare_ = std::make_unique<Spare>(Spare{nullptr, runner.base_, std::move(targets), {}, nullptr, {}});
                     spare_->held.reserve(runner.inputs_.size() + 1);
                     runner.spares_.reserve(runner.spare_count_ + 1);  // so that putting one back never fails
                     spare_->context = &runner.executable_.acquire();
@@ -368,6 +378,7 @@ private:
             spare_->targets.clear();
             spare_->held.clear();
             spare_->owned.reset();
+            spare_->states.lengths.clear();
             if (runner_.closed_) {
                 runner_.executable_.release(*spare_->context);
                 runner_.executable_.trim();
@@ -380,6 +391,7 @@ private:
         Binding& binding() { return spare_->binding; }
         Targets& targets() { return spare_->targets; }
         std::shared_ptr<const Owned>& owned() { return spare_->owned; }
+        GrowingStates::Use& states() { return spare_->states; }
         void hold(PyObject* object) { spare_->held.push_back(py::reinterpret_borrow<py::object>(object)); }
 
     private:
@@ -444,17 +456,16 @@ private:
         return false;
     }
 
-    Use checked(const py::sequence& arrays, const py::sequence& outputs,
-                const std::map<std::size_t, std::int64_t>& rows) {
+    Use checked(const py::list& arrays, const py::list& outputs, const std::vector<std::int64_t>& written,
+                const std::vector<std::int64_t>& lengths) {
         Use use(*this);
         read(arrays, outputs, use.binding(), use.targets());
-        for (const auto& [slot, count] : rows) {
-            use.binding().rows.resize(inputs_.size(), std::numeric_limits<std::int64_t>::max());
-            use.binding().rows.at(slot) = std::max<std::int64_t>(count, 0);
-        }
+        states_.bind(program(), written, lengths, use.binding(), use.states());
         use.owned() = owned(arrays, use.binding());
-        for (const py::handle array : arrays) {
-            use.hold(array.ptr());
+        for (std::size_t slot = 0; slot < inputs_.size(); ++slot) {
+            if (!is_constant_[slot]) {
+                use.hold(PyList_GET_ITEM(arrays.ptr(), static_cast<Py_ssize_t>(slot)));
+            }
         }
         return use;
     }
@@ -470,10 +481,12 @@ private:
                     binding.may_overlap = true;
                     continue;
                 }
-                py::array made = cpu::new_array(program().outputs[slot]);
-                binding.outputs[slot] = {};
-                binding.outputs[slot].data = static_cast<std::byte*>(made.mutable_data());
-                targets[slot] = std::move(made);
+                binding.outputs[slot].is_new = true;
+                if (binding.outputs[slot].data == nullptr) {  // else they are rows of a state
+                    py::array made = cpu::new_array(program().outputs[slot]);
+                    binding.outputs[slot].data = static_cast<std::byte*>(made.mutable_data());
+                    targets[slot] = std::move(made);
+                }
             }
             // Work that was given up may still write into the caller's arrays: a watched run waits for it.
             if (may_last_ || PyList_GET_SIZE(abandoned_.ptr()) > 0) {
@@ -498,7 +511,7 @@ private:
         }
         auto result = py::reinterpret_steal<py::object>(results);
         for (std::size_t slot = 0; slot < targets.size(); ++slot) {
-            if (PyDict_SetItem(results, output_names_[slot].ptr(), targets[slot].ptr()) != 0) {
+            if (targets[slot] && PyDict_SetItem(results, output_names_[slot].ptr(), targets[slot].ptr()) != 0) {
                 throw py::error_already_set();
             }
         }
@@ -521,12 +534,21 @@ private:
 
     void run_steps(Use& use, std::vector<double>* step_seconds) {
         using Clock = std::chrono::steady_clock;
-        const auto start = Clock::now();
+        const bool asks = seconds_ > worth_watching && in_main_thread();
+        StepClock clock(step_seconds, asks ? [] { acquired(&throw_what_signals_raise); } : std::function<void()>(),
+                        worth_watching);
         const Kept* const kept = use.owned() ? &use.owned()->kept : nullptr;
-        const auto run = [&] { executable_.run(use.context(), use.binding(), step_seconds, kept); };
+        const auto start = Clock::now();
+        double seconds = 0;
+        const auto run = [&] {
+            executable_.run(use.context(), use.binding(), can_last_ || step_seconds != nullptr ? &clock : nullptr, kept);
+            seconds = std::chrono::duration<double>(Clock::now() - start).count();
+            states_.append(program(), use.binding(), use.states());
+        };
         releases_ ? released(run) : run();
-        seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
-        may_last_ = can_last_ && seconds_ > worth_watching;
+        seconds_ = seconds;
+        all_seconds_ += seconds;
+        may_last_ = can_last_ && clock.longest() > worth_watching;
     }
 
     [[noreturn]] void out_of_memory() const {
@@ -534,6 +556,7 @@ private:
     }
 
     std::string name_;  // what runs, as a phrase
+    GrowingStates states_;
     Executable executable_;
     std::vector<py::str> input_names_;
     std::vector<py::str> output_names_;
@@ -547,16 +570,17 @@ private:
     std::size_t spare_count_ = 0;
     bool releases_ = false;
     bool can_last_ = false;  // whether the sizes or a Python function may make a run long
-    bool may_last_ = false;  // … and the last run was long, or there was no run yet
+    bool may_last_ = false;  // … and a step of the last run was long, or there was no run yet
     bool closed_ = false;
-    double seconds_ = 0;
+    double seconds_ = 0;      // of the last run
+    double all_seconds_ = 0;  // of all runs
     py::object abandoned_ = imported("dmlgraph.devices.host.interrupts", "abandoned");  // threads, in a list
 };
 
 // A run on fixed arrays.
 class BoundRun {
 public:
-    BoundRun(std::shared_ptr<Runner> runner, const py::sequence& arrays, const py::sequence& outputs)
+    BoundRun(std::shared_ptr<Runner> runner, const py::list& arrays, const py::list& outputs)
         : runner_(std::move(runner)), binding_(runner_->base()), targets_(binding_.outputs.size()), arrays_(arrays) {
         runner_->read(arrays, outputs, binding_, targets_);
         owned_ = runner_->owned(arrays, binding_);
@@ -577,20 +601,20 @@ private:
 void init_cpu(py::module_& module) {
     py::class_<Runner, std::shared_ptr<Runner>>(module, "CpuExecutable", "A graph planned for the CPU executor.")
         .def(py::init<std::string, cpu::GraphBuilder&, std::vector<std::int32_t>, std::vector<py::str>,
-                      std::vector<py::str>, const py::list&, std::vector<bool>, std::vector<int>, const py::function&,
-                      int>(),
+                      std::vector<py::str>, const py::list&, std::vector<bool>,
+                      std::vector<std::tuple<std::size_t, int, int, int, bool>>, const py::function&, int>(),
              py::arg("name"), py::arg("graph"), py::arg("outputs"), py::arg("input_names"), py::arg("output_names"),
-             py::arg("constants"), py::arg("owned"), py::arg("grows"), py::arg("let_go"), py::arg("threads"))
+             py::arg("constants"), py::arg("owned"), py::arg("growing"), py::arg("let_go"), py::arg("threads"))
         .def("run", &Runner::run, py::arg("inputs"), py::arg("out"))
-        .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"), py::arg("rows"))
+        .def("execute", &Runner::execute, py::arg("arrays"), py::arg("outputs"), py::arg("written"), py::arg("lengths"))
         .def(
             "bind",
-            [](std::shared_ptr<Runner> self, const py::sequence& arrays, const py::sequence& outputs) {
+            [](std::shared_ptr<Runner> self, const py::list& arrays, const py::list& outputs) {
                 return BoundRun(std::move(self), arrays, outputs);
             },
             py::arg("arrays"), py::arg("outputs"))
         .def("close", &Runner::close)
-        .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"), py::arg("rows"))
+        .def("profile", &Runner::profile, py::arg("arrays"), py::arg("outputs"), py::arg("written"))
         .def_property_readonly("steps", &Runner::steps)
         .def_property_readonly("stats", &Runner::stats);
     py::class_<BoundRun>(module, "BoundRun", "Runs an executable on fixed arrays.")

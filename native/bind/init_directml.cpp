@@ -261,7 +261,22 @@ void init_resident(py::module_& module) {
                     return other.release();
                 });
             },
-            py::arg("what"), "Another one that holds the same.");
+            py::arg("what"), "Another one that holds the same.")
+        .def(
+            "copy_from",
+            [](Resident& self, const Resident& other,
+               const std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>& given) {
+                std::vector<Resident::Piece> pieces;
+                for (const auto& [from, to, bytes] : given) {
+                    pieces.push_back({from, to, bytes});
+                }
+                released([&] {
+                    const Device::Use use(*self.device());
+                    self.copy_from(other, pieces);
+                });
+            },
+            py::arg("other"), py::arg("pieces"),
+            "Copies pieces of another one: from which byte, to which byte, and how many.");
 }
 
 std::string_view kind_name(const Adapter& adapter) {

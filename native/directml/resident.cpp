@@ -106,13 +106,27 @@ void Resident::read(std::span<std::byte> data) const {
 }
 
 void Resident::copy_from(const Resident& other) {
-    if (other.device_ != device_ || other.bytes_ != bytes_) {
-        throw Error(ErrorKind::use, "a tensor is copied to one of the same size on the same device");
+    if (other.bytes_ != bytes_) {
+        throw Error(ErrorKind::use, "a tensor is copied to one of the same size");
+    }
+    const Piece whole[] = {{0, 0, bytes_}};
+    copy_from(other, whole);
+}
+
+void Resident::copy_from(const Resident& other, std::span<const Piece> pieces) {
+    const auto fits = [&](const Piece& each) {
+        return each.bytes <= std::min(bytes_, other.bytes_) && each.from <= other.bytes_ - each.bytes &&
+               each.to <= bytes_ - each.bytes;
+    };
+    if (other.device_ != device_ || &other == this || !std::ranges::all_of(pieces, fits)) {
+        throw Error(ErrorKind::use, "pieces of a tensor are copied to another one on the same device");
     }
     const auto source = other.buffer();
     const auto target = buffer();
     transfer(*device_, [&](ID3D12GraphicsCommandList& list) {
-        list.CopyBufferRegion(&target->resource(), 0, &source->resource(), 0, bytes_);
+        for (const Piece& each : pieces) {
+            list.CopyBufferRegion(&target->resource(), each.to, &source->resource(), each.from, each.bytes);
+        }
     });
 }
 

@@ -48,6 +48,13 @@ public:
     void write(std::span<const std::byte> data);
     void read(std::span<std::byte> data) const;
     void copy_from(const Resident& other);
+    // Bytes of another tensor on the same device.
+    struct Piece {
+        std::uint64_t from;
+        std::uint64_t to;
+        std::uint64_t bytes;
+    };
+    void copy_from(const Resident& other, std::span<const Piece> pieces);
 
     // Frees the buffer of a lost device.
     void drop();

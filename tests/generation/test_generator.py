@@ -243,9 +243,9 @@ def test_a_draft_keeps_what_it_has_read(monkeypatch: pytest.MonkeyPatch) -> None
     """It reads the prompt once, and later only the tokens that it did not write itself."""
     read, original = [], Text.read
 
-    def counted(self: Text) -> None:
+    def counted(self: Text) -> int:
         read.append((self._decoder, len(self.tokens) - 1 - self.rows))
-        original(self)
+        return original(self)
 
     monkeypatch.setattr(Text, "read", counted)
     helper = Generator(decoder(96), device="cpu")

@@ -1,7 +1,8 @@
 """Products with weights in blocks: a step multiplies by 4-bit or 8-bit integers, whose floats are never in memory.
 
 It takes the place of a GEMM that reads dequantized weights.  If its rows are 8-bit integers in the same blocks, as they
-are rounded at accuracy_level 4 of ONNX Runtime's MatMulNBits, integers are multiplied within a block.
+are rounded at accuracy_level 4 of ONNX Runtime's MatMulNBits, integers are multiplied within a block.  Likewise a GEMM
+reads the float16 that a cast makes float32 of.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dmlgraph.devices.cpu.parts import Parts, Tensor, line_of
 from dmlgraph.devices.cpu.quantized import block_steps, in_steps
 from dmlgraph.operators.declaration.operator import Operator
 from dmlgraph.operators.directml_enums import MatrixTransform
+from dmlgraph.operators.element_wise import Cast
 from dmlgraph.operators.matrix import Gemm
 from dmlgraph.operators.quantization import Dequantize, DequantizeLinear
 
@@ -66,6 +68,24 @@ def block_product(gemm: Operator, weights: Operator, rows: Operator | None, lowe
     ports, descs = zip(*read, strict=True)
     made = Part(Native(step, lowered[0].action.followers), ports, descs, product.output)
     return Product(parts.extend([made, *others], {scale.source: single}).finish(), has_integers)
+
+
+def product_of_halves(gemm: Operator, made: Operator, lowered: Lowered) -> Product | None:
+    """The parts of a GEMM whose matrix B is a cast of float16, from those that read floats: they read the float16.
+
+    The input of the cast is a further port.  Returns None if it is not made so.
+    """
+    if not isinstance(gemm, Gemm) or not isinstance(made, Cast) or not isinstance(lowered, tuple):
+        return None
+    first, *others = lowered
+    is_product = isinstance(first.action, Native) and isinstance(first.action.step, cpu_steps.Gemm)
+    is_half = (made.input.dtype, made.output.dtype) == (DataType.FLOAT16, DataType.FLOAT32)
+    if not is_product or not is_half or made.input.effective_strides != made.output.effective_strides:
+        return None
+    halves = gemm.b.like(dtype=DataType.FLOAT16, strides=gemm.b.strides)
+    a, _, *rest = first.inputs
+    reads = dataclasses.replace(first, sources=(0, _PORTS, *first.sources[2:]), inputs=(a, halves, *rest))
+    return Product((reads, *others), False)
 
 
 class Product(NamedTuple):

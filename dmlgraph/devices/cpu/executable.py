@@ -17,10 +17,9 @@ from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
 from dmlgraph.devices.cpu.plan import make_plan
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
-from dmlgraph.devices.states import Turn
+from dmlgraph.devices.states import Turn, Use, Used
 from dmlgraph.graph.constant_data import ConstantData
-
-_ALL_ROWS: Mapping[int, int] = {}  # of inputs that grow
+from dmlgraph.graph.nodes import LENGTH
 
 
 class CpuExecutable(Executable):
@@ -31,7 +30,7 @@ class CpuExecutable(Executable):
 
     `stats` says by name how the nodes run (`regions`: lists of nodes that run as one pass; `native` and `python`: steps
     of one node).  It also has the bytes of the arena and of the threads' scratch memory for one run at a time,
-    `threads`, and `run_seconds` of the last run.
+    `threads`, `run_seconds` of the last run, and `all_run_seconds` of all of them.
     """
 
     _CONSTANT = np.empty(0)  # the native module has the constants
@@ -39,7 +38,6 @@ class CpuExecutable(Executable):
     def __init__(self, graph: GraphDesc, device: str, reason: str, *, threads: int | None = None) -> None:
         super().__init__(graph, device, reason)
         threads = threads or _native.cpu_default_threads()
-        axes = {state.input: -1 if state.grows is None else state.grows for state, _ in graph.held}
         constants = [None if slot.elements is None else _ready(slot.elements.array, slot.desc) for slot in graph.inputs]
         with _planning(graph):
             plan = make_plan(graph)
@@ -51,7 +49,7 @@ class CpuExecutable(Executable):
                 [slot.name for slot in graph.outputs],
                 constants,
                 [slot.desc.owned and slot.elements is None and slot.desc.dtype.bits > 4 for slot in graph.inputs],
-                [axes.get(slot.name, -1) for slot in graph.inputs],
+                [self._growing_state(use) for use in self._uses if use.capacity],
                 self._let_go,
                 threads,
             )
@@ -62,7 +60,10 @@ class CpuExecutable(Executable):
         self._quick = self._whole_bytes and not any(desc.owned for desc in given)
         self._checked = [(at, slot.desc) for at, slot in enumerate(graph.inputs) if slot.name in self._given]
         self._targets = {slot.name: (at, slot.desc) for at, slot in enumerate(graph.outputs)}
-        self._growing = [(at, self._inputs[use.input]) for at, use in enumerate(self._uses) if use.capacity]
+        self._growing = [at for at, use in enumerate(self._uses) if use.capacity]
+        for use in self._uses:
+            if use.length:
+                self._kept[self._inputs[use.length]] = np.zeros(1, LENGTH.dtype.numpy)  # the native module has another
         self._packed = [slot for slot in graph.outputs if slot.desc.dtype.bits == 4]
 
     def _constant(self, elements: ConstantData) -> Array:
@@ -119,25 +120,32 @@ class CpuExecutable(Executable):
         super().close()
         self._native.close()
 
-    def _run_step(self, arrays: Sequence[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
-        return self._run(arrays, targets, self._written(turn))
+    def _growing_state(self, use: Use) -> tuple[int, int, int, int, bool]:
+        """What the native module is told of a state that grows."""
+        axis, length = use.state.grows, self._inputs[use.length] if use.length else -1
+        assert axis is not None
+        outputs = [slot.name for slot in self.graph.outputs]
+        rows = outputs.index(use.output) if use.output else -1
+        return use.place, axis, length, rows, use.output in self._slots
 
-    def _written(self, turn: Turn) -> dict[int, int]:
-        """How many rows of growing states may be other than zero, by slot: steps read no others.
-
-        They read one at least: what a softmax over no rows gives times that is not a number, as it is times all.
-        """
-        return {slot: turn.states[at].held.written.rows or 1 for at, slot in self._growing}
+    def _run_step(self, step: int, arrays: list[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
+        states = [turn.states[at] for at in self._growing]
+        written = _written(states)
+        return self._run(arrays, targets, written, [each.begin(step) for each in states])
 
     def _run(
-        self, arrays: Sequence[Array], targets: Mapping[str, Array], rows: Mapping[int, int] = _ALL_ROWS
+        self,
+        arrays: Sequence[Array],
+        targets: Mapping[str, Array],
+        written: Sequence[int] = (),
+        lengths: Sequence[int] = (),
     ) -> dict[str, Array]:
         self._check_open()
         direct: list[Array | None] = [None] * len(self._targets)
         for name, target in targets.items():
             at, desc = self._targets[name]
             direct[at] = target if _is_plain(target, desc) else None
-        results = self._native.execute(self._ready(arrays), direct, rows)
+        results = self._native.execute(self._ready(arrays), direct, written, lengths)
         for slot in self._packed:
             results[slot.name] = np.ascontiguousarray(slot.desc.unpack(results[slot.name]))
         for name, target in targets.items():
@@ -154,10 +162,11 @@ class CpuExecutable(Executable):
         return ready
 
     def _profile_turn(self, arrays: Sequence[Array], turn: Turn) -> list[Step]:
-        return self._profile(self._placed(arrays, turn.arrays()), self._written(turn))
+        written = _written([turn.states[at] for at in self._growing])
+        return self._profile(self._placed(arrays, turn.arrays()), written)
 
-    def _profile(self, inputs: Sequence[Array], rows: Mapping[int, int] = _ALL_ROWS) -> list[Step]:
-        measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs), rows)
+    def _profile(self, inputs: Sequence[Array], written: Sequence[int] = ()) -> list[Step]:
+        measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs), written)
         starts = itertools.accumulate((seconds for _, _, seconds, _ in measured), initial=0.0)
         return [
             Step(nodes, how, start, seconds, size, self._kernels.get(nodes[0], "") if how == "native" else "")
@@ -184,6 +193,14 @@ def _planning(graph: GraphDesc) -> Iterator[None]:
             code="plan",
             hint="this is a mistake in dmlgraph, please report it; the device 'reference' makes no plan",
         ) from error
+
+
+def _written(states: Sequence[Used]) -> list[int]:
+    """How many rows of growing states may be other than zero: steps read no others.
+
+    They read one at least: what a softmax over no rows gives times that is not a number, as it is times all.
+    """
+    return [each.held.written.rows or 1 for each in states]
 
 
 def _is_plain(array: Array, desc: TensorDesc) -> bool:

@@ -10,7 +10,7 @@ from dmlgraph.base.errors import DeviceError, DmlGraphError
 from dmlgraph.base.tensor import TensorDesc
 from dmlgraph.compiler.desc import ConstantDescNode, GraphDesc, OperatorDescNode
 from dmlgraph.devices.cpu.attention import ATTENTIONS
-from dmlgraph.devices.cpu.block_products import block_product
+from dmlgraph.devices.cpu.block_products import block_product, product_of_halves
 from dmlgraph.devices.cpu.element_wise import ELEMENT_WISE
 from dmlgraph.devices.cpu.fills import FILLS
 from dmlgraph.devices.cpu.four_bits import has_four_bits, over_bytes
@@ -122,7 +122,7 @@ def make_plan(graph: GraphDesc) -> Plan:
 
 
 def _join_weights(graph: GraphDesc, lowerings: list[Lowered]) -> dict[int, list[int]]:
-    """Makes products with dequantized weights read the integers: by product, the nodes of its weights and of its rows.
+    """Makes products with dequantized or cast weights read what these were: by product, the nodes of weights and rows.
 
     The latter only if the product reads their integers, too.  Floats that nothing else reads are not computed.
     """
@@ -136,7 +136,9 @@ def _join_weights(graph: GraphDesc, lowerings: list[Lowered]) -> dict[int, list[
         reader = graph.nodes[product]
         if port == 1 and isinstance(reader, OperatorDescNode):
             rows, made = makers.get((product, 0), (-1, None))
-            found = block_product(reader.operator, weights, made, lowerings[product])
+            found = block_product(reader.operator, weights, made, lowerings[product]) or product_of_halves(
+                reader.operator, weights, lowerings[product]
+            )
             if found is not None:
                 lowerings[product] = found.parts
                 joined[product] = [maker, rows] if found.has_integers else [maker]

@@ -246,7 +246,7 @@ class DirectMLExecutable(Executable):
         self._watch = Watch()
         self._plain = PlainArrays(graph)
         constants = [slot for slot in graph.inputs if slot.desc.owned and slot.elements is not None]
-        self._constants = [self._owned[slot.name] for slot in constants]
+        self._constants = [self._kept[self._inputs[slot.name]] for slot in constants]
         # The owned inputs that are on the device, and the number of the initialisation that brought them there.
         self._initialized: tuple[list[Array], int] | None = None
         opened.add(self)

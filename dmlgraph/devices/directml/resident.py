@@ -47,6 +47,25 @@ class AdapterMemory:
     def copy(self, tensor: _native.Resident, desc: TensorDesc) -> _native.Resident:
         return tensor.copy(f"a tensor {desc}")
 
+    def move(
+        self,
+        source: _native.Resident,
+        source_desc: TensorDesc,
+        source_part: Part,
+        target: _native.Resident,
+        target_desc: TensorDesc,
+        part: Part,
+    ) -> None:
+        if source is target:  # an adapter cannot copy a buffer to itself
+            source = self.copy(source, source_desc)
+        ranges = _ranges(source_desc, source_part), _ranges(target_desc, part)
+        axis = max(map(_last_cut, ranges, (source_desc, target_desc)))
+        (froms, count), (tos, _) = (
+            _runs(desc, each, axis) for desc, each in zip((source_desc, target_desc), ranges, strict=True)
+        )
+        if count and len(froms):
+            target.copy_from(source, [(at, to, count) for at, to in zip(froms, tos, strict=True)])
+
     def given(self, tensor: _native.Resident, desc: TensorDesc, wanted: TensorDesc) -> Any:
         """The tensor itself, or its elements if the input's lie otherwise in a buffer."""
         is_same = desc.effective_strides == wanted.effective_strides and desc.total_bytes == wanted.total_bytes
@@ -57,6 +76,27 @@ class AdapterMemory:
 
     def resource(self, tensor: _native.Resident) -> int:
         return tensor.resource
+
+
+def _ranges(desc: TensorDesc, part: Part) -> list[range]:
+    """The places along each axis."""
+    whole = [slice(None)] * (desc.rank - len(part))
+    return [range(size)[each] for size, each in zip(desc.sizes, [*part, *whole], strict=True)]
+
+
+def _last_cut(ranges: Sequence[range], desc: TensorDesc) -> int:
+    """The last axis along which a part has not all places; what is behind it lies side by side."""
+    cut = [axis for axis, (each, size) in enumerate(zip(ranges, desc.sizes, strict=True)) if len(each) != size]
+    return max(cut, default=0)
+
+
+def _runs(desc: TensorDesc, ranges: Sequence[range], axis: int) -> tuple[list[int], int]:
+    """Where the bytes of a part begin that lie side by side from an axis on, and how many there are at each place."""
+    steps = [math.prod(desc.sizes[each + 1 :]) * desc.dtype.bits // 8 for each in range(desc.rank)]
+    places = np.array([ranges[axis].start * steps[axis]])
+    for each in reversed(range(axis)):
+        places = np.add.outer(np.array(ranges[each]) * steps[each], places).ravel()
+    return places.tolist(), len(ranges[axis]) * steps[axis]
 
 
 def with_packed_states(graph: GraphDesc) -> tuple[GraphDesc, int]:

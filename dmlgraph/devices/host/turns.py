@@ -29,7 +29,8 @@ class Turns(PerProcess):
     @contextlib.contextmanager
     def taken(self) -> Iterator[None]:
         """Takes the lock after all who are in the line now."""
-        if not self._lock._is_owned():  # type: ignore[attr-defined]  # what Condition asks, too
+        # Whether this thread has it is what Condition asks, too.
+        if self._line and not self._lock._is_owned():  # type: ignore[attr-defined]
             now = next(self._numbers)
             self._wait(lambda: not self._line or self._line[0].number > now)
         with self._lock:

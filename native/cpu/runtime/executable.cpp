@@ -1,7 +1,6 @@
 #include "cpu/runtime/executable.h"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -33,14 +32,6 @@ Extent extent(const Array& array, const TensorDesc& desc) {
         (reach < 0 ? first : last) += reach;
     }
     return {first, last};
-}
-
-Tensor tensor_of(const Array& array, const TensorDesc& desc) {
-    Tensor tensor{array.data, desc.type, desc.rank, desc.sizes, array.strides};
-    if (array.packed) {
-        tensor.strides = whole(0, desc, true).strides;
-    }
-    return tensor;
 }
 
 // A step that reads an input, and what it reads there.
@@ -86,6 +77,14 @@ const PackingStep* keeper(const Program& program, std::size_t input, const Reade
 }
 
 }  // namespace
+
+Tensor tensor_of(const Array& array, const TensorDesc& desc) {
+    Tensor tensor{array.data, desc.type, desc.rank, desc.sizes, array.strides};
+    if (array.packed) {
+        tensor.strides = whole(0, desc, true).strides;
+    }
+    return tensor;
+}
 
 Executable::Context::Context(const Program& program, int threads)
     : base_(program.buffer_count()), custom_(program.buffer_count()) {
@@ -220,23 +219,33 @@ void Executable::trim() {
     free_.clear();
 }
 
-// Whether an output may be written into memory that it shares with an input.
-bool Executable::may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const {
-    const Extent in = extent(input, program_->inputs[i]), out = extent(output, program_->outputs[o]);
-    if (in.last <= out.first || out.last <= in.first) {
-        return true;
+// Whether an output may be written into memory that it shares with inputs.
+bool Executable::may_share(const Binding& binding, std::size_t o) const {
+    const Array& output = binding.outputs[o];
+    const TensorDesc& other = program_->outputs[o];
+    const Extent out = extent(output, other);
+    const std::int32_t written = program_->first_write[o];
+    for (std::size_t i = 0; i < program_->inputs.size(); ++i) {
+        const Array& input = binding.inputs[i];
+        const TensorDesc& one = program_->inputs[i];
+        const std::int32_t read = program_->last_read[i];
+        if (read < 0 || read < written || input.data == nullptr) {
+            continue;
+        }
+        const Extent in = extent(input, one);
+        if (in.last <= out.first || out.last <= in.first) {
+            continue;
+        }
+        const bool same = input.data == output.data && input.packed == output.packed && one.rank == other.rank &&
+                          one.sizes == other.sizes && item_size(one.type) == item_size(other.type) &&
+                          (input.packed || input.strides == output.strides);
+        const auto output_buffer = static_cast<BufferId>(program_->inputs.size() + o);
+        if (!same || read != written ||
+            !program_->steps[static_cast<std::size_t>(read)]->may_overwrite(static_cast<BufferId>(i), output_buffer)) {
+            return false;
+        }
     }
-    const std::int32_t read = program_->last_read[i], written = program_->first_write[o];
-    if (read < written) {
-        return true;
-    }
-    const TensorDesc &one = program_->inputs[i], &other = program_->outputs[o];
-    const bool same = input.data == output.data && input.packed == output.packed && one.rank == other.rank &&
-                      one.sizes == other.sizes && item_size(one.type) == item_size(other.type) &&
-                      (input.packed || input.strides == output.strides);
-    const auto output_buffer = static_cast<BufferId>(program_->inputs.size() + o);
-    return same && read == written &&
-           program_->steps[static_cast<std::size_t>(read)]->may_overwrite(static_cast<BufferId>(i), output_buffer);
+    return true;
 }
 
 // Sets the buffers of the inputs and outputs. An array that a step needs packed, or must not overwrite, gets a packed
@@ -276,11 +285,8 @@ void Executable::bind_arrays(Context& context, const Binding& binding) const {
     }
     for (std::size_t o = 0; o < program_->outputs.size(); ++o) {
         const Array& array = binding.outputs[o];
-        bool direct = array.packed ? !watched : !program_->needs_packed[inputs + o];
-        for (std::size_t i = 0; direct && binding.may_overlap && i < inputs; ++i) {
-            direct = program_->last_read[i] < 0 || may_share(binding.inputs[i], i, array, o);
-        }
-        if (direct) {
+        const bool direct = array.packed ? !watched : !program_->needs_packed[inputs + o];
+        if (direct && (!binding.may_overlap || array.is_new || may_share(binding, o))) {
             use(inputs + o, array);
         } else {
             staged(inputs + o, program_->outputs[o]);
@@ -301,15 +307,12 @@ void Executable::check_staged(const Context& context) const {
     }
 }
 
-void Executable::run(Context& context, const Binding& binding, std::vector<double>* step_seconds,
-                     const Kept* kept) const {
-    using Clock = std::chrono::steady_clock;
+void Executable::run(Context& context, const Binding& binding, StepClock* clock, const Kept* kept) const {
     bind_arrays(context, binding);
-    if (step_seconds != nullptr) {
-        step_seconds->clear();
+    if (clock != nullptr) {
+        clock->start();
     }
     for (std::size_t s = 0; s < program_->steps.size(); ++s) {
-        const auto start = step_seconds == nullptr ? Clock::time_point() : Clock::now();
         context.kept = kept == nullptr ? nullptr : &(*kept)[s];
         if constexpr (has_red_zones) {
             context.zones_->before(s);
@@ -320,8 +323,8 @@ void Executable::run(Context& context, const Binding& binding, std::vector<doubl
         if constexpr (has_red_zones) {
             context.zones_->after(s);
         }
-        if (step_seconds != nullptr) {
-            step_seconds->push_back(std::chrono::duration<double>(Clock::now() - start).count());
+        if (clock != nullptr) {
+            clock->step_ended();
         }
     }
     if constexpr (has_red_zones) {

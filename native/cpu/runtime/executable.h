@@ -12,6 +12,7 @@
 #include "cpu/plan/plan.h"
 #include "cpu/runtime/memory.h"
 #include "cpu/runtime/red_zones.h"
+#include "cpu/runtime/step_clock.h"
 
 namespace dmlgraph::cpu {
 
@@ -20,7 +21,10 @@ struct Array {
     std::byte* data = nullptr;
     bool packed = true;
     Sizes strides{};  // in bytes, where it is not packed
+    bool is_new = false;  // of an output: nothing else is there
 };
+
+Tensor tensor_of(const Array& array, const TensorDesc& desc);
 
 // The arrays of a run, set before `Executable::run`.
 class Binding {
@@ -60,10 +64,9 @@ public:
     // Frees the memory of contexts that are not in use.
     void trim();
 
-    // Throws what steps throw, std::bad_alloc, and Cancelled. With `step_seconds`, measures how long each step takes.
+    // Throws what steps and the clock throw, std::bad_alloc, and Cancelled. `clock`: measures the steps, or null.
     // `kept`: of this binding's inputs, or null.
-    void run(Context& context, const Binding& binding, std::vector<double>* step_seconds = nullptr,
-             const Kept* kept = nullptr) const;
+    void run(Context& context, const Binding& binding, StepClock* clock = nullptr, const Kept* kept = nullptr) const;
 
     const Program& program() const { return *program_; }
     std::shared_ptr<const Program> shared_program() const { return program_; }
@@ -78,7 +81,7 @@ private:
                     const Function& function) const;
     void bind_arrays(Context& context, const Binding& binding) const;
     void check_staged(const Context& context) const;
-    bool may_share(const Array& input, std::size_t i, const Array& output, std::size_t o) const;
+    bool may_share(const Binding& binding, std::size_t o) const;
 
     std::shared_ptr<const Program> program_;
     int threads_;

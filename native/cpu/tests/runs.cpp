@@ -53,14 +53,14 @@ Trial::Trial(const Graph& graph, const Sample& sample, const Arrangement& arrang
     binding_.may_overlap = arrangement.overlap.has_value();
 }
 
-void Trial::run(const Executable& executable, Executable::Context& context, std::vector<double>* step_seconds) {
+void Trial::run(const Executable& executable, Executable::Context& context, StepClock* clock) {
     for (TestArray& output : outputs_) {
         output.soil();
     }
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
         inputs_[i].set(sample_.inputs[i]);
     }
-    executable.run(context, binding_, step_seconds);
+    executable.run(context, binding_, clock);
     for (std::size_t o = 0; o < outputs_.size(); ++o) {
         check_on_any_thread(same(outputs_[o].numbers(), sample_.outputs[o]),
                             "output " + std::to_string(o) + " is as expected");
@@ -77,8 +77,9 @@ void check_run(const Graph& graph, const Sample& sample, const Arrangement& arra
     Executable::Context& context = executable.acquire();
     Trial trial(graph, sample, arrangement);
     std::vector<double> step_seconds;
+    StepClock clock(&step_seconds);
     trial.run(executable, context);
-    trial.run(executable, context, arrangement.timed ? &step_seconds : nullptr);
+    trial.run(executable, context, arrangement.timed ? &clock : nullptr);
     check_on_any_thread(!arrangement.timed || step_seconds.size() == executable.program().steps.size(),
                         "every step is timed");
     executable.release(context);

@@ -35,8 +35,8 @@ class Trial {
 public:
     Trial(const Graph& graph, const Sample& sample, const Arrangement& arrangement);
 
-    // Sets the inputs, runs, and checks the outputs; with `step_seconds`, the run is timed.
-    void run(const Executable& executable, Executable::Context& context, std::vector<double>* step_seconds = nullptr);
+    // Sets the inputs, runs, and checks the outputs; with a clock, the run is timed.
+    void run(const Executable& executable, Executable::Context& context, StepClock* clock = nullptr);
 
 private:
     const Sample& sample_;

@@ -317,7 +317,7 @@ def test_a_wide_graph_of_thousands_of_nodes_is_right() -> None:
 def native(nodes: Sequence[Node], outputs: Sequence[int], desc: dg.TensorDesc) -> Any:
     """An executable of one input with this description."""
     graph = Plan([desc], nodes, outputs).graph()
-    return _native.CpuExecutable("g", graph, outputs, ["x"], ["y"], [None], [False], [-1], print, 1)
+    return _native.CpuExecutable("g", graph, outputs, ["x"], ["y"], [None], [False], [], print, 1)
 
 
 X = dg.TensorDesc(dtype="float32", sizes=[2])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-LAYERS, HEADS, WIDTH, VOCABULARY = 2, 2, 16, 11
+LAYERS, HEADS, WIDTH, VOCABULARY, PLACES = 2, 2, 16, 11, 256
 HIDDEN = HEADS * WIDTH
 SHAPE = f"batch, {HEADS}, past_sequence_length, WIDTH".replace("WIDTH", str(WIDTH))
 LOWEST = float(np.finfo(np.float32).min)
@@ -55,7 +55,7 @@ def _model(inputs: str, before: str, layer: Callable[[int], str], opset: int = 1
     sizes = {f"w{name}{at}": (HIDDEN, HIDDEN) for name in "qkvog" for at in range(LAYERS)}
     sizes |= {"table": (VOCABULARY, HIDDEN), "head": (HIDDEN, VOCABULARY)}
     rates = 10.0 ** -np.arange(WIDTH // 2)
-    angles = np.arange(64)[:, None] * rates
+    angles = np.arange(PLACES)[:, None] * rates
     arrays = {name: (rng.normal(size=size) / 4).astype(np.float32) for name, size in sizes.items()}
     tables = {"cosines": np.cos(angles), "sines": np.sin(angles), "rates": rates}
     arrays |= {name: each.astype(np.float32) for name, each in tables.items()}
@@ -375,7 +375,7 @@ def encoder_decoder() -> onnx.ModelProto:
     model = onnx.parser.parse_model(text)
     rng = np.random.default_rng(11)
     sizes = {f"w{name}{at}": (HIDDEN, HIDDEN) for name in "qkv" for at in range(2)}
-    sizes |= {"table": (VOCABULARY, HIDDEN), "places": (64, HIDDEN), "head": (HIDDEN, VOCABULARY)}
+    sizes |= {"table": (VOCABULARY, HIDDEN), "places": (PLACES, HIDDEN), "head": (HIDDEN, VOCABULARY)}
     arrays = {name: (rng.normal(size=size) / 3).astype(np.float32) for name, size in sizes.items()}
     model.graph.initializer.extend(onnx.numpy_helper.from_array(each, name) for name, each in arrays.items())
     return model
