@@ -27,7 +27,9 @@ _MODEL = click.Path(exists=True, path_type=pathlib.Path)
 
 @click.command()
 @click.argument("model", type=_MODEL)
-@click.option("--prompt", required=True, metavar="TEXT", help="What to go on with; '-' is standard input.")
+@click.option(
+    "--prompt", "prompts", required=True, multiple=True, metavar="TEXT", help="What to go on with; '-': standard input."
+)
 @with_device("Where to run; 'dmlgraph devices' lists them.", default="auto", show_default=True)
 @click.option("--max-tokens", type=Whole(min=1), metavar="N", help="How many tokens come at most.")
 @click.option("--temperature", type=float, help="What logits are divided by; 0: always the likeliest token.")
@@ -47,7 +49,7 @@ _MODEL = click.Path(exists=True, path_type=pathlib.Path)
 @with_dim
 def generate(
     model: pathlib.Path,
-    prompt: str,
+    prompts: tuple[str, ...],
     device: str,
     max_tokens: int | None,
     stops: tuple[str, ...],
@@ -64,7 +66,8 @@ def generate(
     it, or a graph file or an ONNX model with tokenizer.json beside it.  Tokens are chosen as the folder says, else the
     likeliest.  --dim capacity=4096 makes room for longer texts.  With --drafts, several tokens are guessed and
     verified at once, by what the text says, or by the model of --draft: the tokens stay the same, and may come faster.
-    This needs the extra generate: pip install "dmlgraph[generate]".
+    Several prompts share runs; each text is a line with its number, once all are there.  This needs the extra generate:
+    pip install "dmlgraph[generate]".
 
     \b
     Examples:
@@ -78,7 +81,7 @@ def generate(
     from dmlgraph.generation.tokens import Tokenizer, until
 
     choice = chosen(device)
-    text = read_stdin("the prompt").decode("utf-8", "replace") if prompt == "-" else prompt
+    texts = [read_stdin("the prompt").decode("utf-8", "replace") if each == "-" else each for each in prompts]
     known = opened(model, dims=dims, target=choice.device.level)
     assert known.tokenizer is not None
     tokenizer = Tokenizer(known.tokenizer)
@@ -91,14 +94,19 @@ def generate(
     beams = beams or (1 if others else known.beams)
     if beams > 1 and others:
         raise click.UsageError(f"--beams takes the likeliest texts: leave out --{others[0].replace('_', '-')}")
-    ids = tokenizer.tokens(text)
-    pieces = _searched(generator, tokenizer, ids, beams, max_tokens) if beams > 1 else None
-    if pieces is None:
-        pieces = tokenizer.pieces(generator(ids, max_new_tokens=max_tokens, **settings), ids)
-    for piece in until(pieces, [each for each in stops if each]):
-        click.echo(piece, nl=False)
-        sys.stdout.flush()
-    click.echo()
+    given = [tokenizer.tokens(text) for text in texts]
+    if beams > 1:
+        written = (_searched(generator, tokenizer, ids, beams, max_tokens) for ids in given)
+    elif len(given) > 1:
+        written = _together(generator, tokenizer, given, max_tokens, settings)
+    else:
+        written = (tokenizer.pieces(generator(ids, max_new_tokens=max_tokens, **settings), ids) for ids in given)
+    for number, pieces in enumerate(written, 1):
+        click.echo(f"{number}: " if len(given) > 1 else "", nl=False)
+        for piece in until(pieces, [each for each in stops if each]):
+            click.echo(piece, nl=False)
+            sys.stdout.flush()
+        click.echo()
     generator.close()
 
 
@@ -115,6 +123,17 @@ def _same_tokens(draft: Model, tokenizer: Tokenizer) -> Model:
         if differs is not None:
             raise GraphError("drafts must be of the same tokens", code="conflict", field="draft", got=differs)
     return draft
+
+
+def _together(
+    generator: Generator, tokenizer: Tokenizer, prompts: list[list[int]], most: int | None, settings: dict[str, Any]
+) -> Iterator[Iterator[str]]:
+    """The texts of several prompts, once all are there."""
+    found: list[list[int]] = [[] for _ in prompts]
+    for number, token in generator.together(prompts, at_once=len(prompts), max_new_tokens=most, **settings):
+        found[number].append(token)
+    for ids, tokens in zip(prompts, found, strict=True):
+        yield tokenizer.pieces(iter(tokens), ids)
 
 
 def _searched(

@@ -92,9 +92,9 @@ def tensor_bytes(operator: Operator) -> int:
     return sum(desc.total_bytes for desc in (*operator.input_descs, *operator.output_descs) if desc is not None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Wanted:
-    """What is wanted of a call.
+    """What is wanted of a call; nothing changes it.  Not frozen: every run makes one.
 
     Attributes:
         targets: arrays to write outputs into, by name.
@@ -461,14 +461,15 @@ class Executable(abc.ABC):
 
     def _run_turn(self, arrays: Sequence[Array], wanted: Wanted, turn: Turn) -> dict[str, Any]:
         """The results of the last step; of outputs that are collected, those of all steps."""
-        collected: dict[str, list[Array]] = {name: [] for name in wanted.collect}
+        slots = {name: self._slots[name].desc for name in wanted.collect}
+        collected = {name: np.empty((wanted.steps, *desc.sizes), desc.dtype.numpy) for name, desc in slots.items()}
         results: dict[str, Any] = {}
         placed = list(arrays)
         for step in range(wanted.steps):
             results = self._run_step(step, placed, {**wanted.targets, **turn.place(step, placed)}, turn)
-            for name, parts in collected.items():
-                parts.append(results[name])
-        results |= {name: np.stack(parts) for name, parts in collected.items()}
+            for name, array in collected.items():
+                array[step] = results[name]
+        results |= collected
         for name in wanted.keep:
             results[name] = DeviceTensor(results[name], self._slots[name].desc, self.device, self._memory)
         return results

@@ -318,21 +318,13 @@ class States:
         """
         with self._turn:
             ready()
-            found, parts = self._held, []
-            for use in uses:
-                held = found[use.name]
-                if use.is_updated:
-                    parts.append(Used(use, held, (held.tensor, *held.spares, *self._missing(held, steps))))
-                elif use.rows and held.length + steps * use.rows > use.capacity:
+            found = self._held
+            states = [(use, found[use.name]) for use in uses]
+            for use, held in states:
+                if use.rows and held.length + steps * use.rows > use.capacity:
                     hint = "rewind, reset, or use a graph with a larger capacity"
                     raise _full(use.name, f"{held.length} rows and {steps * use.rows} more", use.capacity, hint)
-                else:
-                    parts.append(Used(use, held, (held.tensor,)))
-            yield Turn(self, parts, steps)
-
-    def _missing(self, held: Held, steps: int) -> list[Any]:
-        """The tensors that a state which is updated whole lacks for some steps."""
-        return [self._memory.zeros(held.desc) for _ in range(min(steps, 2) - len(held.spares))]
+            yield Turn(self, states, steps)
 
     @property
     def _turn(self) -> contextlib.AbstractContextManager[None]:
@@ -405,58 +397,27 @@ def _full(name: str, rows: str, capacity: int, hint: str | None = None) -> Bindi
 
 
 @dataclasses.dataclass(slots=True)
-class Used:
-    """A state in some steps of a graph; nothing changes it.  Not frozen: every run makes one for each state.
+class Updated:
+    """A state that each step of a graph replaces.  Not frozen: every run makes one for each.
 
     Attributes:
         use: how each step uses it.
         held: what it holds before the first step.
-        tensors: what the first step reads; if it is updated whole, also what the steps write in turns.
+        tensors: what the first step reads, then what the steps write in turns.
     """
 
     use: Use
     held: Held
     tensors: tuple[Any, ...]
 
-    @property
-    def state(self) -> GraphState:
-        """Its slots in the graph."""
-        return self.use.state
-
-    @property
-    def slot(self) -> str:
-        """The output that changes it."""
-        return self.use.output
-
-    @property
-    def is_updated(self) -> bool:
-        """Whether each step replaces all of it."""
-        return self.use.is_updated
-
-    @property
-    def rows(self) -> int:
-        """How many rows each step appends."""
-        return self.use.rows
-
     def tensor(self, step: int) -> Any:
         """What a step reads.  No step writes what the first one reads: if one fails, the state stays what it was."""
-        return self.tensors[0 if step == 0 or not self.use.is_updated else 1 + (step - 1) % 2]
-
-    def length(self, step: int) -> int:
-        """How many rows a step reads."""
-        return self.held.length + step * self.use.rows
-
-    def begin(self, step: int) -> int:
-        """The place of the rows that a step writes, which count as written from then on."""
-        held, rows = self.held, self.use.rows
-        begin = held.length + step * rows
-        held.written.rows = max(held.written.rows, begin + rows)
-        return begin
+        return self.tensors[0 if step == 0 else 1 + (step - 1) % 2]
 
     def after(self, steps: int) -> Held:
-        """What a state that is updated whole holds after the steps."""
+        """What the state holds after the steps."""
         held, tensor = self.held, self.tensor(steps)
-        spares = tuple(each for each in self.tensors if each is not tensor)
+        spares = tuple([each for each in self.tensors if each is not tensor])
         return Held(held.desc, held.grows, held.initial, tensor, held.length, spares)
 
 
@@ -464,28 +425,46 @@ class Turn:
     """A set of states during some steps of a graph.
 
     Attributes:
-        states: those of the graph.
+        states: how each step uses the states of the graph, and what they hold before the first one.
+        growing: those of them that grow.
+        written: how many rows of these may be other than zero before the first step.
+        updated: those that each step replaces.
         busy: held by who writes into the tensors.  A run that nobody waits for any more may still do so.
     """
 
-    def __init__(self, owner: States, states: Sequence[Used], steps: int) -> None:
+    def __init__(self, owner: States, states: Sequence[tuple[Use, Held]], steps: int) -> None:
         self._owner, self.states, self._steps = owner, states, steps
         self.busy = owner._turns.busy
+        self.growing = [pair for pair in states if pair[0].capacity]
+        self.written = [held.written.rows for _, held in self.growing]
+        self.updated = [Updated(use, held, self._tensors(held)) for use, held in states if use.is_updated]
+        for use, held in self.growing:
+            # From now on, also if the run fails.
+            held.written.rows = max(held.written.rows, held.length + steps * use.rows)
+
+    def _tensors(self, held: Held) -> tuple[Any, ...]:
+        """What a state holds, and what the steps write in turns."""
+        lacks = min(self._steps, 2) - len(held.spares)
+        return (held.tensor, *held.spares, *[self._owner._memory.zeros(held.desc) for _ in range(lacks)])
 
     def arrays(self) -> dict[str, Array]:
         """Copies of what the states hold before the first step, and their lengths, by input."""
         read = self._owner._memory.read
-        held = {each.state.input: read(each.tensor(0), each.held.desc, ()) for each in self.states}
-        return held | self.lengths(0)
+        return {use.input: read(held.tensor, held.desc, ()) for use, held in self.states} | self.lengths(0)
+
+    def counts(self, step: int) -> tuple[list[int], list[int]]:
+        """Of states that grow: how many rows they have before a step, and how many may be other than zero."""
+        lengths = [held.length + step * use.rows for use, held in self.growing]
+        pairs = zip(self.written, lengths, strict=True)
+        return lengths, [written if written > length else length for written, length in pairs]
 
     def lengths(self, step: int) -> dict[str, Array]:
         """How many rows growing states have before a step, by input; those of one length share an array."""
         arrays: dict[int, Array] = {}
         found = {}
-        for each in self.states:
-            use = each.use
+        for use, held in self.growing:
             if use.length:
-                length = each.held.length + step * use.rows
+                length = held.length + step * use.rows
                 array = arrays.get(length)
                 if array is None:
                     array = arrays[length] = np.array([length], LENGTH.dtype.numpy)
@@ -493,40 +472,35 @@ class Turn:
         return found
 
     def place(self, step: int, arrays: list[Any]) -> dict[str, Any]:
-        """Puts what the states hold before a step to their places among the inputs.
+        """Puts what the states hold before a step to their places among the inputs of the step before.
 
         Returns:
             Where the next values of states go that are updated whole, by output.
         """
-        next_values = {}
-        for each in self.states:
-            use = each.use
-            if use.is_updated:
-                arrays[use.place] = each.tensor(step)
-                next_values[use.output] = each.tensor(step + 1)
-            elif step == 0:
-                arrays[use.place] = each.tensors[0]
-        return next_values
+        if step == 0:
+            for use, held in self.states:
+                arrays[use.place] = held.tensor
+        for each in self.updated:
+            arrays[each.use.place] = each.tensor(step)
+        return {each.use.output: each.tensor(step + 1) for each in self.updated}
 
     def append(self, step: int, results: Mapping[str, Array]) -> None:
         """Writes the rows of a step behind those that states have; for tensors that are arrays."""
-        for each in self.states:
-            use = each.use
+        for use, held in self.growing:
             if use.rows:
-                begin = each.begin(step)
-                each.tensors[0][(*use.before, slice(begin, begin + use.rows))] = results[use.output]
+                begin = held.length + step * use.rows
+                held.tensor[(*use.before, slice(begin, begin + use.rows))] = results[use.output]
 
     def commit(self) -> None:
         """Makes what the steps left what the states hold, all together."""
-        steps, changed = self._steps, {}
-        for each in self.states:
-            use, held = each.use, each.held
+        steps, changed = self._steps, self._owner._held.copy()
+        for use, held in self.growing:
             if use.rows:
                 length = held.length + steps * use.rows
                 changed[use.name] = Held(held.desc, held.grows, held.initial, held.tensor, length, (), held.written)
-            elif use.is_updated:
-                changed[use.name] = each.after(steps)
-        self._owner._held = {**self._owner._held, **changed}
+        for each in self.updated:
+            changed[each.use.name] = each.after(steps)
+        self._owner._held = changed
 
 
 def rows(axis: int, begin: int, end: int) -> Part:

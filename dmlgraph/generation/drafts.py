@@ -5,6 +5,7 @@ A draft is what came after the same tokens before in the text, or what another d
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -35,19 +36,23 @@ class Writer:
 
     Args:
         generator: the other decoder's; it must be able to rewind.
+        vocabulary: how many tokens the text may have.  The other decoder may know fewer or more: what only one of
+            both knows is no token, but fills its tables up.
     """
 
-    def __init__(self, generator: Generator) -> None:
-        self._generator = generator
+    def __init__(self, generator: Generator, vocabulary: int) -> None:
+        self._generator, self._vocabulary = generator, vocabulary
         self._text: Text | None = None
 
     def __call__(self, tokens: Sequence[int], count: int) -> list[int]:
         """`count` tokens, or as many as its capacity lets it write after the text."""
+        known = self._generator.decoder.vocabulary
         room = min(count + 1, self._generator.capacity - len(tokens))
-        if room <= 0 or count == 0:
+        if room <= 0 or count == 0 or (known < self._vocabulary and max(tokens) >= known):
             return []
         if self._text is None:
             self._text = self._generator(tokens, max_new_tokens=room, stop=(), temperature=0)
         else:
             self._text.become(list(tokens), room)
-        return list(self._text)[:count]  # one more, so that it has read its drafts if all are right
+        found = list(self._text)[:count]  # one more, so that it has read its drafts if all are right
+        return list(itertools.takewhile(lambda token: token < self._vocabulary, found))

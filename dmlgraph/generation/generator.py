@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 GREEDY = Sampling(temperature=0)
 FIRST_CAPACITY, GROWTH = 256, 4  # of the ladder of a device whose steps cost as much as the capacity
 DRAFTS = 4  # of another decoder
+FILLED = 100  # models of a family fill the tables of their tokens up to different sizes, by less than such a part
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,13 +118,14 @@ class Generator:
             GraphError: it has other tokens, or one of both cannot be rewound.
         """
         made = given if isinstance(given, Generator) else Generator(given, capacity=capacity, **self._how)
-        if made.decoder.vocabulary != self.decoder.vocabulary:
+        fewer, more = sorted((made.decoder.vocabulary, self.decoder.vocabulary))
+        if more - fewer > more // FILLED:
             raise GraphError(
                 "drafts must be of the same tokens",
                 code="conflict",
                 field="draft",
                 got=f"{made.decoder.vocabulary} tokens",
-                allowed=f"{self.decoder.vocabulary} tokens",
+                allowed=f"{self.decoder.vocabulary} tokens, or as many but for what fills tables up",
             )
         if not (made.decoder.can_rewind and self.decoder.can_rewind):
             message = "drafts must be rewound, which a decoder with states that are updated whole cannot"
@@ -132,7 +134,7 @@ class Generator:
 
     def drafter(self) -> Drafter:
         """What guesses the tokens of a text."""
-        return draft if self._draft is None else Writer(self._draft)
+        return draft if self._draft is None else Writer(self._draft, self.decoder.vocabulary)
 
     @property
     def capacity(self) -> int:

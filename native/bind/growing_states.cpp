@@ -30,7 +30,8 @@ void GrowingStates::bind(const Program& program, const std::vector<std::int64_t>
     }
     binding.rows.assign(written.empty() ? 0 : program.inputs.size(), std::numeric_limits<std::int64_t>::max());
     for (std::size_t s = 0; s < written.size(); ++s) {
-        binding.rows[states_[s].input] = std::max<std::int64_t>(written[s], 0);
+        // One at least: what a softmax over no rows gives times that is not a number, as it is times all.
+        binding.rows[states_[s].input] = std::max<std::int64_t>(written[s], 1);
     }
     use.lengths.assign(lengths.begin(), lengths.end());
     use.rows.resize(lengths.size());

@@ -48,6 +48,16 @@ def test_the_text_of_numpy(folder: pathlib.Path, expected: str) -> None:
     assert generate(folder, "--prompt", PROMPT, "--device", "cpu", "--dim", f"capacity={room}") == f"{expected[:4]}\n"
 
 
+def test_several_prompts(folder: pathlib.Path, expected: str) -> None:
+    other = "if the "
+    options = folder, "--device", "cpu", "--max-tokens", "20"
+    alone = generate(*options, "--prompt", other)
+    both = generate(*options, "--prompt", PROMPT, "--prompt", other)
+    assert both == f"1: {expected}\n2: {alone}"
+    beams = [generate(*options, "--beams", "2", "--prompt", each) for each in (PROMPT, other)]
+    assert generate(*options, "--beams", "2", "--prompt", PROMPT, "--prompt", other) == "1: {}2: {}".format(*beams)
+
+
 def test_sampling_and_beams(folder: pathlib.Path) -> None:
     options = folder, "--prompt", PROMPT, "--device", "cpu", "--max-tokens", "12"
     sampling = "--temperature", "1.2", "--top-k", "30", "--top-p", "0.98", "--min-p", "0.001"

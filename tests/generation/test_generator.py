@@ -267,6 +267,19 @@ def test_drafts_must_have_the_same_tokens_and_be_rewound() -> None:
             Generator(one, device="cpu", draft=other)
 
 
+@pytest.mark.parametrize("tokens", [90, 104])
+def test_a_draft_whose_tables_are_filled_up_otherwise(
+    tokens: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tokens that only one of both knows are no drafts, and nothing is drafted after them."""
+    monkeypatch.setattr(generator, "FILLED", 10)
+    writer = Generator(decoder(96), device="cpu", draft=smaller(tokens))
+    assert list(writer(PROMPT, max_new_tokens=NEW)) == expected
+    drafter = writer.drafter()
+    assert len(drafter(PROMPT, 3)) == 3
+    assert (drafter([*PROMPT, VOCABULARY - 1], 3) == []) is (tokens < VOCABULARY)
+
+
 @pytest.mark.parametrize("by_decoder", [False, True])
 def test_sampled_drafts_have_the_probabilities_of_the_model(by_decoder: bool) -> None:
     """The first token after a draft that is verified: 300 seeds, within four standard deviations."""

@@ -17,7 +17,7 @@ from dmlgraph.compiler.desc import GraphDesc
 from dmlgraph.devices.cpu.nodes import Native
 from dmlgraph.devices.cpu.plan import make_plan
 from dmlgraph.devices.executable import Array, Executable, Roof, Step, by_name
-from dmlgraph.devices.states import Turn, Use, Used
+from dmlgraph.devices.states import Turn, Use
 from dmlgraph.graph.constant_data import ConstantData
 from dmlgraph.graph.nodes import LENGTH
 
@@ -60,7 +60,6 @@ class CpuExecutable(Executable):
         self._quick = self._whole_bytes and not any(desc.owned for desc in given)
         self._checked = [(at, slot.desc) for at, slot in enumerate(graph.inputs) if slot.name in self._given]
         self._targets = {slot.name: (at, slot.desc) for at, slot in enumerate(graph.outputs)}
-        self._growing = [at for at, use in enumerate(self._uses) if use.capacity]
         for use in self._uses:
             if use.length:
                 self._kept[self._inputs[use.length]] = np.zeros(1, LENGTH.dtype.numpy)  # the native module has another
@@ -129,9 +128,8 @@ class CpuExecutable(Executable):
         return use.place, axis, length, rows, use.output in self._slots
 
     def _run_step(self, step: int, arrays: list[Array], targets: Mapping[str, Array], turn: Turn) -> dict[str, Array]:
-        states = [turn.states[at] for at in self._growing]
-        written = _written(states)
-        return self._run(arrays, targets, written, [each.begin(step) for each in states])
+        lengths, written = turn.counts(step)
+        return self._run(arrays, targets, written, lengths)
 
     def _run(
         self,
@@ -162,8 +160,7 @@ class CpuExecutable(Executable):
         return ready
 
     def _profile_turn(self, arrays: Sequence[Array], turn: Turn) -> list[Step]:
-        written = _written([turn.states[at] for at in self._growing])
-        return self._profile(self._placed(arrays, turn.arrays()), written)
+        return self._profile(self._placed(arrays, turn.arrays()), turn.written)
 
     def _profile(self, inputs: Sequence[Array], written: Sequence[int] = ()) -> list[Step]:
         measured = self._native.profile(self._ready(inputs), [None] * len(self.graph.outputs), written)
@@ -193,14 +190,6 @@ def _planning(graph: GraphDesc) -> Iterator[None]:
             code="plan",
             hint="this is a mistake in dmlgraph, please report it; the device 'reference' makes no plan",
         ) from error
-
-
-def _written(states: Sequence[Used]) -> list[int]:
-    """How many rows of growing states may be other than zero: steps read no others.
-
-    They read one at least: what a softmax over no rows gives times that is not a number, as it is times all.
-    """
-    return [each.held.written.rows or 1 for each in states]
 
 
 def _is_plain(array: Array, desc: TensorDesc) -> bool:

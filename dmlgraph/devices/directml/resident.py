@@ -132,22 +132,19 @@ class StatesOfRun:
 
     @classmethod
     def of(cls, graph: GraphDesc, turn: Turn, steps: int) -> StatesOfRun:
-        inputs = {slot.name: index for index, slot in enumerate(graph.inputs)}
         outputs = {slot.name: index for index, slot in enumerate(graph.outputs)}
         lengths = [turn.lengths(step) for step in range(steps)]
         given: dict[str, Any] = {name: np.concatenate([each[name] for each in lengths]) for name in lengths[0]}
-        chains, appends = [], []
-        for each in turn.states:
-            state, desc = each.state, each.held.desc
-            given[state.input] = None if each.is_updated else each.tensor(0)
-            if each.is_updated:
-                chains.append((inputs[state.input], outputs[each.slot], each.tensors))
-            elif each.rows:
-                assert state.grows is not None
-                axis = state.grows
-                blocks, row = math.prod(desc.sizes[:axis]), math.prod(desc.sizes[axis + 1 :]) * desc.dtype.bits // 8
-                place = outputs[each.slot]
-                appends.append((place, each.tensor(0), each.length(0), each.rows, blocks, row, desc.sizes[axis]))
+        chains = [(each.use.place, outputs[each.use.output], each.tensors) for each in turn.updated]
+        appends = []
+        for use, held in turn.states:
+            given[use.input] = None if use.is_updated else held.tensor
+            if use.rows:
+                axis, sizes = use.state.grows, held.desc.sizes
+                assert axis is not None
+                blocks, row = math.prod(sizes[:axis]), math.prod(sizes[axis + 1 :]) * held.desc.dtype.bits // 8
+                place = outputs[use.output]
+                appends.append((place, held.tensor, held.length, use.rows, blocks, row, sizes[axis]))
         return cls(given, tuple(chains), tuple(appends))
 
 

@@ -53,7 +53,9 @@ def attend(
         raise Refusal("the heads of queries must be a multiple of those of keys", code="sizes", got=[heads, shared])
     together = (batch, shared, heads // shared * queries)
     scores = node.gemm(node.reshaped(q, (*together, q.sizes[3])), k, trans_b="transpose", alpha=scale)
-    scores = node.reshaped(scores, (batch, heads, queries, keys))
+    # Of one query, the product itself adds what is the same for all heads.
+    if queries > 1 or sink is not None or any(node.value(each).sizes[-3:-2] != (1,) for each in added):
+        scores = node.reshaped(scores, (batch, heads, queries, keys))
     if softcap:
         scores = node.multiply(node.activation_tanh(node.multiply(scores, 1 / softcap)), softcap)
     for each in added:
@@ -229,22 +231,20 @@ def rotated(node: Node, x: Value, cosines: Value, sines: Value, *, interleaved: 
     rest = None
     if 2 * half < width:
         x, rest = node.split(x, axis=3, outputs=[2 * half, width - 2 * half])
-    if interleaved:
-        pairs = Tensor(x.dtype.numpy, x.sizes, made=x)
-        first, second = (
-            node.value(sliced(node, pairs, [slice(None)] * 3 + [slice(start, None, 2)])) for start in range(2)
-        )
-    else:
-        first, second = node.split(x, axis=3, outputs=[half, half])
-    turned = [
-        node.subtract(node.multiply(first, cosines), node.multiply(second, sines)),
-        node.add(node.multiply(first, sines), node.multiply(second, cosines)),
-    ]
-    if interleaved:
-        made = node.join([node.reshaped(each, (*each.sizes, 1)) for each in turned], axis=4)
-        turned = [node.reshaped(made, x.sizes)]
-    parts = turned if rest is None else [*turned, rest]
-    return parts[0] if len(parts) == 1 else node.join(parts, axis=3)
+    made = _turned(node, x, cosines, sines, axis=4 if interleaved else 3)
+    return made if rest is None else node.join([made, rest], axis=3)
+
+
+def _turned(node: Node, x: Value, cosines: Value, sines: Value, *, axis: int) -> Value:
+    """Each pair along an axis, (a, b), becomes (a, b) · cos + (b, a) · (−sin, sin)."""
+    half, signs = cosines.sizes[3], np.array([-1, 1], x.dtype.numpy)
+    pair, beside = ((2, half), (1, half)) if axis == 3 else ((half, 2), (half, 1))
+    pairs = node.tensor(node.reshaped(x, (*x.sizes[:3], *pair)))
+    cosines, sines = (node.reshaped(each, (*each.sizes[:3], *beside)) for each in (cosines, sines))
+    signed = node.multiply(sines, Tensor.of(signs.reshape([2 if each == axis else 1 for each in range(5)])))
+    swapped = sliced(node, pairs, [slice(None, None, -1 if each == axis else None) for each in range(5)])
+    made = node.add(node.multiply(pairs, cosines), node.multiply(swapped, signed))
+    return node.reshaped(made, x.sizes)
 
 
 @exports("multihead_attention", "multihead_attention1", how="MatMul, Mul, Add, Where, Softmax")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,14 +29,20 @@ def normalized(node: Node, x: Any, axes: Sequence[int], epsilon: float, *, centr
         made = node.mean_variance_normalization2(wide, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
     else:
         wide = node.converted(x, "float32")
-        made = node.multiply(wide, inverse_deviation(node, wide, axes, epsilon))
+        made = node.divide(wide, _deviation(node, wide, axes, epsilon))
     return node.converted(made, x.dtype)
+
+
+def _deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
+    """√(mean of x² + epsilon)."""
+    count = math.prod(x.sizes[axis] for axis in axes)
+    squares = node.multiply(node.reduce(x, function="sum_square", axes=axes), 1 / count)
+    return node.sqrt(node.add(squares, epsilon))
 
 
 def inverse_deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
     """1 / √(mean of x² + epsilon)."""
-    squares = node.reduce(node.multiply(x, x), function="average", axes=axes)
-    return node.recip(node.sqrt(node.add(squares, epsilon)))
+    return node.recip(_deviation(node, x, axes, epsilon))
 
 
 def _scaled(node: Node, x: Value, scale: Tensor | None, bias: Tensor | None) -> Value:
@@ -50,7 +57,7 @@ def _scaled(node: Node, x: Value, scale: Tensor | None, bias: Tensor | None) -> 
 # ONNX Runtime has both in the default domain, before ONNX had the first.
 
 
-@imports(how="mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply")
+@imports(how="mean_variance_normalization2; below level 6.3 reduce, sqrt, divide")
 def SimplifiedLayerNormalization(
     node: Node, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5
 ) -> Result:
@@ -101,7 +108,7 @@ def SkipLayerNormalization(
     return _skipped(node, input, [skip, bias], gamma, beta, epsilon, centred=True)
 
 
-@imports(domain=MICROSOFT, how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, multiply")
+@imports(domain=MICROSOFT, how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, divide")
 def SkipSimplifiedLayerNormalization(
     node: Node, input: Tensor, skip: Tensor, gamma: Tensor, bias: Maybe = None, *, epsilon: float = 1e-12
 ) -> Result:

@@ -1,5 +1,6 @@
 // The planner: a list of passes over a plan.
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -23,13 +24,39 @@ static void check(const GraphSpec& graph) {
     }
 }
 
-// Tells the steps which inputs grow.
+// Whether all that read a temporary tensor leave out rows that were never written.
+static bool is_left_out(const Program& program, BufferId buffer) {
+    bool result = buffer > program.constants_buffer();
+    for (const auto& step : program.steps) {
+        bool reads = false;
+        step->visit([&](const View& view, bool writes) { reads = reads || (!writes && view.buffer == buffer); });
+        result = result && (!reads || step->leaves_out(buffer));
+    }
+    return result;
+}
+
+// Tells the steps which tensors grow: inputs, and what other steps make of these row by row.
 static void follow_growth(Plan& plan, const std::vector<int>& grows) {
+    Program& program = plan.program;
+    const auto tell = [&](const GrowingTensor& tensor) {
+        for (const auto& step : program.steps) {
+            step->follow(tensor);
+        }
+    };
+    bool any = false;
     for (std::size_t i = 0; i < grows.size(); ++i) {
         if (grows[i] >= 0) {
-            const GrowingInput input{static_cast<BufferId>(i), plan.program.inputs[i], grows[i]};
-            for (const auto& step : plan.program.steps) {
-                step->follow(input);
+            const auto buffer = static_cast<BufferId>(i);
+            tell({buffer, program.inputs[i], grows[i], {buffer}});
+            any = true;
+        }
+    }
+    for (std::size_t s = 0; any && s < program.steps.size(); ++s) {
+        Step& step = *program.steps[s];
+        if (const std::optional<GrowingTensor> made = step.made_by_row()) {
+            tell(*made);
+            if (is_left_out(program, made->buffer)) {
+                step.make_written_rows();
             }
         }
     }

@@ -38,6 +38,13 @@ void emit_copy(Plan& plan, const View& from, const View& to, const std::string& 
     add_step(plan, std::make_unique<RegionStep>(std::move(region)), {name});
 }
 
+bool is_product(const Region& region) {
+    const auto keeps = [](const RegionInstruction& each) {
+        return each.opcode == Opcode::IDENTITY || each.opcode == Opcode::CONVERT || each.opcode == Opcode::MULTIPLY;
+    };
+    return !region.has_rows() && region.stores.size() == 1 && std::ranges::all_of(region.instructions, keeps);
+}
+
 void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
     std::vector<std::string> names;
     bool stores = false;
@@ -61,6 +68,7 @@ void emit_region(Plan& plan, std::span<const std::int32_t> nodes) {
             return plan.node(n).spec.kind == NodeKind::reduce || plan.node(n).is_narrow != first.is_narrow;
         });
     Region region = write_region(plan, nodes, by_row ? &plan.domain(first) : nullptr);
+    region.is_product = is_product(region);
     join_formulas(region);
     auto step = std::make_unique<RegionStep>(std::move(region));
     if (const std::size_t bytes = step->state_bytes(); bytes > 0) {

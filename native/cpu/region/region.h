@@ -48,6 +48,7 @@ struct Region {
     int rank = 0;
     Sizes sizes{};
     int kept = -1;            // of a region of rows: dimensions before those of a row; else -1
+    bool is_product = false;  // whether what it stores, a single result, is a product of the loads, converted
     bool columns = false;     // whether the elements of neighbouring rows, not those of a row, lie side by side
     std::vector<View> loads;  // at the region's sizes
     std::vector<Reference> operands;

@@ -11,6 +11,8 @@ namespace dmlgraph::cpu {
 namespace {
 
 constexpr std::size_t most_customs = 4;  // making one takes about a microsecond
+constexpr std::int64_t least_rows = 64;  // by which written rows are counted
+constexpr std::int64_t row_counts = 16;  // at most
 
 // The strides of memory laid out as the region describes it.
 std::vector<Sizes> standard_strides(const Region& region) {
@@ -48,7 +50,62 @@ void RegionStep::run(RunContext& context) const {
     }
     std::byte* const states = states_.buffer == no_buffer ? nullptr : context.data(states_);
     const RegionMemory memory{bases, context.scratch_base, context.scratch_stride, states};
-    std::visit([&](const auto& way) { cpu::run(way, region_, context, memory); }, way_);
+    if (const auto shorter = makes_written_rows_ ? shorter_for(context) : nullptr) {
+        std::visit([&](const auto& way) { cpu::run(way, shorter->region, context, memory); }, shorter->way);
+    } else {
+        std::visit([&](const auto& way) { cpu::run(way, region_, context, memory); }, way_);
+    }
+}
+
+void RegionStep::follow(const GrowingTensor& tensor) {
+    growing_.resize(region_.loads.size());
+    for (std::size_t l = 0; l < region_.loads.size(); ++l) {
+        if (const std::optional<int> found = dimension_of_rows(region_.loads[l], tensor)) {
+            growing_[l] = found;
+            growing_inputs_.insert(growing_inputs_.end(), tensor.inputs.begin(), tensor.inputs.end());
+        }
+    }
+}
+
+std::optional<GrowingTensor> RegionStep::made_by_row() const {
+    if (!region_.is_product || growing_.empty() || !growing_.front() ||
+        !std::ranges::all_of(growing_, [&](const std::optional<int>& each) { return each == growing_.front(); })) {
+        return std::nullopt;
+    }
+    const View& made = region_.stores.front().view;
+    TensorDesc desc;
+    desc.type = made.type;
+    desc.rank = static_cast<std::uint8_t>(region_.rank);
+    desc.sizes = region_.sizes;
+    auto stride = static_cast<std::int64_t>(item_size(made.type));
+    for (int d = region_.rank - 1; d >= 0; --d) {
+        if (region_.sizes[d] > 1 && made.strides[d] != stride) {
+            return std::nullopt;
+        }
+        stride *= region_.sizes[d];
+    }
+    return made.offset == 0 ? std::optional(GrowingTensor{made.buffer, desc, *growing_.front(), growing_inputs_})
+                            : std::nullopt;
+}
+
+// Null: all rows.
+std::shared_ptr<const RegionStep::Shorter> RegionStep::shorter_for(const RunContext& context) const {
+    const int along = *growing_.front();
+    const std::int64_t all = region_.sizes[along], unit = std::max(least_rows, quotient_up(all, row_counts));
+    const std::int64_t rows = quotient_up(context.written(growing_inputs_, all), unit) * unit;
+    if (rows >= all) {
+        return nullptr;
+    }
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<const Shorter>& found = shorter_[rows];
+    if (!found) {
+        Region region = region_;
+        region.sizes[along] = rows;
+        Way way = way_of(region, standard_strides(region));
+        found = std::make_shared<const Shorter>(Shorter{std::move(region), std::move(way)});
+    }
+    const std::size_t scratch = std::visit([](const auto& way) { return way.scratch_bytes; }, found->way);
+    return scratch <= scratch_bytes() ? found : nullptr;
 }
 
 void RegionStep::run_custom(RunContext& context) const {

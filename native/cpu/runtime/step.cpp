@@ -29,15 +29,15 @@ Tensor RunContext::tensor(const View& view) const {
     return tensor;
 }
 
-std::optional<int> dimension_of_rows(const View& view, const GrowingInput& input) {
-    if (view.buffer != input.buffer || view.offset != 0 || view.type != input.desc.type) {
+std::optional<int> dimension_of_rows(const View& view, const GrowingTensor& tensor) {
+    if (view.buffer != tensor.buffer || view.offset != 0 || view.type != tensor.desc.type) {
         return std::nullopt;
     }
     auto row = static_cast<std::int64_t>(item_size(view.type));  // bytes
-    for (int d = input.axis + 1; d < input.desc.rank; ++d) {
-        row *= input.desc.sizes[d];
+    for (int d = tensor.axis + 1; d < tensor.desc.rank; ++d) {
+        row *= tensor.desc.sizes[d];
     }
-    const std::int64_t count = input.desc.sizes[input.axis];
+    const std::int64_t count = tensor.desc.sizes[tensor.axis];
     std::optional<int> found;
     std::int64_t within = 0;  // the reach of the other dimensions, which must stay in a row
     for (int d = 0; d < view.rank; ++d) {
@@ -53,6 +53,14 @@ std::optional<int> dimension_of_rows(const View& view, const GrowingInput& input
         }
     }
     return within < row ? found : std::nullopt;
+}
+
+std::int64_t RunContext::written(const std::vector<BufferId>& inputs, std::int64_t all) const {
+    std::int64_t most = rows == nullptr || inputs.empty() ? all : 0;
+    for (const BufferId input : inputs) {
+        most = std::max(most, rows == nullptr ? all : rows[input]);
+    }
+    return std::min(most, all);
 }
 
 int RunContext::workers_for(double cost) const { return cost < worth_sharing ? 1 : workers; }

@@ -27,15 +27,17 @@ public:
     const char* what() const noexcept override { return "the run is cancelled"; }
 };
 
-// An input that grows from run to run: rows along an axis, of which those that were never written are zero.
-struct GrowingInput {
+// Rows along an axis, of which those that were never written are zero: of an input that grows from run to run, or made
+// of the same rows of such inputs.
+struct GrowingTensor {
     BufferId buffer = no_buffer;
     TensorDesc desc;
     int axis = 0;
+    std::vector<BufferId> inputs;  // rows that one of these has count
 };
 
-// The dimension of a view of such an input that goes along its rows; none if there is not just one.
-std::optional<int> dimension_of_rows(const View& view, const GrowingInput& input);
+// The dimension of a view of such a tensor that goes along its rows; none if there is not just one.
+std::optional<int> dimension_of_rows(const View& view, const GrowingTensor& tensor);
 
 // Reads and writes views of the plan's buffers. A step does not change in runs: several may execute it at the same
 // time.
@@ -52,7 +54,16 @@ public:
     // This step, if it packs operands that stay the same; else null.
     virtual PackingStep* packing() { return nullptr; }
     // Called once before runs. A step may then leave out rows that were never written, see `RunContext::rows`.
-    virtual void follow(const GrowingInput& input) { static_cast<void>(input); }
+    virtual void follow(const GrowingTensor& tensor) { static_cast<void>(tensor); }
+    // Whether it surely reads no other rows of a tensor that it follows.
+    virtual bool leaves_out(BufferId buffer) const {
+        static_cast<void>(buffer);
+        return false;
+    }
+    // What it makes of each row of tensors that it follows, zeros of zeros; none if it does anything else.
+    virtual std::optional<GrowingTensor> made_by_row() const { return std::nullopt; }
+    // From now on it makes only those that were written: nobody reads the others.
+    virtual void make_written_rows() {}
     // About how many bytes it processes: small runs keep the interpreter lock.
     virtual double cost() const { return 1e9; }
     // Scratch memory that each worker needs for this step.
@@ -89,6 +100,9 @@ public:
             throw Cancelled();
         }
     }
+
+    // How many rows of a tensor may have been written, at most `all`.
+    std::int64_t written(const std::vector<BufferId>& inputs, std::int64_t all) const;
 
     // Whether the memory of a view's buffer is known.
     bool has(const View& view) const { return view.buffer != no_buffer && bases[view.buffer] != nullptr; }

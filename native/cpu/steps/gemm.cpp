@@ -15,7 +15,8 @@ class GemmStep final : public PackingStep {
 public:
     GemmStep(const StepTensors& tensors, const GemmParameters& parameters) : tensors_(tensors, parameters) {}
 
-    void follow(const GrowingInput& input) override { tensors_.follow(input); }
+    void follow(const GrowingTensor& tensor) override { tensors_.follow(tensor); }
+    bool leaves_out(BufferId buffer) const override { return tensors_.leaves_out(buffer); }
 
     bool keeps(BufferId input) const override { return own(tensors_.side_of(input)) != nullptr; }
 

@@ -67,10 +67,18 @@ void GemmTensors::use(const ProductKernels& others) {
     sizes.k = quotient_up(depths, inputs.integers() ? kernels->integers.depths : 1);
 }
 
-void GemmTensors::follow(const GrowingInput& input) {
-    if (const std::optional<int> found = dimension_of_rows(inputs[1], input)) {
+void GemmTensors::follow(const GrowingTensor& tensor) {
+    if (const std::optional<int> found = dimension_of_rows(inputs[1], tensor)) {
         rows_of_b_ = found;
+        growing_inputs_ = tensor.inputs;
     }
+}
+
+bool GemmTensors::leaves_out(BufferId buffer) const {
+    const View& b = inputs[1];
+    const bool lies_along = b.strides[columns_.depth] == static_cast<std::int64_t>(item_size(b.type));
+    return rows_of_b_ && inputs.only_operand(buffer, 1) && !transposed_ && !is_tall() &&
+           (rows_of_b_ == columns_.line || (rows_of_b_ == columns_.depth && !lies_along));
 }
 
 std::size_t GemmTensors::side_of(BufferId input) const {
@@ -169,14 +177,13 @@ MatrixTensor GemmTensors::tensor(const RunContext& context, const View& view) co
 }
 
 void GemmTensors::leave_out_rows(const RunContext& context, Product& product) const {
-    if (context.rows == nullptr || transposed_) {
+    if (context.rows == nullptr || transposed_ || !rows_of_b_) {
         return;
     }
-    const std::int64_t rows = rows_of_b_ ? context.rows[inputs[1].buffer] : 0;
     if (rows_of_b_ == columns_.line) {
-        product.columns_that_count = std::min(rows, sizes.n);
+        product.columns_that_count = context.written(growing_inputs_, sizes.n);
     } else if (rows_of_b_ == columns_.depth && product.b.matrix != nullptr && !product.b.matrix->lies_along()) {
-        product.depths_that_count = std::min(rows, sizes.k);
+        product.depths_that_count = context.written(growing_inputs_, sizes.k);
     }
 }
 

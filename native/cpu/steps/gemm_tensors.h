@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "cpu/products/epilogue.h"
 #include "cpu/products/product.h"
@@ -27,8 +28,10 @@ public:
 
     // Multiplies with these kernels from now on, and not with those of the level.
     void use(const ProductKernels& others);
-    // Leaves out rows of B that were never written, if it is an input that grows.
-    void follow(const GrowingInput& input);
+    // Leaves out rows of B that were never written, if it grows.
+    void follow(const GrowingTensor& tensor);
+    // Whether it surely does so, and reads the buffer nowhere else.
+    bool leaves_out(BufferId buffer) const;
     // Computes the transposed product from now on, if it was not before: sides change places.
     void turn();
     // Whether the lines of results of the transposed product may be made as fast: nothing that follows varies along
@@ -72,7 +75,8 @@ private:
     Dimensions rows_{};     // of A
     Dimensions columns_{};  // of B
     bool transposed_ = false;
-    std::optional<int> rows_of_b_;  // the dimension along which B grows
+    std::optional<int> rows_of_b_;         // the dimension along which B grows
+    std::vector<BufferId> growing_inputs_;  // whose rows it has
 };
 
 }  // namespace dmlgraph::cpu

@@ -35,9 +35,10 @@ _SAVES_A_ROUNDING = "saves the rounding of the product: at most 1/2 ULP of it"
 def gemm_add(ir: IrGraph, node: IrNode) -> Outcome:
     """A·B + C → GEMM with C; also A·B − C and C − A·B, and a number for C."""
     a, b = node.needed("a"), node.needed("b")
-    for product, c in ((a, b), (b, a)):
-        gemm = ir.made_by(product, Gemm)
-        if gemm is None or not _is_plain(ir, product):
+    pairs = [(gemm, product, c) for product, c in ((a, b), (b, a)) if (gemm := ir.made_by(product, Gemm)) is not None]
+    pairs.sort(key=lambda pair: pair[0].computing(Gemm).c is not None)  # of two products that without a C
+    for gemm, product, c in pairs:
+        if not _is_plain(ir, product):
             continue
         operator = gemm.computing(Gemm)
         demand(operator.c is None, f"'{gemm.name}' has a C already")
