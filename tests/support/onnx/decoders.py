@@ -197,7 +197,7 @@ def positions_from_the_mask() -> onnx.ModelProto:
 
 def positions_from_the_past() -> onnx.ModelProto:
     """The same, but positions are counted from the size of the past, and have embeddings, too."""
-    make, places = onnx.helper.make_node, np.random.default_rng(3).normal(size=(64, HIDDEN)).astype(np.float32)
+    make, places = onnx.helper.make_node, np.random.default_rng(3).normal(size=(PLACES, HIDDEN)).astype(np.float32)
     model = _counted(
         make("Unsqueeze", ["queries", "zero"], ["counted"], name="counted"),
         make("Gather", ["places", "queries"], ["place"]),
