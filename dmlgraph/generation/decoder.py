@@ -103,6 +103,8 @@ class Decoder:
         graph, tokens, _ = self._parts(dims)
         if marks:
             mark(tokens, self.vocabulary)
+        # An executable would keep the weights of the logits.  A state that is written counts, also if nothing reads it.
+        graph.remove_dead({node.name for node in graph.nodes} - {node.name for node in graph.states})
         return graph
 
     def stepper(self, dims: Mapping[str, int], how: Sampling) -> Graph:
@@ -153,16 +155,22 @@ class Decoder:
 
 
 def _remembering(make: Make) -> Make:
-    """The same, without making the last graph again: an import of a model takes seconds, and several graphs need it."""
-    last: list[tuple[dict[str, int], Graph]] = []
+    """The same, but the first graph serves twice: an import takes seconds, and what is looked at is then compiled.
+
+    It is not kept for longer, since it holds weights that executables have packed or do not read.
+    """
+    first: list[tuple[dict[str, int], Graph]] = []
+    is_first = True
 
     def remembered(sizes: Mapping[str, int]) -> Graph:
+        nonlocal is_first
         known = dict(sizes)
-        for before, graph in last:
-            if before == known:
-                return graph
+        if first and first[0][0] == known:
+            return first.pop()[1]
         graph = make(known)
-        last[:] = [(known, graph)]
+        if is_first:
+            first.append((known, graph))
+            is_first = False
         return graph
 
     return remembered

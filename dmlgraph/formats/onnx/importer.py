@@ -15,7 +15,7 @@ import dmlgraph as dg
 from dmlgraph.base.errors import ModelError, OperatorError, Problem, listing, suggestion
 from dmlgraph.base.free_names import FreeNames
 from dmlgraph.base.levels import FeatureLevel
-from dmlgraph.files.mapped_arrays import taken_out
+from dmlgraph.files.mapped_arrays import Place, place_of, taken_out
 from dmlgraph.formats.onnx import folding, table
 from dmlgraph.formats.onnx.arguments import Arguments, not_given
 from dmlgraph.formats.onnx.caches import AUTO, PADDED
@@ -188,7 +188,7 @@ class Importer:
             raise Refusal(f"the tensor is damaged: {lines[0]}", code="model") from None
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
-        return Tensor.of(taken_out(array), name=as_label(name))
+        return Tensor.of(taken_out(array, _place(tensor)), name=as_label(name))
 
     def _calls(self, name: str) -> Calls:
         return Calls(self.graph, self.names, name)
@@ -483,6 +483,13 @@ def _tensor(node: Node, result: Tensor | Value | Array | None, dtype: np.dtype[A
         result = Tensor(dtype, result.shape, made=made, name=result.name, appended=result.appended)
     result.depends |= node.depends if result.known is None else node.depends - {DATA}  # of data only the sizes
     return result
+
+
+def _place(tensor: ir.TensorProtocol) -> Place | None:
+    """Where a tensor's bytes are, so that imports of one file, for several sizes of its dims, have one copy of them."""
+    if not isinstance(tensor, ir.ExternalTensor):
+        return None
+    return place_of(tensor.path, tensor.offset or 0, tensor.length or 0)
 
 
 def _listed(result: Result) -> Sequence[Tensor | Value | Array | None]:

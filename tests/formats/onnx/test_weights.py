@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import pathlib
+import time
 
 import numpy as np
 import onnx
@@ -106,6 +107,34 @@ def test_a_graph_does_not_change_with_the_file(tmp_path: pathlib.Path) -> None:
             file.truncate(1000)
     x = np.eye(SIDE, dtype=np.float32)
     np.testing.assert_allclose(graph.compile("cpu").run({"x": x})["y"], w + b, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_imports_of_a_file_share_its_weights_while_it_stays_as_it_is(tmp_path: pathlib.Path, external: bool) -> None:
+    path, x = tmp_path / "model.onnx", np.eye(SIDE, dtype=np.float32)
+
+    def write(seed: int, age: float) -> np.ndarray:
+        model, (w, b) = _model(np.random.default_rng(seed))
+        onnx.save_model(model, path, save_as_external_data=external, location="weights.bin")
+        for each in tmp_path.iterdir():
+            os.utime(each, (time.time() - age,) * 2)
+        return w + b
+
+    def weights(graph: dg.Graph) -> np.ndarray:
+        found = graph.node("w").data  # type: ignore[union-attr]  # it is a constant
+        assert isinstance(found, np.ndarray)
+        return found
+
+    wanted = write(0, age=60)
+    first, again = dg.load(path), dg.load(path)
+    assert np.shares_memory(weights(first), weights(again))
+    changed = write(1, age=30)
+    third = dg.load(path)
+    assert not np.shares_memory(weights(first), weights(third))
+    for graph, sums in ((first, wanted), (again, wanted), (third, changed)):
+        np.testing.assert_allclose(graph.compile("cpu").run({"x": x})["y"], sums, rtol=1e-6, atol=1e-6)
+    write(2, age=0)  # what is written next may have the same time
+    assert not np.shares_memory(weights(dg.load(path)), weights(dg.load(path)))
 
 
 def test_takes_an_array_out_of_a_file_in_pieces(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
