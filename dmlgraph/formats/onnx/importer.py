@@ -188,7 +188,7 @@ class Importer:
             raise Refusal(f"the tensor is damaged: {lines[0]}", code="model") from None
         if array.dtype in self.convert:
             array = array.astype(self.convert[array.dtype])
-        return Tensor.of(taken_out(array, _place(tensor)), name=as_label(name))
+        return Tensor.of(taken_out(array, _place(tensor, array)), name=as_label(name))
 
     def _calls(self, name: str) -> Calls:
         return Calls(self.graph, self.names, name)
@@ -485,11 +485,11 @@ def _tensor(node: Node, result: Tensor | Value | Array | None, dtype: np.dtype[A
     return result
 
 
-def _place(tensor: ir.TensorProtocol) -> Place | None:
+def _place(tensor: ir.TensorProtocol, array: Array) -> Place | None:
     """Where a tensor's bytes are, so that imports of one file, for several sizes of its dims, have one copy of them."""
     if not isinstance(tensor, ir.ExternalTensor):
         return None
-    return place_of(tensor.path, tensor.offset or 0, tensor.length or 0)
+    return place_of(tensor.path, tensor.offset or 0, array.nbytes)
 
 
 def _listed(result: Result) -> Sequence[Tensor | Value | Array | None]:
