@@ -39,7 +39,6 @@ constexpr HRESULT E_ABORT = hresult(0x80004004);
 constexpr HRESULT E_FAIL = hresult(0x80004005);
 constexpr HRESULT E_UNEXPECTED = hresult(0x8000FFFF);
 constexpr HRESULT E_ACCESSDENIED = hresult(0x80070005);
-constexpr HRESULT E_HANDLE = hresult(0x80070006);
 constexpr HRESULT E_OUTOFMEMORY = hresult(0x8007000E);
 constexpr HRESULT E_INVALIDARG = hresult(0x80070057);
 constexpr HRESULT DXGI_ERROR_INVALID_CALL = hresult(0x887A0001);

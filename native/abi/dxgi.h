@@ -7,7 +7,6 @@ namespace dmlgraph::abi {
 
 enum DXGI_ADAPTER_FLAG : uint32_t {
     DXGI_ADAPTER_FLAG_NONE = 0,
-    DXGI_ADAPTER_FLAG_REMOTE = 1,
     DXGI_ADAPTER_FLAG_SOFTWARE = 2,
 };
 
@@ -54,7 +53,6 @@ struct IDXGIAdapter2 : IDXGIAdapter1 {
 
 enum DXGI_MEMORY_SEGMENT_GROUP : uint32_t {
     DXGI_MEMORY_SEGMENT_GROUP_LOCAL = 0,
-    DXGI_MEMORY_SEGMENT_GROUP_NON_LOCAL = 1,
 };
 
 struct DXGI_QUERY_VIDEO_MEMORY_INFO {
