@@ -17,9 +17,7 @@ template <int rows, int vectors>
 struct Sums {
     Vector sums[rows][vectors];
 
-    DMLGRAPH_INLINE Sums() {
-        set_all(sums, repeated(0.0f));
-    }
+    DMLGRAPH_INLINE Sums() { set_all(sums, repeated(0.0f)); }
     DMLGRAPH_INLINE void add(int i, float a, const Vector (&b)[vectors]) {
         const Vector each = repeated(a);
         DMLGRAPH_UNROLL
@@ -133,9 +131,7 @@ void lines(const LineSumsCall& call) noexcept {
 struct Weighing {
     Vector greatest, sums[together];
 
-    DMLGRAPH_INLINE explicit Weighing(Vector most) : greatest(most) {
-        set_all(sums, repeated(0.0f));
-    }
+    DMLGRAPH_INLINE explicit Weighing(Vector most) : greatest(most) { set_all(sums, repeated(0.0f)); }
     template <int count>
     DMLGRAPH_INLINE void weigh(float* scores, i64 step) {
         Vector x[count];
