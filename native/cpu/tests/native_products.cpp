@@ -264,9 +264,9 @@ void check_windows(Random& random, const ProductKernels& kernels) {
             const std::int64_t channel = (from + k) / taps, t = (from + k) % taps;
             const Spatial tap = place(windows.mirrored ? taps - 1 - t : t, windows.taps);
             for (std::int64_t i = 0; i < width; ++i) {
-                const float expected = i < lines ? element(x, sizes, windows, channel, place(first + i, windows.counts),
-                                                           tap, border)
-                                                 : 0.0f;
+                const float expected =
+                    i < lines ? element(x, sizes, windows, channel, place(first + i, windows.counts), tap, border)
+                              : 0.0f;
                 right = right && (i >= lines || out[static_cast<std::size_t>(k * width + i)] == expected);
             }
         }
