@@ -25,6 +25,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
 
 from release import __main__ as command
 from release import checks, headers, notes, wheels
+from release.binaries import Binary
 from release.platforms import GLIBC, PLATFORMS, PYTHONS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -126,17 +127,42 @@ def test_what_only_this_machine_has_is_found(
     assert re.search(problem, found)
 
 
+# Of ARM64: sdot by lanes 0 to 3, smmla; fadd, fdiv and fcmgt of halves; sdot of whole vectors, fmla and fadd.
+ARM = {
+    "dotprod": (0x4F92E006, 0x4FB2E066, 0x4F80E844, 0x4FA0E844),
+    "i8mm": (0x4E91A402, 0x4E9FA7FF),
+    "fp16": (0x4E421420, 0x6E423C20, 0x6EC22420),
+    "others": (0x4E929401, 0x4F921006, 0x4E20CC41, 0x4E22D420),
+}
+
+
+def arm_code(**times: int) -> bytes:
+    """The instructions of each name so many times."""
+    return b"".join(word.to_bytes(4, "little") for name, count in times.items() for word in ARM[name] * count)
+
+
 def test_instructions_of_arm64_are_known_by_their_bytes() -> None:
-    """sdot by lanes 0 to 3, and smmla; neither sdot of whole vectors nor fmla."""
-    words = {
-        "dotprod": (0x4F92E006, 0x4FB2E066, 0x4F80E844, 0x4FA0E844),
-        "i8mm": (0x4E91A402, 0x4E9FA7FF),
-        "others": (0x4E929401, 0x4F921006, 0x4E20CC41),
-    }
-    code = b"".join(word.to_bytes(4, "little") for of_level in words.values() for word in of_level)
+    code = arm_code(**dict.fromkeys(ARM, 1))
     for level, pattern in checks.LEVELS["aarch64"].items():
         found = [match.group() for match in re.finditer(pattern, code, re.DOTALL)]
-        assert found == [word.to_bytes(4, "little") for word in words[level]]
+        assert found == [word.to_bytes(4, "little") for word in ARM[level]]
+
+
+@pytest.mark.parametrize(
+    ("code", "missing"),
+    [
+        (arm_code(dotprod=150, i8mm=50, fp16=20, others=50), []),
+        (arm_code(dotprod=50, i8mm=50, fp16=20), ["dotprod: 0"]),  # as many as the kernels of i8mm alone have
+        (arm_code(dotprod=100, fp16=20), ["i8mm: 0"]),
+        (arm_code(dotprod=150, i8mm=50, fp16=1), ["fp16: 3"]),
+        (b"\0" + arm_code(dotprod=150, i8mm=50, fp16=20), ["dotprod: 0", "i8mm: 0", "fp16: 0"]),
+    ],
+    ids=["none", "dotprod", "i8mm", "fp16", "all: no instruction begins there"],
+)
+def test_a_missing_level_of_arm64_is_found(code: bytes, missing: list[str]) -> None:
+    binary = Binary("ELF", "aarch64", libraries=frozenset(), code=code)
+    found = [re.sub(r".*level (\w+) are missing: (\d+) .*", r"\1: \2", each) for each in checks.missing_levels(binary)]
+    assert found == missing
 
 
 def test_a_binary_for_another_platform_is_found(problems: Callable[..., list[str]], tmp_path: pathlib.Path) -> None:

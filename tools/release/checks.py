@@ -15,9 +15,9 @@ from release.platforms import GLIBC, MACOS, PLATFORMS, Platform
 
 BYTES = 12_000_000  # at most, of a wheel
 
-# An instruction that only one level of the kernels has, in their main loops, as a regular expression of its bytes: the
+# Instructions that only one level of the kernels has, in their main loops, as a regular expression of their bytes: the
 # products of vpdpbusd (50), vpmaddubsw (04) and vfmadd231ps (b8) on 256 bits (VEX) and 512 bits (EVEX); of ARM64 sdot
-# by a lane, and smmla.
+# by a lane, smmla, and what computes with vectors of float16.
 _VEX = rb"\xc4[\x02\x22\x42\x62\x82\xa2\xc2\xe2][\x05\x0d\x15\x1d\x25\x2d\x35\x3d\x45\x4d\x55\x5d\x65\x6d\x75\x7d]"
 _EVEX = (
     rb"\x62[\x02\x12\x22\x32\x42\x52\x62\x72\x82\x92\xa2\xb2\xc2\xd2\xe2\xf2]"
@@ -35,9 +35,15 @@ LEVELS = {
     "aarch64": {
         "dotprod": rb".[\xe0-\xe3\xe8-\xeb][\x80-\xbf]\x4f",
         "i8mm": rb".[\xa4-\xa7][\x80-\x9f]\x4e",
+        "fp16": (
+            rb".[\x04-\x07\x0c-\x0f\x14-\x17\x1c-\x1f\x24-\x27\x2c-\x2f\x34-\x37\x3c-\x3f]"
+            rb"[\x40-\x5f\xc0-\xdf][\x4e\x6e]"
+        ),
     },
 }
-FEWEST = 100  # of these instructions; other code has none
+ALSO_IN = {"dotprod": {"i8mm": 2}}  # level: others that have its instructions, at most so many for each of their own
+FEWEST = {"x86_64": 100, "aarch64": 20}  # of these instructions; other code has fewer that look so
+STEPS = {"x86_64": 1, "aarch64": 4}  # bytes between places where instructions begin
 
 
 def problems(wheel: pathlib.Path) -> list[str]:
@@ -118,10 +124,20 @@ def of_binary(data: bytes, platform: Platform, python: str, *, levels: bool) -> 
     for folder in (pathlib.Path(__file__).parents[2], pathlib.Path.home()):
         if f"{folder}/".encode() in data:
             yield f"it names a folder of the machine that built it: {folder}"
-    for level, instruction in LEVELS[platform.arch].items() if levels else ():
-        count = sum(1 for _ in re.finditer(instruction, binary.code, re.DOTALL))
-        if count < FEWEST:
-            yield f"the kernels of the level {level} are missing: {count} of its instructions are there"
+    if levels:
+        yield from missing_levels(binary)
+
+
+def missing_levels(binary: Binary) -> Iterator[str]:
+    """The levels whose kernels are not there."""
+    step, found = STEPS[binary.arch], {}
+    for level, instruction in LEVELS[binary.arch].items():
+        matches = re.finditer(b"(?=%b)" % instruction, binary.code, re.DOTALL)
+        found[level] = sum(match.start() % step == 0 for match in matches)
+    for level, count in found.items():
+        own = max(0, count - sum(times * found[other] for other, times in ALSO_IN.get(level, {}).items()))
+        if own < FEWEST[binary.arch]:
+            yield f"the kernels of the level {level} are missing: {own} of its instructions are there"
 
 
 def _too_new(binary: Binary, platform: Platform) -> Iterator[str]:
