@@ -8,11 +8,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from numpy.typing import NDArray
 
-from dmlgraph.devices.directml.software import container
+from dmlgraph.devices.directml.software import container, llvm
 from dmlgraph.devices.directml.software.compiler import Compiler, Kernel
 from dmlgraph.devices.directml.software.metadata import NATIVE_16_BIT
 
@@ -142,7 +141,7 @@ def _declarations(code: str) -> list[str]:
 def pack(text: str) -> bytes:
     """A container with the bitcode of a module."""
     legal = text.replace(DXIL_LAYOUT, DXIL_LAYOUT.replace("-i8:32-", "-i8:08-"))
-    bitcode = llvm.parse_assembly(legal, llvm.create_context()).as_bitcode()
+    bitcode = llvm.binding().parse_assembly(legal, llvm.context()).as_bitcode()
     if legal != text:  # LLVM does not write this layout itself
         bitcode = container.replace_characters(bitcode, "-i8:08-", "-i8:32-")
     return wrap(bitcode)

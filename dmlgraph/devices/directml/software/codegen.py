@@ -108,7 +108,7 @@ def load(code: bytes) -> LoadedCode:
 def _parse(text: str) -> Any:
     binding = llvm.binding()
     try:
-        module = binding.parse_assembly(text, binding.create_context())
+        module = binding.parse_assembly(text, llvm.context())
         module.verify()
     except RuntimeError as error:
         raise ShaderError(f"the shader's translation is not valid: {error}") from error

@@ -43,7 +43,7 @@ def read_module(container: bytes) -> Module:
     binding = llvm.binding()
     bitcode = replace_characters(find_bitcode(container), REFUSED_LAYOUT, ACCEPTED_LAYOUT)
     try:
-        module = binding.parse_bitcode(bitcode, binding.create_context())
+        module = binding.parse_bitcode(bitcode, llvm.context())
     except RuntimeError as error:
         raise ShaderError(f"the shader's bitcode is damaged: {error}") from error
     variables = tuple(_variable(each) for each in module.global_variables)

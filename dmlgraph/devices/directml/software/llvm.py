@@ -11,18 +11,31 @@ from dmlgraph.devices.directml.software.errors import SoftwareAdapterError
 
 # LLVM's text changes between releases: its flags, annotations and coroutine intrinsics.  `text.py` and its tests
 # support these releases; pyproject.toml requires the same ones.
-LLVMLITE = (0, 45), (0, 51)  # the first supported release, and the first newer one that is not supported
+LLVMLITE = (0, 44), (0, 51)  # the first supported release, and the first newer one that is not supported
 
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """What a release of LLVM writes in its own way."""
+    """What a release of LLVM writes in its own way.
 
-    coroutine_end: str  # where a coroutine with the handle %sw.handle ends
+    Attributes:
+        coroutine_end: where a coroutine with the handle %sw.handle ends.
+        lacking: functions of the C library that are no intrinsics yet.
+        typed_pointers: whether pointers have types unless a context says otherwise.
+    """
+
+    coroutine_end: str
+    lacking: frozenset[str] = frozenset()
+    typed_pointers: bool = False
 
 
-# By LLVM's release: that of llvmlite 0.45 to 0.47, and that of 0.48 to 0.50.
+# By LLVM's release: that of llvmlite 0.44, that of 0.45 to 0.47, and that of 0.48 to 0.50.
 DIALECTS = {
+    15: Dialect(
+        "%sw.ended = call i1 @llvm.coro.end(ptr %sw.handle, i1 false)",
+        lacking=frozenset(("tan", "acos", "asin", "atan", "cosh", "sinh", "tanh")),
+        typed_pointers=True,
+    ),
     20: Dialect("%sw.ended = call i1 @llvm.coro.end(ptr %sw.handle, i1 false, token none)"),
     22: Dialect("call void @llvm.coro.end(ptr %sw.handle, i1 false, token none)"),
 }
@@ -83,6 +96,17 @@ def binding() -> Any:
 def dialect() -> Dialect:
     """What the LLVM of this process writes in its own way."""
     return DIALECTS[binding().llvm_version_info[0]]
+
+
+def context() -> Any:
+    """A new context of modules, in which pointers have no types."""
+    if not dialect().typed_pointers:
+        return binding().create_context()
+    # create_context() asks a variable of the environment, which decides for all users of llvmlite, such as numba.
+    from llvmlite.binding import ffi
+    from llvmlite.binding.context import ContextRef
+
+    return ContextRef(ffi.lib.LLVMPY_ContextCreate(True))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,9 @@ import dataclasses
 import re
 from collections.abc import Callable, Sequence
 
-from dmlgraph.devices.directml.software import groups, intrinsics, memory, text
+from dmlgraph.devices.directml.software import groups, intrinsics, llvm, memory, text
 from dmlgraph.devices.directml.software.container import Module
+from dmlgraph.devices.directml.software.declarations import declared
 from dmlgraph.devices.directml.software.errors import ShaderError
 from dmlgraph.devices.directml.software.formats import format_of
 from dmlgraph.devices.directml.software.metadata import UNBOUNDED, Description, ResourceClass, ResourceRange, Shape
@@ -153,7 +154,8 @@ class Translation:
         else:
             shader = groups.shader_function(lines, [*allocations, *prologue])
         kernel = groups.kernel(self.description, bool(self.barriers))
-        return "\n".join([*head, shader, *self._definitions.values(), kernel, memory.METADATA])
+        module = "\n".join([*head, shader, *self._definitions.values(), kernel, memory.METADATA])
+        return declared(module, llvm.dialect().lacking)
 
     def _split(self) -> tuple[Lines, Lines]:
         """The types and constants of the module, and the body of its only function."""
