@@ -14,6 +14,7 @@ from typing import Any
 
 from dmlgraph.devices.directml.software import llvm
 from dmlgraph.devices.directml.software.errors import ShaderError
+from dmlgraph.devices.directml.software.text import with_names
 
 BITCODE_MAGIC = b"BC\xc0\xde"
 
@@ -32,7 +33,7 @@ class GlobalVariable:
 
 @dataclasses.dataclass(frozen=True)
 class Module:
-    """A module as text."""
+    """A module as text: see `text.with_names`."""
 
     text: str
     variables: tuple[GlobalVariable, ...]
@@ -47,7 +48,7 @@ def read_module(container: bytes) -> Module:
     except RuntimeError as error:
         raise ShaderError(f"the shader's bitcode is damaged: {error}") from error
     variables = tuple(_variable(each) for each in module.global_variables)
-    return Module(str(module), variables)
+    return Module(with_names(str(module)), variables)
 
 
 def _variable(value: Any) -> GlobalVariable:

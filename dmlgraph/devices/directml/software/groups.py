@@ -30,9 +30,14 @@ _ARGUMENTS = "ptr %views, ptr %constants, ptr %shared, i32 %x, i32 %y, i32 %z, i
 
 
 def shader_function(body: list[str], prologue: list[str]) -> str:
-    """A shader without barriers.  `prologue` is the instructions that come first."""
-    label, body = _split_label(body)
-    lines = [f"define internal void @shader({PARAMETERS}) alwaysinline nounwind {{", *label, *prologue, *body]
+    """A shader without barriers.
+
+    Args:
+        body: a label and what follows it.
+        prologue: the instructions that come first.
+    """
+    label, *body = body
+    lines = [f"define internal void @shader({PARAMETERS}) alwaysinline nounwind {{", label, *prologue, *body]
     return "\n".join([*lines, "}\n"])
 
 
@@ -66,30 +71,27 @@ def _suspend(name: str) -> list[str]:
 
 
 BARRIER = "  ; barrier"  # marks the places in a shader's body where its threads wait for one another
-_ALLOCATION = re.compile(r"  (%\S+) = (alloca .*)$")
+_ALLOCATION = re.compile(r"  %\S+ = alloca ")
 _PREDECESSOR = re.compile(r'%(?:"[^"]*"|[\w.$-]+)(?= \])')
 
 
 def shader_coroutine(body: list[str], prologue: list[str], allocations: list[str]) -> str:
     """A shader with barriers.
 
-    Its local variables move before the first suspension, where LLVM looks for them; numbered values must
-    stay in order, so a bitcast replaces each variable in its old place.
+    Its local variables move before the first suspension, where LLVM looks for them.
 
     Suspending ends a basic block.  The code after it gets a new label, which replaces the label of the block
     in phi instructions that name it as a predecessor.
     """
-    label, body = _split_label(body)
-    block = "%" + (label[0].rstrip(":") if label else "0")  # an entry block without a name counts as value 0
+    label, *body = body
+    block = "%" + label.rstrip(":")
     renamed = {block: "%sw.resume.start"}
     lines = [*_suspend("start"), *prologue]
     for number, line in enumerate(body):
         if found := LABEL.match(line):
             block = "%" + found[1]
-        if local := _ALLOCATION.match(line):
-            name = f"%sw.local.{number}"
-            allocations = [*allocations, f"  {name} = {local[2]}"]
-            lines.append(f"  {local[1]} = bitcast ptr {name} to ptr")
+        if _ALLOCATION.match(line):
+            allocations = [*allocations, line]
         elif line == BARRIER:
             lines += _suspend(str(number))
             renamed[block] = f"%sw.resume.{number}"
@@ -100,12 +102,7 @@ def shader_coroutine(body: list[str], prologue: list[str], allocations: list[str
     lines = [_PREDECESSOR.sub(lambda m: renamed.get(m[0], m[0]), line) if " = phi " in line else line for line in lines]
     head = f"define internal ptr @shader({PARAMETERS}, ptr %sw.frames) presplitcoroutine nounwind {{"
     tail = _COROUTINE_TAIL.format(end=llvm.dialect().coroutine_end)
-    return "\n".join([head, *label, *allocations, _COROUTINE_HEAD, *lines, tail, "}\n"])
-
-
-def _split_label(body: list[str]) -> tuple[list[str], list[str]]:
-    """The label of a function's first block, if it has one, and the rest."""
-    return (body[:1], body[1:]) if LABEL.match(body[0]) else ([], body)
+    return "\n".join([head, label, *allocations, _COROUTINE_HEAD, *lines, tail, "}\n"])
 
 
 # ---- The start of a shader ----

@@ -24,6 +24,16 @@ _ADDRESS_FLAGS = re.compile(rf"(?<=getelementptr ){_FLAG}")
 _ADDRESS_SPACE = re.compile(r" addrspace\(\d+\)")
 
 LABEL = re.compile(r'("[^"]*"|[\w.$-]+):')
+_NUMBER = re.compile(r"%(\d+)\b|^(\d+):", re.MULTILINE)
+ENTRY = "sw.0"  # the label of a first block that LLVM numbers, which does not print it
+
+
+def with_names(text: str) -> str:
+    """A module in which values, blocks and types have names in place of numbers.
+
+    Numbers have to follow one another in LLVM 15, and some instructions go.
+    """
+    return _NUMBER.sub(lambda match: f"%sw.{match[1]}" if match[1] else f"sw.{match[2]}:", text)
 
 
 def is_dropped(line: str) -> bool:

@@ -158,7 +158,7 @@ class Translation:
         return declared(module, llvm.dialect().lacking)
 
     def _split(self) -> tuple[Lines, Lines]:
-        """The types and constants of the module, and the body of its only function."""
+        """The types and constants of the module, and the body of its only function, which begins with a label."""
         head: Lines = []
         body: Lines = []
         inside = seen = False
@@ -179,6 +179,8 @@ class Translation:
                 head.append(text.clean(line))
         if not body:
             raise ShaderError("the shader has no function")
+        if not text.LABEL.match(body[0]):
+            body.insert(0, f"{text.ENTRY}:")
         return head, body
 
     def _instruction(self, line: str) -> Lines:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import llvmlite
 import pytest
 
 from dmlgraph.devices.directml.software import llvm
-from dmlgraph.devices.directml.software.text import clean, is_dropped
+from dmlgraph.devices.directml.software.text import ENTRY, clean, is_dropped, with_names
 
 # Every flag and annotation of a release, as it prints them, and the text that must remain.  A new release of LLVM
 # needs another table: see its language reference for new flags of instructions.
@@ -71,6 +73,31 @@ def test_flags_and_annotations_go(instruction: str, left: str) -> None:
     assert cleaned == left
     again = MODULE.format(instruction=cleaned).replace("ptr addrspace(3) %s", "ptr %s")
     llvm.binding().parse_assembly(again, llvm.context()).verify()
+
+
+NUMBERED = """
+%0 = type { i32, i32 }
+define void @kernel(%0 %pair, ptr %p) {
+  %1 = extractvalue %0 %pair, 0
+  %2 = add i32 %1, 1
+  %3 = add i32 %1, 2
+  br label %4
+4:
+  %5 = phi i32 [ %3, %0 ], [ %6, %4 ]
+  %6 = add i32 %5, 1
+  store i32 %6, ptr %p
+  br label %4
+}
+"""
+
+
+def test_instructions_may_go_since_values_and_blocks_have_names() -> None:
+    """Of a block of numbers LLVM prints no label where it is the first, and needs no name for it."""
+    printed = with_names(str(llvm.binding().parse_assembly(NUMBERED, llvm.context())))
+    assert not re.search(r"%\d|^\d", printed, re.MULTILINE)
+    fewer = re.sub(r"  %sw\.2 = .*\n", "", printed).replace(" {\n", f" {{\n{ENTRY}:\n", 1)
+    assert len(fewer.splitlines()) == len(printed.splitlines())
+    llvm.binding().parse_assembly(fewer, llvm.context()).verify()
 
 
 @pytest.mark.parametrize("release", ["0.43.0", "0.51.0rc1", "1.0"])
