@@ -20,7 +20,7 @@ from dmlgraph.formats.onnx.attention import (
     side_by_side,
 )
 from dmlgraph.formats.onnx.microsoft_attention import consecutive
-from dmlgraph.formats.onnx.microsoft_normalization import normalized
+from dmlgraph.formats.onnx.microsoft_normalization import normalized_by_root
 from dmlgraph.formats.onnx.node import Maybe, Node, Result
 from dmlgraph.formats.onnx.refusals import Refusal, unsupported
 from dmlgraph.formats.onnx.shapes import sliced
@@ -192,22 +192,25 @@ def GroupQueryAttention(
         raise Refusal("the scores are not read", field="outputs", got="output_qk")
     if query_seqlens is not None:
         raise Refusal("chunks of queries with padding have no counterpart", field="query_seqlens")
-    q, k, v = _grouped_heads(node, query, key, value, num_heads, kv_num_heads)
+    turned, v = _grouped_heads(node, query, key, value, num_heads, kv_num_heads)
+    if q_norm_weight is not None and len(turned) == 1:
+        turned = [*_cut(node, turned[0], num_heads)]
     past = [None if each is None or 0 in each.shape else each for each in (past_key, past_value)]
     longest = int(node.scalar(total_sequence_length))
-    cache = Cache.of(node, seqlens_k, longest, q.sizes[2], 0 if past[0] is None else past[0].shape[2])
+    cache = Cache.of(node, seqlens_k, longest, v.sizes[2], 0 if past[0] is None else past[0].shape[2])
     if node.padded_rows is not None and node.appends >= {1, 2}:
         cache.padding = node.converted(node.padded_rows, "int32")
     if q_norm_weight is not None:
         epsilons = [qk_norm_epsilon if each is None else each for each in (q_norm_epsilon, k_norm_epsilon)]
-        q = _normalized_heads(node, q, q_norm_weight, epsilons[0])
-        k = _normalized_heads(node, k, node.there(15, k_norm_weight), epsilons[1])
+        weights = (q_norm_weight, node.there(15, k_norm_weight))
+        turned = [_normalized_heads(node, *each) for each in zip(turned, weights, epsilons, strict=True)]
     if do_rotary:
         positions = _positions(node, cache, position_ids)
         tables = (node.there(at, each) for at, each in ((7, cos_cache), (8, sin_cache)))
         cosines, sines = (rotary_table(node, each, positions) for each in tables)
         turn = bool(rotary_interleaved)
-        q, k = (rotated(node, each, cosines, sines, interleaved=turn) for each in (q, k))
+        turned = [rotated(node, each, cosines, sines, interleaved=turn) for each in turned]
+    q, k = turned if len(turned) == 2 else _cut(node, turned[0], num_heads)
     masks: list[Any] = [] if attention_bias is None else [attention_bias]
     several = zip((12, 13), kinds, (k_scale, v_scale), past, (k, v), strict=True)
     steps = [_Steps.of(node, *each) for each in several]
@@ -283,7 +286,7 @@ class _Steps:
 
 def _normalized_heads(node: Node, x: Value, weight: Tensor, epsilon: float) -> Value:
     """Each head by its root mean square, times a weight {H}."""
-    return node.multiply(normalized(node, x, [3], epsilon, centred=False), weight)
+    return normalized_by_root(node, x, [3], epsilon, weight)
 
 
 def _check_grouped(
@@ -308,16 +311,26 @@ def _check_grouped(
 
 def _grouped_heads(
     node: Node, query: Tensor, key: Maybe, value: Maybe, count: int, shared: int
-) -> tuple[Value, Value, Value]:
-    """Queries {B, N, S, H}, keys and values {B, M, S, H}, which may come in one tensor."""
+) -> tuple[list[Value], Value]:
+    """Queries {B, N, S, H} and keys {B, M, S, H}, or both {B, N + M, S, H} if they come in one tensor; and values."""
     if key is not None:
         q, k, v = (node.value(node.there(at, each)) for at, each in enumerate((query, key, value)))
-    else:
-        width = query.shape[2] // (count + 2 * shared)
-        if width * (count + 2 * shared) != query.shape[2]:
-            raise Refusal("holds no queries, keys and values", code="sizes", field="query", got=list(query.shape))
-        q, k, v = node.split(query, axis=2, outputs=[count * width, shared * width, shared * width])
-    return as_heads(node, q, count), as_heads(node, k, shared), as_heads(node, v, shared)
+        return [as_heads(node, q, count), as_heads(node, k, shared)], as_heads(node, v, shared)
+    width = query.shape[2] // (count + 2 * shared)
+    if width * (count + 2 * shared) != query.shape[2]:
+        raise Refusal("holds no queries, keys and values", code="sizes", field="query", got=list(query.shape))
+    both, v = _cut(node, as_heads(node, query, count + 2 * shared), count + shared)
+    return [both], v
+
+
+def _cut(node: Node, x: Value, count: int) -> tuple[Value, Value]:
+    """The first heads, so many, and the others."""
+    heads = node.tensor(x)
+    first, rest = (
+        node.value(sliced(node, heads, [slice(None), each, slice(None), slice(None)]))
+        for each in (slice(count), slice(count, None))
+    )
+    return first, rest
 
 
 def _positions(node: Node, cache: Cache, given: Maybe) -> Tensor:

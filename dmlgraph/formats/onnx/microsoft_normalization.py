@@ -28,21 +28,36 @@ def normalized(node: Node, x: Any, axes: Sequence[int], epsilon: float, *, centr
     elif node.level >= FeatureLevel.V6_3:
         made = node.mean_variance_normalization2(wide, axes=axes, use_mean=False, use_variance=True, epsilon=epsilon)
     else:
-        wide = node.converted(x, "float32")
-        made = node.divide(wide, _deviation(node, wide, axes, epsilon))
+        made = _by_root(node, node.converted(x, "float32"), axes, epsilon, None)
     return node.converted(made, x.dtype)
 
 
-def _deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
-    """√(mean of x² + epsilon)."""
+def normalized_by_root(node: Node, x: Value, axes: Sequence[int], epsilon: float, scale: Tensor) -> Value:
+    """x / √(mean of x² + epsilon) · scale, with the data type of the scale."""
+    if node.level < FeatureLevel.V6_3 and x.dtype is node.value(scale).dtype is DataType.FLOAT32:
+        return _by_root(node, x, axes, epsilon, scale)
+    return _scaled(node, normalized(node, x, axes, epsilon, centred=False), scale, None)
+
+
+def _by_root(node: Node, x: Value, axes: Sequence[int], epsilon: float, scale: Tensor | None) -> Value:
+    """The same of float32 in two passes: of n numbers it is x · (√n · scale) / √(sum of x² + n · epsilon)."""
     count = math.prod(x.sizes[axis] for axis in axes)
-    squares = node.multiply(node.reduce(x, function="sum_square", axes=axes), 1 / count)
-    return node.sqrt(node.add(squares, epsilon))
+    root, zero = (Tensor.of(np.full((1,) * x.rank, each, np.float32)) for each in (math.sqrt(count), 0))
+    return node.batch_normalization(
+        x,
+        mean=zero,
+        variance=node.reduce(x, function="sum_square", axes=axes),
+        scale=root if scale is None else node.multiply(root, scale),
+        bias=zero,
+        spatial=True,
+        epsilon=count * epsilon,
+    )
 
 
 def inverse_deviation(node: Node, x: Value, axes: Sequence[int], epsilon: float) -> Value:
     """1 / √(mean of x² + epsilon)."""
-    return node.recip(_deviation(node, x, axes, epsilon))
+    squares = node.reduce(node.multiply(x, x), function="average", axes=axes)
+    return node.recip(node.sqrt(node.add(squares, epsilon)))
 
 
 def _scaled(node: Node, x: Value, scale: Tensor | None, bias: Tensor | None) -> Value:
@@ -57,13 +72,13 @@ def _scaled(node: Node, x: Value, scale: Tensor | None, bias: Tensor | None) -> 
 # ONNX Runtime has both in the default domain, before ONNX had the first.
 
 
-@imports(how="mean_variance_normalization2; below level 6.3 reduce, sqrt, divide")
+@imports(how="mean_variance_normalization2; below level 6.3 reduce, batch_normalization")
 def SimplifiedLayerNormalization(
     node: Node, X: Tensor, scale: Tensor, *, axis: int = -1, epsilon: float = 1e-5
 ) -> Result:
     """The outputs are y and the inverse deviation."""
     axes = list(range(at_axis(axis, X.rank), X.rank))
-    made = _scaled(node, normalized(node, X, axes, epsilon, centred=False), scale, None)
+    made = normalized_by_root(node, node.value(X), axes, epsilon, scale)
     _, deviation = _statistics(node, node.value(X), axes, epsilon, centred=False, last=1)
     return [node.tensor(made, X.shape), deviation]
 
@@ -108,7 +123,7 @@ def SkipLayerNormalization(
     return _skipped(node, input, [skip, bias], gamma, beta, epsilon, centred=True)
 
 
-@imports(domain=MICROSOFT, how="add, mean_variance_normalization2; below level 6.3 reduce, sqrt, divide")
+@imports(domain=MICROSOFT, how="add, mean_variance_normalization2; below level 6.3 reduce, batch_normalization")
 def SkipSimplifiedLayerNormalization(
     node: Node, input: Tensor, skip: Tensor, gamma: Tensor, bias: Maybe = None, *, epsilon: float = 1e-12
 ) -> Result:
@@ -122,7 +137,10 @@ def _skipped(
     total, axes = node.value(x), [x.rank - 1]
     for each in added:
         total = total if each is None else node.add(total, each)
-    made = _scaled(node, normalized(node, total, axes, epsilon, centred=centred), gamma, beta)
+    if centred:
+        made = _scaled(node, normalized(node, total, axes, epsilon), gamma, beta)
+    else:
+        made = normalized_by_root(node, total, axes, epsilon, gamma)
     mean, deviation = _statistics(node, total, axes, epsilon, centred=centred, last=2)
     zeros = np.broadcast_to(np.float32(0), (*x.shape[:-1], 1))
     return [made, mean if centred else zeros, deviation, total]
