@@ -95,6 +95,7 @@ def generate(
     if beams > 1 and others:
         raise click.UsageError(f"--beams takes the likeliest texts: leave out --{others[0].replace('_', '-')}")
     given = [tokenizer.tokens(text) for text in texts]
+    written: Iterator[Iterator[str]]
     if beams > 1:
         written = (_searched(generator, tokenizer, ids, beams, max_tokens) for ids in given)
     elif len(given) > 1:

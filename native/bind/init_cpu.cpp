@@ -84,8 +84,8 @@ class Runner : public std::enable_shared_from_this<Runner> {
 public:
     Runner(std::string name, cpu::GraphBuilder& graph, std::vector<std::int32_t> outputs,
            std::vector<py::str> input_names, std::vector<py::str> output_names, const py::list& constants,
-           std::vector<bool> is_owned,
-           const std::vector<std::tuple<std::size_t, int, int, int, bool>>& states, const py::function& let_go, int threads)
+           std::vector<bool> is_owned, const std::vector<std::tuple<std::size_t, int, int, int, bool>>& states,
+           const py::function& let_go, int threads)
         : name_(std::move(name)),
           states_(states),
           executable_(cpu::plan(growing(graph.take(std::move(outputs)), states_)), std::max(1, threads)),
@@ -541,7 +541,8 @@ private:
         const auto start = Clock::now();
         double seconds = 0;
         const auto run = [&] {
-            executable_.run(use.context(), use.binding(), can_last_ || step_seconds != nullptr ? &clock : nullptr, kept);
+            executable_.run(use.context(), use.binding(), can_last_ || step_seconds != nullptr ? &clock : nullptr,
+                            kept);
             seconds = std::chrono::duration<double>(Clock::now() - start).count();
             states_.append(program(), use.binding(), use.states());
         };
@@ -572,8 +573,8 @@ private:
     bool can_last_ = false;  // whether the sizes or a Python function may make a run long
     bool may_last_ = false;  // … and a step of the last run was long, or there was no run yet
     bool closed_ = false;
-    double seconds_ = 0;      // of the last run
-    double all_seconds_ = 0;  // of all runs
+    double seconds_ = 0;                                                                // of the last run
+    double all_seconds_ = 0;                                                            // of all runs
     py::object abandoned_ = imported("dmlgraph.devices.host.interrupts", "abandoned");  // threads, in a list
 };
 

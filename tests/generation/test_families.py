@@ -54,7 +54,7 @@ def test_a_decoder_with_an_encoder(batch: int, steps: int, tmp_path: pathlib.Pat
     path, judge = written(model, tmp_path), session(model.SerializeToString())
     dims = {"batch": batch, "capacity": 2 + NEW, "encoder_sequence_length": rows}
     first = dg.load(path, states="auto", dims=dims | {"tokens": 2}, values={"use_cache_branch": False}).compile("cpu")
-    decoder = Decoder.of(lambda sizes: dg.load(path, states="auto", dims=dims | sizes), dims["capacity"])
+    decoder = Decoder.of(lambda sizes: dg.load(path, states="auto", dims={**dims, **sizes}), dims["capacity"])
     stepper = decoder.stepper({"batch": batch}, GREEDY).compile("cpu")
     states, tokens = stepper.new_states(), prompt(batch, 2)
     encoded = np.random.default_rng(2).normal(size=(batch, rows, decoders.HIDDEN)).astype(np.float32)
