@@ -73,6 +73,8 @@ class Importer:
         computed = self.pairs.by_past.values() if states in (AUTO, PADDED) else ()
         self.decoder = Decoder(model.graph, computed, values, is_padded=states == PADDED)
         sizes = self.decoder.resolved(dims)
+        # No method of its own: a cycle would keep the graph and its weights until all objects are searched for such.
+        self._converted = functools.partial(_converted, self.convert)
         self.arguments = Arguments(model.graph, sizes, values, self._converted, self.pairs.by_past)
         self.graph = dg.Graph(printable(model.graph.name or "") or "model", target=target)
         self.graph.origin.is_model = True
@@ -192,9 +194,6 @@ class Importer:
 
     def _calls(self, name: str) -> Calls:
         return Calls(self.graph, self.names, name)
-
-    def _converted(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        return self.convert.get(dtype, dtype)
 
     def _outputs(self, env: Env) -> None:
         taken = FreeNames()
@@ -428,6 +427,10 @@ class Importer:
         if any(each is None for each in outputs):
             raise Refusal("no node computes an output of the subgraph", code="unknown-node")
         return [each for each in outputs if each is not None]
+
+
+def _converted(convert: Mapping[np.dtype[Any], np.dtype[Any]], dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return convert.get(dtype, dtype)
 
 
 class _TooManyNodesError(Exception):

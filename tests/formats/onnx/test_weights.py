@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import pathlib
 import time
+import weakref
 
 import numpy as np
 import onnx
@@ -161,3 +163,18 @@ def test_gives_back_the_memory_of_mapped_arrays_only(tmp_path: pathlib.Path) -> 
         before = each.copy()
         np.testing.assert_array_equal(taken_out(each), before)
         np.testing.assert_array_equal(each, before)  # it can still be read
+
+
+def test_a_graph_that_nobody_has_goes_at_once(tmp_path: pathlib.Path) -> None:
+    """With its weights, which are not held until all objects are searched for cycles."""
+    path = tmp_path / "model.onnx"
+    onnx.save_model(_model(np.random.default_rng(0))[0], path)
+    gc.disable()
+    try:
+        graph = dg.load(path)
+        graph.compile("cpu")
+        there = weakref.ref(graph)
+        del graph
+        assert there() is None
+    finally:
+        gc.enable()
