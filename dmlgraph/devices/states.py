@@ -184,27 +184,45 @@ class States:
             self._held = self._held | shorter
 
     def stretch(self, rows: int) -> None:
-        """Makes every growing state have so many rows; what it had no run for is zero, or what was taken back.
+        """Makes every growing state have so many rows; those that no run has written are zero.
 
         Raises:
             BindingError: a state has a smaller capacity.
         """
         with self._turn:
             grown = {name: held for name, held in self._held.items() if held.grows is not None}
-            for name, held in grown.items():
-                if held.grows is not None and rows > held.desc.sizes[held.grows]:
-                    raise _full(name, f"{rows} rows", held.desc.sizes[held.grows])
-            self._held = self._held | {name: dataclasses.replace(held, length=rows) for name, held in grown.items()}
+            most = min((held.desc.sizes[held.grows or 0] for held in grown.values()), default=0)
+            if isinstance(rows, bool) or not isinstance(rows, (int, np.integer)) or not 0 <= rows <= most:
+                raise BindingError(
+                    "a state cannot have so many rows", code="range", field="rows", got=rows, allowed=f"0 to {most}"
+                )
+            longer = {name: dataclasses.replace(held, length=int(rows)) for name, held in grown.items()}
+            self._held = self._held | longer
 
     def put(self, name: str, part: Part, source: States, source_part: Part) -> None:
-        """Copies a part of a growing state from one of the same name in another set of the device, or in this one.
+        """Copies a part of a growing state from that of the same name in another set of the device, or in this one.
 
         It stays on the device.  Lengths do not change, and rows beyond them may be written.
+
+        Args:
+            part, source_part: a slice for every axis.
+
+        Raises:
+            BindingError: the set is on another device, a state is missing or does not grow, or the parts do not fit.
         """
+        if source._memory is not self._memory:
+            message = "is a set on another device"
+            raise BindingError(message, code="states", field="source", got=source.device, allowed=self.device)
         with self._turn, source._turn:
             held, other = self._find(name), source._find(name)
-            assert held.grows is not None
-            held.written.rows = max(held.written.rows, part[held.grows].stop)
+            if held.grows is None or (held.grows, held.desc.dtype) != (other.grows, other.desc.dtype):
+                message = "the states do not grow alike"
+                raise BindingError(message, code="states", field=name, got=str(other), allowed=str(held))
+            sizes, given = _part_sizes(held.desc, part), _part_sizes(other.desc, source_part)
+            if sizes is None or sizes != given:
+                message = "the parts have other sizes"
+                raise BindingError(message, code="sizes", field=name, got=str(given), allowed=str(sizes))
+            held.written.rows = max(held.written.rows, range(held.desc.sizes[held.grows])[part[held.grows]].stop)
             self._memory.move(other.tensor, other.desc, source_part, held.tensor, held.desc, part)
 
     def reset(self) -> None:
@@ -506,6 +524,13 @@ class Turn:
 def rows(axis: int, begin: int, end: int) -> Part:
     """The part of a tensor that some rows are."""
     return (slice(None),) * axis + (slice(begin, end),)
+
+
+def _part_sizes(desc: TensorDesc, part: Part) -> list[int] | None:
+    """The sizes of a part; None if it is none of whole ranges along every axis."""
+    if len(part) != desc.rank or any(each.step not in (None, 1) for each in part):
+        return None
+    return [len(range(size)[each]) for size, each in zip(desc.sizes, part, strict=True)]
 
 
 def first_value(desc: TensorDesc, initial: ConstantData | Scalar | None) -> Array:

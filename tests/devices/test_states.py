@@ -12,6 +12,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from support.problems import raises
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
@@ -110,6 +111,33 @@ def test_rewinding_and_going_on(exe: Executable) -> None:
     exe.states.reset()
     assert numbers(exe.states.lengths, exe.states["step"]) == [{"k": 0}, 10]
     np.testing.assert_array_equal(exe.run(row(1))["held"], np.zeros((5, 2)))
+
+
+def test_parts_go_from_set_to_set(exe: Executable) -> None:
+    """Also rows beyond the length, and to another capacity; within a set a part may overlap what it becomes."""
+    other = cache(capacity=7).compile(exe.device)  # type: ignore[arg-type]
+    for each in range(1, 5):
+        other.run(row(each))
+    states, second = exe.states, slice(1, 2)
+    states.put("k", (slice(1), slice(2, 4)), other.states, (second, slice(1, 3)))
+    assert states.lengths == {"k": 0}
+    states.stretch(4)
+    np.testing.assert_array_equal(states["k"], [[0, 0, 40, 60], [0, 0, 0, 0]])
+    states.put("k", (slice(None), slice(1, 4)), states, (slice(None), slice(0, 3)))
+    np.testing.assert_array_equal(states["k"], [[0, 0, 0, 40], [0, 0, 0, 0]])
+    assert exe.run(row(1))["held"].T.tolist() == [[0, 0, 0, 40, 0], [0] * 5]
+    whole = slice(None), slice(3)
+    for name, part, code in (("k", whole[:1], "sizes"), ("k", (slice(1), whole[1]), "sizes"), ("step", whole, "states")):
+        with raises(dg.BindingError, code, field=name):
+            states.put(name, part, other.states, whole)
+    with raises(dg.BindingError, "unknown-state", field="j"):
+        states.put("j", whole, other.states, whole)
+    for wrong in (6, -1, True):
+        with raises(dg.BindingError, "range", field="rows", got=wrong):
+            states.stretch(wrong)
+    if exe.device.startswith("directml"):
+        with raises(dg.BindingError, "states", field="source", got="cpu"):
+            states.put("k", whole, cache().compile("cpu").states, whole)
 
 
 def test_rows_that_do_not_fit_change_nothing(exe: Executable) -> None:
