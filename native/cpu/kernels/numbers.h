@@ -1,5 +1,7 @@
 // Pointers to numbers of 32 bits that are floats for some and integers for others, words or sums: what packs operands,
 // multiplies them and stores results takes both. Who knows which they are says so by `as`.
+//
+// The functions are always inlined, since code compiled for several instruction-set levels includes this.
 #pragma once
 
 #include <cstddef>
