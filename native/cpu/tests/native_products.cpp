@@ -766,8 +766,7 @@ TEST_CASE("products of small weights at every level") {
 TEST_CASE("weights that are not small have rests") {
     const auto has_rest = [](const std::array<std::int8_t, 4>& word) {
         Rests rests({}, 1, 1, 1);
-        float number;
-        std::memcpy(&number, word.data(), sizeof number);
+        auto number = std::bit_cast<std::uint32_t>(word);
         rests.take(1, 1, &number);
         return !rests.empty();
     };
@@ -797,44 +796,40 @@ TEST_CASE("small words and their rests are the words, and have sums of 16 bits")
         }
         return true;
     };
-    const auto word_of = [](const void* bits) {
-        Word word;
-        std::memcpy(word.data(), bits, sizeof word);
-        return word;
-    };
     Random random(9);
     for (int i = 0; i < 200; ++i) {
         const std::int64_t lines = random.between(1, 6), depth = random.between(1, 700), size = lines * depth;
         const int deviation = static_cast<int>(random.between(1, 255));
-        std::vector<float> words(static_cast<std::size_t>(size));
-        for (float& each : words) {
+        std::vector<std::uint32_t> words(static_cast<std::size_t>(size));
+        for (std::uint32_t& each : words) {
             Word word;
             std::ranges::generate(word, [&] {
                 return static_cast<std::int8_t>(
                     std::clamp<std::int64_t>(random.between(-deviation, deviation), -128, 127));
             });
-            std::memcpy(&each, word.data(), sizeof each);
+            each = std::bit_cast<std::uint32_t>(word);
         }
-        std::vector<float> small = words;
+        std::vector<std::uint32_t> small = words;
         Rests rests({}, lines, depth, 2);
         rests.take(lines, lines, small.data());
         const std::int64_t each = depth_at_a_time(depth);
         bool right = true;
         for (std::int64_t k = 0; k < depth; k += 2) {
             for (std::int64_t line = 0; line < lines; ++line) {
-                const float* const first = small.data() + k * lines + line;
-                right = right && fits({word_of(first), k + 1 < depth ? word_of(first + lines) : Word{}});
+                const std::uint32_t* const first = small.data() + k * lines + line;
+                right = right && fits({std::bit_cast<Word>(first[0]),
+                                       k + 1 < depth ? std::bit_cast<Word>(first[lines]) : Word{}});
             }
         }
         for (std::int64_t from = 0; from < depth; from += each) {
             const RestDepths found = rests.of({}, 0, from);
             for (std::int64_t r = 0; r < found.count * lines; ++r) {
-                right = right && fits({word_of(found.words + r)}) && from + found.depths[r] < depth;
+                right = right && fits({std::bit_cast<Word>(found.words[r])}) && from + found.depths[r] < depth;
             }
         }
         CHECK(right);
         rests.add_to({Sizes{}, 0, lines, 0, depth, lines}, small.data());
-        CHECK(std::memcmp(small.data(), words.data(), words.size() * sizeof(float)) == 0);
+        CHECK(small == words);
     }
 }
 

@@ -175,7 +175,10 @@ void check_unpacked(const PackingStep& step, const Numbers& weight, std::size_t 
     CHECK_MESSAGE(std::equal(kept.get(), kept.get() + count, weight.data.get()), "weights are as they were");
 }
 
-Result run(const Network& n, int workers, bool prepared) {
+// When the weights are packed: in the run, before all runs, or for several of them.
+enum class When : std::uint8_t { in_run, before, for_several };
+
+Result run(const Network& n, int workers, When packs) {
     const auto directions = static_cast<std::int64_t>(n.backward.size());
     StepTensors tensors;
     std::vector<std::byte*> bases;
@@ -212,8 +215,10 @@ Result run(const Network& n, int workers, bool prepared) {
     context.bases = bases.data();
     std::vector<const Sizes*> custom(bases.size());
     context.custom = custom.data();
-    if (prepared) {
-        PackingStep& packing = *step->packing();
+    PackingStep& packing = *step->packing();
+    const AllWeights kept = packs == When::for_several ? packing.keep(context) : AllWeights();
+    context.kept = kept.empty() ? nullptr : &kept;
+    if (packs == When::before) {
         packing.prepare(context);
         for (const std::size_t port : {1, 2}) {
             check_unpacked(packing, port == 1 ? n.w : n.r, port, context);
@@ -267,13 +272,14 @@ TEST_CASE("recurrent networks follow their equations") {
     Random random(1);
     for (int i = 0; i < 300; ++i) {
         const Network network = random_network(random);
-        const Result first = run(network, 1, true);
+        const Result first = run(network, 1, When::before);
         check(network, first);
-        CHECK(run(network, 3, true) == first);
+        CHECK(run(network, 3, When::before) == first);
+        CHECK(run(network, 2, When::for_several) == first);
         const Result unprepared =
-            run(network, 3, false);  // a product of few rows adds up weights in another order where they lie
+            run(network, 3, When::in_run);  // a product of few rows adds up weights in another order where they lie
         check(network, unprepared);
-        CHECK(run(network, 1, false) == unprepared);
+        CHECK(run(network, 1, When::in_run) == unprepared);
         if (network.inputs < 10) {
             CHECK(unprepared == first);
         }
@@ -296,10 +302,10 @@ TEST_CASE("workers that share the hidden units of a step give the same bits") {
             network.bias = Numbers(), network.first_hidden = Numbers(), network.first_cell = Numbers(),
             network.peephole = Numbers();
             network.lengths.clear();
-            const Result first = run(network, 1, true);
+            const Result first = run(network, 1, When::before);
             check(network, first);
-            CHECK(run(network, 2, true) == first);
-            CHECK(run(network, 5, false) == first);
+            CHECK(run(network, 2, When::before) == first);
+            CHECK(run(network, 5, When::in_run) == first);
         }
     }
 }
