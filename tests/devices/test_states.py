@@ -127,7 +127,8 @@ def test_parts_go_from_set_to_set(exe: Executable) -> None:
     np.testing.assert_array_equal(states["k"], [[0, 0, 0, 40], [0, 0, 0, 0]])
     assert exe.run(row(1))["held"].T.tolist() == [[0, 0, 0, 40, 0], [0] * 5]
     whole = slice(None), slice(3)
-    for name, part, code in (("k", whole[:1], "sizes"), ("k", (slice(1), whole[1]), "sizes"), ("step", whole, "states")):
+    wrong_parts = ("k", whole[:1], "sizes"), ("k", (slice(1), whole[1]), "sizes"), ("step", whole, "states")
+    for name, part, code in wrong_parts:
         with raises(dg.BindingError, code, field=name):
             states.put(name, part, other.states, whole)
     with raises(dg.BindingError, "unknown-state", field="j"):
