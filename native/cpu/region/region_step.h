@@ -65,7 +65,7 @@ private:
     std::vector<std::optional<int>> growing_;  // by load: the dimension along which it grows
     std::vector<BufferId> growing_inputs_;     // whose rows these have
     bool makes_written_rows_ = false;
-    mutable std::mutex mutex_;  // guards what follows
+    mutable std::mutex mutex_;                                                // guards what follows
     mutable std::map<std::int64_t, std::shared_ptr<const Shorter>> shorter_;  // by rows
     mutable std::vector<std::shared_ptr<const Custom>>
         customs_;  // the last ones made: a next run is mostly like another
