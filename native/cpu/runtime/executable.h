@@ -20,7 +20,7 @@ namespace dmlgraph::cpu {
 struct Array {
     std::byte* data = nullptr;
     bool packed = true;
-    Sizes strides{};  // in bytes, where it is not packed
+    Sizes strides{};      // in bytes, where it is not packed
     bool is_new = false;  // of an output: nothing else is there
 };
 

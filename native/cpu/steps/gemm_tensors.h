@@ -75,7 +75,7 @@ private:
     Dimensions rows_{};     // of A
     Dimensions columns_{};  // of B
     bool transposed_ = false;
-    std::optional<int> rows_of_b_;         // the dimension along which B grows
+    std::optional<int> rows_of_b_;          // the dimension along which B grows
     std::vector<BufferId> growing_inputs_;  // whose rows it has
 };
 
