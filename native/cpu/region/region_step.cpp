@@ -50,7 +50,7 @@ void RegionStep::run(RunContext& context) const {
     }
     std::byte* const states = states_.buffer == no_buffer ? nullptr : context.data(states_);
     const RegionMemory memory{bases, context.scratch_base, context.scratch_stride, states};
-    if (const auto shorter = makes_written_rows_ ? shorter_for(context) : nullptr) {
+    if (const Shorter* const shorter = shorter_for(context)) {
         std::visit([&](const auto& way) { cpu::run(way, shorter->region, context, memory); }, shorter->way);
     } else {
         std::visit([&](const auto& way) { cpu::run(way, region_, context, memory); }, way_);
@@ -88,24 +88,35 @@ std::optional<GrowingTensor> RegionStep::made_by_row() const {
                             : std::nullopt;
 }
 
-// Null: all rows.
-std::shared_ptr<const RegionStep::Shorter> RegionStep::shorter_for(const RunContext& context) const {
+void RegionStep::make_written_rows() {
     const int along = *growing_.front();
-    const std::int64_t all = region_.sizes[along], unit = std::max(least_rows, quotient_up(all, row_counts));
-    const std::int64_t rows = quotient_up(context.written(growing_inputs_, all), unit) * unit;
-    if (rows >= all) {
-        return nullptr;
-    }
-    const std::lock_guard lock(mutex_);
-    std::shared_ptr<const Shorter>& found = shorter_[rows];
-    if (!found) {
+    const std::int64_t all = region_.sizes[along];
+    unit_ = std::max(least_rows, quotient_up(all, row_counts));
+    for (std::int64_t rows = unit_; rows < all; rows += unit_) {
         Region region = region_;
         region.sizes[along] = rows;
         Way way = way_of(region, standard_strides(region));
-        found = std::make_shared<const Shorter>(Shorter{std::move(region), std::move(way)});
+        shorter_.push_back({std::move(region), std::move(way)});
     }
-    const std::size_t scratch = std::visit([](const auto& way) { return way.scratch_bytes; }, found->way);
-    return scratch <= scratch_bytes() ? found : nullptr;
+}
+
+// Null: all rows.
+const RegionStep::Shorter* RegionStep::shorter_for(const RunContext& context) const {
+    if (shorter_.empty()) {
+        return nullptr;
+    }
+    const std::int64_t rows = context.written(growing_inputs_, region_.sizes[*growing_.front()]);
+    const auto units = static_cast<std::size_t>(quotient_up(std::max<std::int64_t>(rows, 1), unit_));
+    return units <= shorter_.size() ? &shorter_[units - 1] : nullptr;
+}
+
+std::size_t RegionStep::scratch_bytes() const {
+    const auto of = [](const Way& each) { return std::visit([](const auto& way) { return way.scratch_bytes; }, each); };
+    std::size_t most = of(way_);
+    for (const Shorter& each : shorter_) {
+        most = std::max(most, of(each.way));
+    }
+    return most;
 }
 
 void RegionStep::run_custom(RunContext& context) const {

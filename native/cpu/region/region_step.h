@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,14 +23,12 @@ public:
     double cost() const override {
         return std::visit([](const auto& way) { return way.cost; }, way_);
     }
-    std::size_t scratch_bytes() const override {
-        return std::visit([](const auto& way) { return way.scratch_bytes; }, way_);
-    }
+    std::size_t scratch_bytes() const override;
     bool may_overwrite(BufferId read, BufferId written) const override;
     void visit(const Visitor& visitor) override;
     void follow(const GrowingTensor& tensor) override;
     std::optional<GrowingTensor> made_by_row() const override;
-    void make_written_rows() override { makes_written_rows_ = true; }
+    void make_written_rows() override;
     // Memory that the planner gives to the step; none is needed if it is 0.
     std::size_t state_bytes() const {
         return std::visit([](const auto& way) { return way.shared_state_bytes(); }, way_);
@@ -57,16 +54,16 @@ private:
     void run_custom(RunContext& context) const;
     std::shared_ptr<const Custom> custom_for(std::vector<Sizes> strides) const;
     bool may_overwrite(std::size_t load, std::size_t store) const;
-    std::shared_ptr<const Shorter> shorter_for(const RunContext& context) const;
+    const Shorter* shorter_for(const RunContext& context) const;
 
     Region region_;
     Way way_;  // for standard layouts
     View states_;
     std::vector<std::optional<int>> growing_;  // by load: the dimension along which it grows
     std::vector<BufferId> growing_inputs_;     // whose rows these have
-    bool makes_written_rows_ = false;
-    mutable std::mutex mutex_;                                                // guards what follows
-    mutable std::map<std::int64_t, std::shared_ptr<const Shorter>> shorter_;  // by rows
+    std::vector<Shorter> shorter_;             // by rows, in units
+    std::int64_t unit_ = 0;
+    mutable std::mutex mutex_;  // guards what follows
     mutable std::vector<std::shared_ptr<const Custom>>
         customs_;  // the last ones made: a next run is mostly like another
 };
