@@ -47,13 +47,13 @@ def narrowed(graph: Graph, kind: CacheType) -> Graph:
         axis = node.desc.rank - (2 if node.grows == node.desc.rank - 1 else 1)
         parts = form.pack(rows, axis)
         held = [_state(graph, node, suffix, part, axis) for suffix, part in parts.items()]
+        for state, part in zip(held, parts.values(), strict=True):
+            graph.append(state, part)  # before anything is replaced: nodes that nobody reads are removed
         seen, past = form.unpack(*parts.values()), form.unpack(*held)
         graph.replace(rows, seen)
         graph.replace(Value(graph, node.name, 0), past)
         graph.replace(Value(graph, node.name, 1), held[0].length)
         graph.remove(node.name)
-        for state, part in zip(held, parts.values(), strict=True):
-            graph.append(state, part)
     return graph
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import dmlgraph as dg
 from dmlgraph.devices.executable import Executable
+from dmlgraph.generation.caches import CacheType, narrowed
 
 Array = np.ndarray[Any, Any]
 
@@ -138,3 +139,16 @@ def test_states_that_are_read_in_other_ways(way: str) -> None:
     for step in range(12):
         given = {"x": numbers(1, 1, 3, 8, seed=step)}
         np.testing.assert_allclose(exe.run(given)["y"], reference.run(given)["y"], atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8"])
+def test_what_is_made_of_rows_is_made_of_those_that_were_written(kind: CacheType) -> None:
+    """Floats of fewer bits: a product reads float16 itself, and a factor is multiplied with some rows more."""
+    exe, reference = (narrowed(attention(), kind).compile(device) for device in ("cpu", "reference"))
+    q = numbers(1, HEADS, GROUP, DEPTH, seed=1)
+    for step in range(1, 2 * 64 + 3):
+        rows = numbers(2, HEADS, 1, DEPTH, seed=step)
+        got, expected = (appended(each, q, rows) for each in (exe, reference))
+        np.testing.assert_allclose(got["y"], expected["y"], rtol=1e-5, atol=1e-6)
+        for name, held in exe.states._held.items():
+            held.tensor[:, :, step:] = 77 if name.endswith("int8") else np.nan
