@@ -10,6 +10,7 @@ import pathlib
 import platform
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -25,7 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "tools"))
 
 from release import __main__ as command
 from release import checks, headers, notes, wheels
-from release.binaries import Binary
+from release.binaries import Binary, read
 from release.platforms import GLIBC, PLATFORMS, PYTHONS
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -163,6 +164,20 @@ def test_a_missing_level_of_arm64_is_found(code: bytes, missing: list[str]) -> N
     binary = Binary("ELF", "aarch64", libraries=frozenset(), code=code)
     found = [re.sub(r".*level (\w+) are missing: (\d+) .*", r"\1: \2", each) for each in checks.missing_levels(binary)]
     assert found == missing
+
+
+@pytest.mark.parametrize(
+    ("command", "version"),
+    [
+        (struct.pack("<4I", 0x24, 16, 10 << 16 | 13 << 8, 0), "10.13"),
+        (struct.pack("<6I", 0x32, 24, 1, 11 << 16, 0, 0), "11.0"),
+    ],
+    ids=["LC_VERSION_MIN_MACOSX", "LC_BUILD_VERSION"],
+)
+def test_the_oldest_macos_is_read_of_old_and_new_binaries(command: bytes, version: str) -> None:
+    pytest.importorskip("macholib")
+    header = struct.pack("<8I", 0xFEEDFACF, 0x01000007, 3, 6, 1, len(command), 0, 0)
+    assert read(header + command).oldest == version
 
 
 def test_a_binary_for_another_platform_is_found(problems: Callable[..., list[str]], tmp_path: pathlib.Path) -> None:

@@ -95,8 +95,8 @@ def _mach_o(data: bytes) -> Binary:
     commands: list[tuple[int, Any, Any]] = [(load.cmd, command, rest) for load, command, rest in file.commands]
     sections = [each for number, _, rest in commands if number == mach_o.LC_SEGMENT_64 for each in rest]
     text = next((each for each in sections if each.sectname.rstrip(b"\0") == b"__text"), None)
-    versions = [command for number, command, _ in commands if number == mach_o.LC_BUILD_VERSION]
-    oldest = versions[0].minos if versions else 0
+    names = {mach_o.LC_BUILD_VERSION: "minos", mach_o.LC_VERSION_MIN_MACOSX: "version"}  # the second before macOS 10.14
+    oldest = next((int(getattr(command, names[number])) for number, command, _ in commands if number in names), 0)
     return Binary(
         format="Mach-O",
         arch=processors.get(file.header.cputype, hex(file.header.cputype)),
