@@ -175,7 +175,6 @@ def test_a_missing_level_of_arm64_is_found(code: bytes, missing: list[str]) -> N
     ids=["LC_VERSION_MIN_MACOSX", "LC_BUILD_VERSION"],
 )
 def test_the_oldest_macos_is_read_of_old_and_new_binaries(command: bytes, version: str) -> None:
-    pytest.importorskip("macholib")
     header = struct.pack("<8I", 0xFEEDFACF, 0x01000007, 3, 6, 1, len(command), 0, 0)
     assert read(header + command).oldest == version
 
