@@ -115,10 +115,11 @@ TEST_CASE("runs are timed while others are not") {
             const Sample sample(graph, static_cast<std::uint64_t>(t));
             Trial trial(graph, sample, {.threads = 2});
             std::vector<double> seconds;
+            StepClock clock(&seconds);
             for (int run = 0; run < runs; ++run) {
                 const bool timed = (t + run) % 2 == 0;
                 seconds.clear();
-                trial.run(executable, *contexts[static_cast<std::size_t>(t)], timed ? &seconds : nullptr);
+                trial.run(executable, *contexts[static_cast<std::size_t>(t)], timed ? &clock : nullptr);
                 check_on_any_thread(seconds.size() == (timed ? executable.program().steps.size() : 0),
                                     "the steps of timed runs");
             }
