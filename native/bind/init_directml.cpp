@@ -267,6 +267,7 @@ void init_resident(py::module_& module) {
             [](Resident& self, const Resident& other,
                const std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>& given) {
                 std::vector<Resident::Piece> pieces;
+                pieces.reserve(given.size());
                 for (const auto& [from, to, bytes] : given) {
                     pieces.push_back({from, to, bytes});
                 }

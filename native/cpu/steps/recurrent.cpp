@@ -32,9 +32,9 @@ public:
     }
 
     void run(RunContext& context) const override {
-        std::vector<const Weights*> packed;
-        for (std::size_t i = 0; i < packed_count(); ++i) {
-            packed.push_back(weights(context, i));
+        std::vector<const Weights*> packed(packed_count());
+        for (std::size_t i = 0; i < packed.size(); ++i) {
+            packed[i] = weights(context, i);
         }
         RecurrentRun(network_, std::move(packed), context).compute();
     }
