@@ -99,7 +99,8 @@ class Batch:
         """Gives new texts their rows, and moves the others where that is needed; all end at one row."""
         known = {place: self._length - int(self._padding[place]) for place, text in enumerate(self._texts) if text}
         most = max((*known.values(), *(text.rows for text in new.values())))
-        end, moves = self._length, not most <= self._length < 2 * most or not new
+        end = self._length
+        moves = not (new and most <= end < 2 * most)
         self._length = most if moves else end
         executable = self._executable(max(end, self._length), self._states) if moves else None
         if not self._caches:

@@ -74,8 +74,9 @@ class Decoder:
         """
         sizes = {} if capacity is None else {CAPACITY: capacity}
         make = _by_name(given) if isinstance(given, Graph) else given
-        make = _remembering(make if cache is None else _with_cache(make, cache))
-        graph = make({BATCH: 1, TOKENS: 1} | sizes)
+        make = make if cache is None else _with_cache(make, cache)
+        first = {BATCH: 1, TOKENS: 1} | sizes
+        graph = make(first)
         tokens, logits = _tokens(graph), _logits(graph)
         if tokens.desc.sizes != (1, 1):
             raise _lacks("must be for one sequence of any number of tokens", tokens.name, f"{list(tokens.desc.sizes)}")
@@ -96,6 +97,7 @@ class Decoder:
         is_shared = can_rewind and BATCH in dims and padding is not None
         vocabulary = graph.outputs[logits].sizes[-1]
         least = min(growing.values())
+        make = _after(graph, first, make)
         return cls(make, tokens.name, logits, vocabulary, least, CAPACITY in dims, can_rewind, is_shared)
 
     def reader(self, dims: Mapping[str, int], *, marks: bool) -> Graph:
@@ -154,26 +156,13 @@ class Decoder:
         return graph, graph.value(self.input), logits
 
 
-def _remembering(make: Make) -> Make:
-    """The same, but the first graph serves twice: an import takes seconds, and what is looked at is then compiled.
+def _after(graph: Graph, sizes: Mapping[str, int], make: Make) -> Make:
+    """What makes graphs; the first time that these sizes are wanted it gives this graph, since an import takes seconds.
 
-    It is not kept for longer, since it holds weights that executables have packed or do not read.
+    The graph is not kept for longer: it holds weights that executables have packed or do not read.
     """
-    first: list[tuple[dict[str, int], Graph]] = []
-    is_first = True
-
-    def remembered(sizes: Mapping[str, int]) -> Graph:
-        nonlocal is_first
-        known = dict(sizes)
-        if first and first[0][0] == known:
-            return first.pop()[1]
-        graph = make(known)
-        if is_first:
-            first.append((known, graph))
-            is_first = False
-        return graph
-
-    return remembered
+    there = [graph]
+    return lambda wanted: there.pop() if there and wanted == sizes else make(wanted)
 
 
 def _with_cache(make: Make, cache: CacheType) -> Make:
