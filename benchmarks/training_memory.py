@@ -6,7 +6,7 @@ The steps are those of training.py.  Each library takes four of each in a proces
 memory of the process while the step is made and taken, VmHWM of /proc/self/status, less what it used when all libraries
 had been imported, VmRSS; so weights, what the optimizer keeps, values between the passes and compiling count.  Numbers
 are MB, and the ratio is the device's over the other library's: at most 1 is wanted.  Only Linux tells these numbers.
-There is none where PyTorch's compiler fails.
+The number is nan where PyTorch's compiler fails.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_MISSING = np.empty(0)  # in the place of what is not given; a set of states may have it
+_MISSING = np.empty(0)  # stands for an input that is not kept: a run is given it, or a set of states has it
 _NAMED = 4  # how many inputs and outputs a repr names
 
 

@@ -527,7 +527,7 @@ def rows(axis: int, begin: int, end: int) -> Part:
 
 
 def _part_sizes(desc: TensorDesc, part: Part) -> list[int] | None:
-    """The sizes of a part; None if it is none of whole ranges along every axis."""
+    """The sizes of a part; None if it is not a range without gaps along every axis."""
     if len(part) != desc.rank or any(each.step not in (None, 1) for each in part):
         return None
     return [len(range(size)[each]) for size, each in zip(desc.sizes, part, strict=True)]

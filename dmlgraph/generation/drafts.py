@@ -36,8 +36,8 @@ class Writer:
 
     Args:
         generator: the other decoder's; it must be able to rewind.
-        vocabulary: how many tokens the text may have.  The other decoder may know fewer or more: what only one of
-            both knows is no token, but fills its tables up.
+        vocabulary: how many tokens the text may have.  The other decoder may know fewer or more: an index that only
+            one of them knows is not a token, but padding of its tables.
     """
 
     def __init__(self, generator: Generator, vocabulary: int) -> None:

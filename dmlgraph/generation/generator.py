@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GREEDY = Sampling(temperature=0)
 FIRST_CAPACITY, GROWTH = 256, 4  # of the ladder of a device whose steps cost as much as the capacity
 DRAFTS = 4  # of another decoder
-FILLED = 100  # models of a family fill the tables of their tokens up to different sizes, by less than such a part
+PADDED = 100  # models of a family pad the tables of their tokens to different sizes, by less than a 100th
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -119,13 +119,13 @@ class Generator:
         """
         made = given if isinstance(given, Generator) else Generator(given, capacity=capacity, **self._how)
         fewer, more = sorted((made.decoder.vocabulary, self.decoder.vocabulary))
-        if more - fewer > more // FILLED:
+        if more - fewer > more // PADDED:
             raise GraphError(
                 "drafts must be of the same tokens",
                 code="conflict",
                 field="draft",
                 got=f"{made.decoder.vocabulary} tokens",
-                allowed=f"{self.decoder.vocabulary} tokens, or as many but for what fills tables up",
+                allowed=f"{self.decoder.vocabulary} tokens, or less than 1 % more or fewer",
             )
         if not (made.decoder.can_rewind and self.decoder.can_rewind):
             message = "drafts must be rewound, which a decoder with states that are updated whole cannot"

@@ -55,7 +55,7 @@ def test_the_tokens_of_numpy(device: DeviceName, chunks: Sequence[int], steps: i
         (39, 99, (4, 16), [16, 16, 4, 4]),
         (31, 99, (4, 16, 64), [16, 16]),
         (45, 99, (4, 16, 64), [64]),
-        (45, 63, (4, 16, 64), [16, 16, 16]),  # there is no room for 64
+        (45, 63, (4, 16, 64), [16, 16, 16]),  # 64 does not fit
         (3, 99, (8,), [8]),
         (3, 7, (8,), [None]),
     ],
@@ -268,11 +268,11 @@ def test_drafts_must_have_the_same_tokens_and_be_rewound() -> None:
 
 
 @pytest.mark.parametrize("tokens", [90, 104])
-def test_a_draft_whose_tables_are_filled_up_otherwise(
+def test_a_draft_whose_tables_are_padded_otherwise(
     tokens: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tokens that only one of both knows are no drafts, and nothing is drafted after them."""
-    monkeypatch.setattr(generator, "FILLED", 10)
+    monkeypatch.setattr(generator, "PADDED", 10)
     writer = Generator(decoder(96), device="cpu", draft=smaller(tokens))
     assert list(writer(PROMPT, max_new_tokens=NEW)) == expected
     drafter = writer.drafter()

@@ -301,7 +301,7 @@ def test_weights_of_many_batches_get_one_product(g: dg.Graph) -> None:
 
 @pytest.mark.parametrize(("size", "taps", "padding"), [(8, 3, 1), (8, 1, 0), (9, 3, 1), (1, 1, 1)])
 def test_the_gradient_of_a_filter_has_no_places_beside_it(g: dg.Graph, size: int, taps: int, padding: int) -> None:
-    """With strides, the last elements may be in no window; with size 1 in the padding, there is none beside it."""
+    """With strides, no window may reach the last elements; with size 1, windows may lie in the padding alone."""
     image = g.input("image", sizes=[2, 3, size, size], dtype="float32")
     weights = g.input("weights", sizes=[4, 3, taps, taps], dtype="float32")
     y = dg.convolution(image, weights, strides=[2, 2], start_padding=[padding] * 2, end_padding=[padding] * 2)

@@ -120,7 +120,7 @@ class CpuExecutable(Executable):
         self._native.close()
 
     def _growing_state(self, use: Use) -> tuple[int, int, int, int, bool]:
-        """What the native module is told of a state that grows."""
+        """A growing state for the native module: the members of GrowingState in native/bind/growing_states.h."""
         axis, length = use.state.grows, self._inputs[use.length] if use.length else -1
         assert axis is not None
         outputs = [slot.name for slot in self.graph.outputs]

@@ -14,7 +14,7 @@ from support.onnx.language_models import Form
 from support.onnx.onnx_runtime import session
 
 Array = np.ndarray[Any, Any]
-NEARLY = 1e-4  # of the greatest logit: two that differ by less are equal but for roundings
+NEARLY = 1e-4  # of the greatest logit: two that differ by less are equal except for rounding
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "llama": language_models.genai,

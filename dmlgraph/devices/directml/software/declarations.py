@@ -46,7 +46,7 @@ def declared(text: str, lacking: Container[str]) -> str:
     """The text of a module, with its intrinsics by full names and declared.
 
     Args:
-        lacking: short names of those that become functions of the C library, since this release of LLVM lacks them.
+        lacking: short names of intrinsics that this release of LLVM lacks; the C library's functions replace them.
     """
     found: dict[str, str] = {}
 
